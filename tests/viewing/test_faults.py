@@ -51,7 +51,7 @@ def test_a_cycle(tmp_path: Path) -> None:
     assert lines[1] == "marked are 3 nodes: in a cycle"
     values = scene["models"][0]["values"]
     opened = [at for at, name in enumerate(values["name"]) if name == "d" and values["producer"][at] < 0]
-    assert [scene["models"][0]["types"][values["type"][at]] for at in opened] == ["nothing makes it"]
+    assert [scene["models"][0]["types"][values["type"][at]] for at in opened] == ["back makes it below"]
 
 
 def test_two_cycles_and_a_node_that_reads_itself(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
         ]
         compare(views[0], views[1], found, by_name=False)
     a, b = _main(models, sides)
-    for one, other in quantizers.pairs_behind(models, lambda both: _of_main(both)[2]):
-        found.pairs.add(one, other)
+    for ours, theirs in quantizers.pairs_behind(models, lambda both: _of_main(both)[2]):
+        found.pairs.add(ours, theirs)
     forms = SimplifiedForms(models, _of_main)
     compare(a, b, found, by_name=True, forms=forms)
     if forms.are_worth_it(len(found.pairs.nodes)):

@@ -18,6 +18,7 @@ from onnxsmith.inspection import weights
 from onnxsmith.model.graph.copying import cloned
 
 Models = tuple[ir.Model, ir.Model]
+Floats = npt.NDArray[np.float32]
 _READ = 256 * 2**20
 """Bytes of integers that are turned into floats, in a model. A choice: they only help to tell equal layers apart."""
 
@@ -84,28 +85,29 @@ def _floats(graph: ir.Graph, node: ir.Node, *, read: bool) -> ir.Value:
     return value
 
 
-def _dequantised(node: ir.Node) -> npt.NDArray[np.float32] | None:
+def _dequantised(node: ir.Node) -> Floats | None:
     """The floats; None if a parameter is computed, or the parameters do not fit."""
     held = [None if value is None else value.const_value for value in (*node.inputs, None, None)][:3]
     if held[0] is None or held[1] is None or (held[2] is None and len(node.inputs) > 2 and node.inputs[2] is not None):
         return None
     try:
-        array, scale = (np.asarray(one.numpy()).astype(np.float32) for one in (held[0], held[1]))
-        zero = np.float32(0) if held[2] is None else np.asarray(held[2].numpy()).astype(np.float32)
+        array, scale = _as_floats(held[0]), _as_floats(held[1])
+        zero = np.zeros((), np.float32) if held[2] is None else _as_floats(held[2])
         axis, block = (
             node.attributes[name].as_int() if name in node.attributes else default
             for name, default in (("axis", 1), ("block_size", 0))
         )
-        return np.asarray((array - _spread(zero, array, axis, block)) * _spread(scale, array, axis, block), np.float32)
+        return (array - _spread(zero, array, axis, block)) * _spread(scale, array, axis, block)
     except (ValueError, OSError, IndexError):
         return None
 
 
-def _spread(
-    one: npt.NDArray[np.float32], array: npt.NDArray[np.float32], axis: int, block: int
-) -> npt.NDArray[np.float32]:
+def _as_floats(tensor: ir.TensorProtocol) -> Floats:
+    return np.asarray(tensor.numpy()).astype(np.float32)
+
+
+def _spread(one: Floats, array: Floats, axis: int, block: int) -> Floats:
     """A scale or zero point in a shape that goes with the elements."""
-    one = np.asarray(one)
     if one.size == 1:
         return one.reshape(())
     if block:

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from onnxsmith.model.graph import captures
+from onnxsmith.model.graph.walk import node_label
 
+OPENED = "onnxsmith.opened"
+"""Key of a value's `meta`: what is said of a value at which a cycle was opened."""
 Early = tuple[ir.Node, ir.Node]
 """A node, and the node behind it whose result it reads."""
 
@@ -70,4 +73,7 @@ def _cycle(needs: Sequence[set[int]], left: set[int]) -> list[int]:
 
 
 def _open(reader: ir.Node, maker: ir.Node) -> None:
-    captures.read_instead([reader], {value: ir.Value(name=value.name) for value in maker.outputs})
+    opened = {value: ir.Value(name=value.name) for value in maker.outputs}
+    for value in opened.values():
+        value.meta[OPENED] = f"{node_label(maker)} makes it below"
+    captures.read_instead([reader], opened)

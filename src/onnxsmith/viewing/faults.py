@@ -88,7 +88,7 @@ def read(source: Source) -> tuple[ir.Model, Faults | None]:
             model = load_broken(source)
             found = Faults(error.problem)
             _mark(model, found)
-        except OnnxsmithError:
+        except (OnnxsmithError, OSError, ValueError):  # such as a location that no file can have
             raise error from None
         return model, found
 

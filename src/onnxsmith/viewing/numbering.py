@@ -14,6 +14,7 @@ from onnxsmith.inspection.weights import constant, is_constant
 from onnxsmith.model.graph import captures, provenance, schema
 from onnxsmith.model.graph.walk import node_label
 from onnxsmith.viewing import families, scene, texts
+from onnxsmith.viewing.cycles import OPENED
 from onnxsmith.viewing.scene import COMPUTED, CONSTANT, GRAPH_INPUT, GRAPH_OUTPUT
 
 _T = TypeVar("_T")
@@ -89,7 +90,7 @@ class Numbering:
     def _undefined(self, value: ir.Value) -> None:
         """Numbers a value that nothing makes, in a broken graph: it is shown where a graph input is."""
         if value not in self.values and captures.is_undefined(value):
-            self._value(value, GRAPH_INPUT, -1, "nothing makes it")
+            self._value(value, GRAPH_INPUT, -1, value.meta.get(OPENED, "nothing makes it"))
 
     def _node(self, part: Part, node: ir.Node) -> None:
         number, columns = len(self.nodes), self.model.nodes
