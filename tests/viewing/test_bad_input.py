@@ -65,6 +65,37 @@ def test_reports(folder: Path, kind: str) -> None:
     assert found.fix
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "the file is empty"),
+        ("hello, not json", "it is not JSON, from line 1 on"),
+        ("[]", "it is JSON, but a list"),
+        ("null", "it is JSON, but not an object"),
+        ('{"a": 1}', "it is JSON without the fields of a report: schema, command, verdict, parts"),
+        ('{"to": "float16", "keep": ["first"]}', "it is a list of nodes to keep"),
+    ],
+)
+def test_what_is_no_report_is_said_in_words(folder: Path, text: str, why: str) -> None:
+    (folder / "r.json").write_text(text)
+    found = problem_of(folder, View("m.onnx", with_=("r.json",)))
+    assert (found.id, found.what) == ("report/unreadable", "this is not an onnxsmith report")
+    assert found.why.startswith(why)
+
+
+def test_a_damaged_field_is_named_without_the_words_of_python(folder: Path) -> None:
+    for change, said in (
+        ({"models": [{"path": 3}]}, "0.path: "),
+        ({"verdict": "odd"}, "'odd' is not a valid Verdict"),
+        ({"parts": [{"kind": "values"}]}, "Values: model: Field required"),
+        ({"parts": [3]}, "a field has not the form"),
+    ):
+        (folder / "r.json").write_text(json.dumps(good() | change))
+        found = problem_of(folder, View("m.onnx", with_=("r.json",)))
+        assert found.what == "this is not a report that this version can read"
+        assert found.why.startswith(said)
+
+
 def test_the_version_of_a_newer_report_is_told(folder: Path) -> None:
     for kind, said in (("of a newer schema", "schema 2"), ("with a newer part", "a part of the kind 'heat'")):
         (folder / "r.json").write_text(str(REPORTS[kind][1]()), encoding="utf-8")

@@ -80,6 +80,34 @@ def test_a_report_of_which_nothing_matches(tmp_path: Path) -> None:
     assert str(other) in caught.value.problem.why
 
 
+def test_a_report_of_another_model_with_few_names_of_this(tmp_path: Path) -> None:
+    """Two networks of one library share some names, which would colour nodes that have nothing to do with them."""
+    other = tmp_path / "other.onnx"
+    save(from_text(HEAD + "g (float[3] x) => (float[3] d) { a = Neg(x) p = Abs(a) q = Sin(p) d = Exp(q) }"), other)
+    report = dumped(other)
+    with pytest.raises(OnnxsmithError) as caught:
+        view(model(tmp_path / "m.onnx"), reports=[report])
+    assert caught.value.problem.id == "view/other-model"
+    assert caught.value.problem.what.endswith("only 1 of its 4 names are nodes here")
+
+
+def test_a_comparison_is_laid_over_the_candidate(tmp_path: Path) -> None:
+    """Both models have all the names and both hashes; the figures are those of the candidate's nodes."""
+    old, new = model(tmp_path / "old.onnx"), model(tmp_path / "new.onnx", last="Abs")
+    for reference, candidate, at in ((old, new, 1), (new, old, 0)):
+        report = onnxsmith.compare(reference, candidate, per_layer=True, runtime="reference").report
+        scene = scene_in(view(old, new, reports=[report]).page)
+        assert {layer["model"] for layer in scene["overlays"]} == {at}
+
+
+def test_a_comparison_of_files_of_one_name_is_laid_over_the_newer(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    old, new = model(tmp_path / "old/m.onnx"), model(tmp_path / "new/m.onnx", last="Abs")
+    report = onnxsmith.compare(old, new, per_layer=True, runtime="reference").report
+    assert {layer["model"] for layer in scene_in(view(old, new, reports=[report]).page)["overlays"]} == {1}
+
+
 def test_a_report_of_other_weights(tmp_path: Path) -> None:
     path, other = weighted(tmp_path / "a", 1), weighted(tmp_path / "b", 2)
     assert warnings(view(path, reports=[dumped(path)])) == []

@@ -62,6 +62,26 @@ def test_values_of_a_run() -> None:
     assert "2 NaN" in found["NaN and infinity"]["root"][1]
 
 
+def test_values_that_are_not_finite_are_the_worst_and_come_first() -> None:
+    x = np.array([[1, 2, 3], [-1, -2, -3]], np.float32)
+    run = onnxsmith.dump(from_text(TEXT), inputs={"x": x}, runtime="reference").report
+    found = overlays(run)
+    assert next(iter(found)) == "NaN and infinity", "the page starts with the first layer"
+    assert {name: value for name, (value, _) in found["largest magnitude"].items()} == {
+        "product": 28, "root": "nan", "act": "nan",
+    }  # fmt: skip
+    every = onnxsmith.dump(from_text(TEXT), inputs={"x": -x[:1]}, runtime="reference").report
+    assert overlays(every)["largest magnitude"]["root"] == ("nan", "u: no finite value, 2 NaN")
+    fine = onnxsmith.dump(from_text(TEXT), inputs={"x": x[:1]}, runtime="reference").report
+    assert next(iter(overlays(fine))) == "largest magnitude"
+
+
+def test_infinity_is_a_magnitude() -> None:
+    text = HEAD + "g (float[2] x) => (float[2] y) { [inverse] t = Reciprocal(x)\n[last] y = Neg(t) }"
+    run = onnxsmith.dump(from_text(text), inputs={"x": np.array([0, 2], np.float32)}, runtime="reference").report
+    assert overlays(run, text=text)["largest magnitude"]["inverse"][0] == "inf"
+
+
 def errors(name: str, step: str, inherited: float, own: float | None, verdict: str) -> Layer:
     place = ("Op", (step,), "", "", "float32", (2, 2))
     return Layer(name, name, "name", *place, inherited, 0.0, own, 1e-6, None, verdict)
@@ -92,6 +112,26 @@ def test_time_of_kernels() -> None:
         {"product": 3e-6, "root": 2e-6, "act": 3e-6}
     )
     assert "which computes 2 nodes; 1.00 us in k2" in found["act"][1]
+
+
+def times(*kernels: KernelTime) -> dict[str, tuple[Any, str]]:
+    return overlays(report(Profile("m.onnx", 10, 1e-5, "operator", (), (), kernels, "")))["time on m.onnx"]
+
+
+def test_a_fused_kernel_has_its_time_at_the_node_of_its_operator() -> None:
+    """Reports list a node that several kernels lead to in each of them: it must not get a part of each time."""
+    found = times(
+        KernelTime("act", "FusedMatMul", "CPU", ("MatMul", "Sqrt", "Relu"), tuple(NODES), "", 8e-6, True),
+        KernelTime("root", "Sqrt", "CPU", ("MatMul", "Sqrt"), ("product", "root"), "", 2e-6, True),
+    )
+    assert {name: value for name, (value, _) in found.items()} == {"product": 8e-6, "root": 2e-6, "act": 0}
+    assert found["act"][1] == "fused into product, which has the time: 8.00 us in act (FusedMatMul)"
+    assert found["product"][1].startswith("8.00 us in act (FusedMatMul), with root, act fused in; fused into root")
+
+
+def test_a_kernel_of_no_operator_of_the_file_has_its_time_at_its_last_node() -> None:
+    found = times(KernelTime("root", "Reorder", "CPU", ("MatMul", "Sqrt"), ("product", "root"), "", 4e-6, True))
+    assert {name: value for name, (value, _) in found.items()} == {"product": 0, "root": 4e-6}
 
 
 def test_costs_by_module() -> None:

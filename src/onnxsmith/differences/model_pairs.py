@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.differences import functions, same_regions
+from onnxsmith.differences import functions, quantizers, same_regions
 from onnxsmith.differences.constants import Constants
 from onnxsmith.differences.functions import FunctionPairs
 from onnxsmith.differences.graphs import Found, compare, pair_ports
@@ -43,6 +43,8 @@ def paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
         ]
         compare(views[0], views[1], found, by_name=False)
     a, b = _main(models, sides)
+    for ours, theirs in quantizers.pairs_behind(models, lambda both: _of_main(both)[2]):
+        found.pairs.add(ours, theirs)
     forms = SimplifiedForms(models, _of_main)
     compare(a, b, found, by_name=True, forms=forms)
     if forms.are_worth_it(len(found.pairs.nodes)):

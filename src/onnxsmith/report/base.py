@@ -22,6 +22,7 @@ from onnxsmith import rooms
 from onnxsmith._version import __version__
 from onnxsmith.problem import Problem, problem
 from onnxsmith.report.model_files import ModelFile
+from onnxsmith.report.unreadable import unreadable
 from onnxsmith.report.verdict import Verdict
 
 SCHEMA_VERSION = 1
@@ -217,20 +218,7 @@ class Report:
                 models=_read(tuple[ModelFile, ...], data.get("models", [])),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:  # pydantic's is a ValueError
-            raise problem(
-                "report/unreadable",
-                "this is not a report that this version can read",
-                why=f"{error}{_written_by(data)}",
-                fix="write the report again with --json and this version of onnxsmith",
-            ) from error
-
-
-def _written_by(data: Any) -> str:
-    """Says which version wrote a report, if it was another one."""
-    version = data.get("version") if isinstance(data, dict) else None
-    if not isinstance(version, str) or version == __version__:
-        return ""
-    return f"; onnxsmith {version} wrote it, this is {__version__}"
+            raise unreadable(text, data, error) from error
 
 
 @cache

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import onnx_ir as ir
-
 from onnxsmith.clock import stage
 from onnxsmith.differences.graphs import Found
 from onnxsmith.differences.model_pairs import paired
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.viewing import scene
 from onnxsmith.viewing.difference import difference
+from onnxsmith.viewing.faults import Faults, read
 from onnxsmith.viewing.model_scene import Viewed, viewed
 from onnxsmith.viewing.program import listed, recorded
 from onnxsmith.viewing.reports import Given, Laid, laid
@@ -39,12 +38,18 @@ class _Models:
     shown: list[Viewed]
     difference: scene.Difference | None
     notes: list[str]
+    faults: Faults | None = None
 
 
 def _read(sources: Sequence[Source]) -> _Models:
     paths = [Path(source) if isinstance(source, str | Path) else None for source in sources]
+    faults: Faults | None = None
     with stage("load"):
-        models: list[ir.Model] = [load(source) for source in sources]
+        if len(sources) == 1:
+            model, faults = read(sources[0])
+            models = [model]
+        else:  # nodes of a broken graph have no pairs
+            models = [load(source) for source in sources]
     notes: list[str] = []
     found: Found | None = None
     if len(models) == 2:
@@ -54,12 +59,15 @@ def _read(sources: Sequence[Source]) -> _Models:
     shown = []
     for model, path in zip(models, paths, strict=True):
         with stage("shapes"):
-            own, told, trouble = with_shapes(model, own=path is not None)
+            if faults is not None and faults.of_graph:
+                own, told, trouble = model, "as the file declares them, because the graph is broken", None
+            else:
+                own, told, trouble = with_shapes(model, own=path is not None)
         shown.append(viewed(own, path, told))
         notes += [trouble] if trouble else []
         notes += [f"{path.name}: {note}" if len(models) > 1 and path else note for note in shown[-1].notes]
     if found is None:
-        return _Models(shown, None, notes)
+        return _Models(shown, None, notes, faults)
     with stage("difference"):
         return _Models(shown, difference(models, found, shown), notes)
 
@@ -77,9 +85,13 @@ def _whole(made: _Models, found: Laid) -> scene.Scene:
         headline += f": {several(len(models[0].nodes.name), 'node')}"
     else:
         headline += f": {_difference(made.difference)}"
-    return scene.Scene(
-        headline, [*made.notes, *found.notes], models, found.overlays, made.difference, program, found.warnings
-    )
+    overlays, warnings = found.overlays, found.warnings
+    if made.faults is not None:
+        marked = made.faults.overlay(last)
+        overlays = [*([marked] if marked is not None else ()), *overlays]
+        warnings = [*made.faults.lines(), *warnings]
+    notes = [*made.notes, *found.notes, *(one.long for one in found.missing)]
+    return scene.Scene(headline, notes, models, overlays, made.difference, program, warnings)
 
 
 def _difference(found: scene.Difference) -> str:

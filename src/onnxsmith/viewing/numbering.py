@@ -14,6 +14,7 @@ from onnxsmith.inspection.weights import constant, is_constant
 from onnxsmith.model.graph import captures, provenance, schema
 from onnxsmith.model.graph.walk import node_label
 from onnxsmith.viewing import families, scene, texts
+from onnxsmith.viewing.cycles import OPENED
 from onnxsmith.viewing.scene import COMPUTED, CONSTANT, GRAPH_INPUT, GRAPH_OUTPUT
 
 _T = TypeVar("_T")
@@ -82,7 +83,14 @@ class Numbering:
                 self._constant(node.outputs[0], tensor)
             else:
                 self._node(part, node)
+        for value in scope.graph.outputs:
+            self._undefined(value)
         self.parts.append(part)
+
+    def _undefined(self, value: ir.Value) -> None:
+        """Numbers a value that nothing makes, in a broken graph: it is shown where a graph input is."""
+        if value not in self.values and captures.is_undefined(value):
+            self._value(value, GRAPH_INPUT, -1, value.meta.get(OPENED, "nothing makes it"))
 
     def _node(self, part: Part, node: ir.Node) -> None:
         number, columns = len(self.nodes), self.model.nodes
@@ -91,6 +99,8 @@ class Numbering:
             if value.name:
                 part.made[self._value(value, COMPUTED, number)] = len(part.nodes)
         read = captures.reads(node) if node.attributes else dict.fromkeys(v for v in node.inputs if v is not None)
+        for value in read:
+            self._undefined(value)
         known = (self.values.get(value) for value in read)
         part.nodes.append(number)
         part.held.append(node)

@@ -12,15 +12,18 @@ from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.program import Program
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.viewing import scene
+from onnxsmith.viewing.missing import Missing, missing
 from onnxsmith.viewing.model_scene import Viewed
 from onnxsmith.viewing.nested_names import nested_names
 from onnxsmith.viewing.origin import Origin, named, origin, surest
 from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
+from onnxsmith.viewing.sides import side
 
 _MOST_BYTES = 512 * 2**20
 """Bytes of the largest report that is read. A choice: a report of 20,000 nodes has 20 MB."""
 _FOREIGN = 0.5
-"""Share of the names that must be those of nodes, below which a note says so. A choice."""
+"""Share of the names that must be those of nodes, below which a report whose hash is of another model is refused: two
+networks of one library share a few names of modules. A choice."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,11 @@ class Laid:
     matched: list[tuple[str, int, int]]
     """By title: how many names of the report are nodes of the model, and how many names there are."""
     warnings: list[str]
-    """Lines on reports of other models."""
+    """Lines above the picture: on reports of other models, and what a report says of the whole model."""
     origins: dict[str, str]
     """By name of the report: which model it is of."""
+    missing: list[Missing]
+    """Lines on names of reports that no node has."""
 
 
 def read(source: str | Path | Report) -> Given:
@@ -83,14 +88,14 @@ def has_figures(report: Report) -> bool:
 
 def laid(given: Sequence[Given], models: Sequence[Viewed]) -> Laid:
     """Lays reports over the models whose nodes they name. A report of two models is laid over the one whose hash it
-    has, else over the one that has more of its names.
+    has, else over the one that it is about (`sides.py`).
 
     Raises:
-        OnnxsmithError: `view/no-figures` if a report says nothing of nodes, `view/other-model` if it names nodes, and
-            no model has any of them.
+        OnnxsmithError: `view/no-figures` if a report says nothing of nodes; `view/other-model` if it names nodes, and
+            no model has any of them, or its hashes are of another model and no model has most of them.
     """
     known = rooms.members("onnxsmith.viewing.overlays", Overlaying)
-    found = Laid([], [], [], [], [], {})
+    found = Laid([], [], [], [], [], {}, [])
     for one in given:
         programs = [part for part in one.report.parts if isinstance(part, Program)]
         parts = [part for part in one.report.parts if part.kind().replace("_", "-") in known]
@@ -100,9 +105,11 @@ def laid(given: Sequence[Given], models: Sequence[Viewed]) -> Laid:
         origins = [origin(one.report, model.file) for model in models]
         counts = [_lay(one, part, known[part.kind().replace("_", "-")], models, origins, found) for part in parts]
         hits, asked = sum(hit for hit, _ in counts), sum(count for _, count in counts)
-        if asked and not hits and Origin.SAME not in origins:
-            raise _of_another(one, asked, models)
-        _tell(one, surest(origins), hits, asked, found)
+        sure = surest(origins)
+        few = hits < _FOREIGN * asked if sure is Origin.OTHER else not hits
+        if asked and few and sure is not Origin.SAME:
+            raise _of_another(one, hits, asked, models)
+        _tell(one, sure, hits, asked, found)
     return found
 
 
@@ -128,11 +135,16 @@ def _without_figures(given: Given, known: Iterable[str]) -> OnnxsmithError:
     )
 
 
-def _of_another(given: Given, asked: int, models: Sequence[Viewed]) -> OnnxsmithError:
+def _of_another(given: Given, hits: int, asked: int, models: Sequence[Viewed]) -> OnnxsmithError:
     files = named(given.report.models)
+    few = (
+        f"only {hits:,} of its {asked:,} names are nodes here"
+        if hits
+        else f"none of its {asked:,} names is a node here"
+    )
     return problem(
         "view/other-model",
-        f"the report is of another model: none of its {asked:,} names is a node here",
+        f"the report is of another model: {few}",
         where=given.name,
         why=f"the report is of {files}" if files else "the report does not say which file it is of",
         fix=f"make the report of {models[0].scene.path or 'this model'}, or view the model that it was made of",
@@ -152,20 +164,15 @@ def _lay(
     for model in models:
         names = _names(model)
         tries.append((names, [layer for layer in how.layers(part, names) if layer.figures]))
-
-    def fit(at: int) -> tuple[bool, int, int]:
-        hits = tries[at][0].found
-        return hits > 0 and origins[at] is Origin.SAME, hits, -at
-
-    best = max(range(len(models)), key=fit)
+    best = side(given.report, part, how, models, [names.found for names, _ in tries], origins)
     names, layers = tries[best]
     if names.asked:
         found.matched.append((f"{part.title} of {given.name}", names.found, names.asked))
-    if names.found < _FOREIGN * names.asked:
-        found.notes.append(
-            f"{given.name}: {names.found:,} of the {names.asked:,} names in {part.title} are nodes of the model; the "
-            "report may be of another version of it"
-        )
+    found.missing += missing(given.name, part.title, names, how, origins[best])
+    said = [f"{given.name}: {one}" for one in how.remarks(part)]
+    found.warnings += said
+    if not layers and not said and names.found == names.asked:
+        found.warnings.append(f"{given.name}: {part.title} has no figure of a node")
     stranger = f", {origins[best].value}" if origins[best] in (Origin.OTHER, Origin.WEIGHTS) else ""
     for layer in layers:
         nodes = sorted(layer.figures)
@@ -199,7 +206,11 @@ def _names(shown: Viewed) -> Names:
         if name not in plain:
             nodes.setdefault(name, []).append(number)
     made = zip(model.values.name, model.values.producer, strict=True)
-    return Names(nodes, {name: node for name, node in made if node >= 0}, modules)
+    makers: dict[str, int] = {}
+    for name, node in made:
+        if node >= 0 or name not in makers:
+            makers[name] = node
+    return Names(nodes, makers, modules)
 
 
 def _scope(name: str) -> str:

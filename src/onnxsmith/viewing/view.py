@@ -76,7 +76,7 @@ def view(
     files = {Path(output): page.encode()} if output else {}
     _write({**files, **pictures})
     parts: tuple[Part, ...] = (_part(whole, found), written(targets)) if targets else (_part(whole, found),)
-    headline = "; ".join([whole.headline, *whole.warnings])
+    headline = "; ".join([whole.headline, *whole.warnings, *(one.short for one in found.missing)])
     report = Report("view", Verdict.DONE, parts, notes=tuple(whole.notes), headline=headline)
     return Result(report, path=Path(output) if output else None, page=page)
 

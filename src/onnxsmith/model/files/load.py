@@ -8,6 +8,7 @@ missing, too short, or outside the model's folder.
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 from collections import Counter
 from pathlib import Path
@@ -50,6 +51,34 @@ def load(source: Source) -> ir.Model:
         return from_proto(_parse(path), where=str(path), path=path)
 
 
+def load_broken(source: str | Path) -> ir.Model:
+    """Loads a file as it is, for a reader that runs nothing: whether names are defined, nodes are sorted and external
+    data exists is not checked. Values that nothing makes have no producer; tensors of missing files cannot be read.
+
+    Raises:
+        OnnxsmithError: `model/…` if the file is not a model, or a tensor in it is damaged.
+    """
+    path = Path(source)
+    log = logging.getLogger("onnx_ir.serde")
+    with no_collection():
+        proto, where = _parse(path), str(path)
+        _check_versions(proto, where)
+        tensors.check(proto, where)
+        sparse.check_all(proto, where)
+        log.addFilter(_silent)
+        try:
+            return external.read(proto, path)
+        except Exception as error:
+            raise _unfit(where, error) from error
+        finally:
+            log.removeFilter(_silent)
+
+
+def _silent(_record: logging.LogRecord) -> bool:
+    """Filters out what onnx-ir logs of undefined names: the caller looks for them itself."""
+    return False
+
+
 def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) -> ir.Model:
     """Checks a parsed message and makes an `ir.Model` of it.
 
@@ -65,13 +94,17 @@ def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) 
     except OnnxsmithError:
         raise
     except Exception as error:
-        raise problem(
-            "model/invalid",
-            "the model could not be read into a graph",
-            where=where,
-            why=_root_cause(error),
-            fix="export the model again; if it loads elsewhere, this is a bug worth reporting",
-        ) from error
+        raise _unfit(where, error) from error
+
+
+def _unfit(where: str, error: Exception) -> OnnxsmithError:
+    return problem(
+        "model/invalid",
+        "the model could not be read into a graph",
+        where=where,
+        why=_root_cause(error),
+        fix="export the model again; if it loads elsewhere, this is a bug worth reporting",
+    )
 
 
 def _parse(path: Path) -> onnx.ModelProto:

@@ -21,6 +21,11 @@ def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
             yield from attribute.as_graphs()
 
 
+def is_undefined(value: ir.Value) -> bool:
+    """Whether nothing makes the value: no valid model has one."""
+    return value.producer() is None and not value.is_graph_input() and not value.is_initializer()
+
+
 def release(node: ir.Node) -> None:
     """Removes the inputs of every node in `node`'s subgraphs, so that the captured values lose these readers.
 

@@ -5,26 +5,36 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from onnxsmith.viewing.scene import Figure
+
+_STORED = "initializer "
+"""What reports of `simplify` write before the name of a stored tensor."""
 
 
 class Names:
     """Finds the nodes of a scene by the names that a report uses, and counts what it found."""
 
     def __init__(self, nodes: Mapping[str, list[int]], values: Mapping[str, int], modules: Mapping[str, list[int]]):
+        """`values` are the nodes that compute them, -1 for inputs and stored tensors."""
         self._nodes, self._values, self._modules = nodes, values, modules
+        self._around = {"", *(path[:at] for path in modules for at, sign in enumerate(path) if sign in "./")}
+        """Modules that hold only modules."""
         self.asked = 0
         self.found = 0
+        self.absent: list[str] = []
+        """Names of nothing that the model has."""
+        self.stored: list[str] = []
+        """Names of inputs and stored tensors, which no node computes."""
 
     def node(self, name: str) -> list[int]:
         """The nodes of a name: several, if graphs inside the model share it."""
-        return self._counted(self._nodes.get(name, []))
+        return self._counted(name, self._nodes.get(name, []))
 
     def node_or_maker(self, name: str) -> list[int]:
         """The nodes of a name, else the node that computes the value of that name."""
-        return self._counted(self._nodes.get(name) or self._made(name))
+        return self._counted(name, self._nodes.get(name) or self._made(name))
 
     def every(self) -> list[int]:
         """All nodes, which is no match of a name."""
@@ -32,19 +42,26 @@ class Names:
 
     def maker(self, value: str) -> list[int]:
         """The node that computes the value of a name."""
-        return self._counted(self._made(value))
+        return self._counted(value, self._made(value))
 
     def module(self, path: str) -> list[int]:
         """The nodes of a torch module, without those of the modules in it."""
-        return self._counted(self._modules.get(path, []))
+        found = self._modules.get(path, [])
+        if not found and path in self._around:
+            self.asked, self.found = self.asked + 1, self.found + 1
+            return []
+        return self._counted(path, found)
 
     def _made(self, value: str) -> list[int]:
         node = self._values.get(value, -1)
         return [node] if node >= 0 else []
 
-    def _counted(self, found: list[int]) -> list[int]:
+    def _counted(self, name: str, found: list[int]) -> list[int]:
         self.asked += 1
         self.found += bool(found)
+        if not found:
+            is_stored = name in self._values or name.startswith(_STORED)
+            (self.stored if is_stored else self.absent).append(name)
         return found
 
 
@@ -63,6 +80,21 @@ class Layer:
 
 class Overlaying(ABC):
     """Turns a part of a report into figures for nodes. One file each, called as the part's kind."""
+
+    newer: ClassVar[bool] = False
+    """Whether the part is about the newer of two models, if it fits both equally well."""
+    made: ClassVar[str] = ""
+    """Why the part may name nodes that the model does not have: the command made them. "" if it names only nodes of
+    the file."""
+
+    def subject(self, part: Any) -> str:
+        """The file whose nodes the part names, as the command was given it; "" if the part does not say."""
+        return ""
+
+    def remarks(self, part: Any) -> Iterator[str]:
+        """Yields what the part says of the model as a whole, which no node can show: that it is refused, or that the
+        command found nothing."""
+        yield from ()
 
     @abstractmethod
     def layers(self, part: Any, names: Names) -> Iterator[Layer]:

@@ -14,7 +14,13 @@ _VERDICTS = (
 
 
 class Errors(Overlaying):
-    """Own and inherited error, relative to the tensor's scale, and what the comparison made of it."""
+    """Own and inherited error, relative to the tensor's scale, and what the comparison made of it. The names are
+    those of the candidate."""
+
+    newer = True
+
+    def subject(self, part: Layers) -> str:
+        return part.candidate
 
     def layers(self, part: Layers, names: Names) -> Iterator[Layer]:
         inherited = Layer("error from the inputs on")

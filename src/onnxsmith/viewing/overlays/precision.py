@@ -12,6 +12,10 @@ from onnxsmith.viewing.scene import figure
 class KeptNodes(Overlaying):
     """Which nodes stay, and their own error in the narrow dtype."""
 
+    def remarks(self, part: Precision) -> Iterator[str]:
+        if not part.kept:
+            yield f"no node has to stay in float32: {part.summary()}"
+
     def layers(self, part: Precision, names: Names) -> Iterator[Layer]:
         kept = Layer("stays in float32", scale="classes", classes=["stays in float32"])
         own = Layer(f"error in {part.to}")

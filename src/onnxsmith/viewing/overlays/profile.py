@@ -5,24 +5,61 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from onnxsmith.report.parts._text import duration
-from onnxsmith.report.parts.profile import Profile
+from onnxsmith.report.parts.profile import KernelTime, Profile
 from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
+
+_MOST_KERNELS = 4
+"""Kernels that the text of a node names. A choice: one line."""
 
 
 class Times(Overlaying):
-    """Seconds in a run. The time of a kernel that computes several nodes is divided among them."""
+    """Seconds in a run. A kernel that computes several nodes gives its time to the node whose operator it has: a Conv
+    with an Add and a Relu in it is a Conv. The others have no time of their own and say in which kernel they are."""
+
+    def subject(self, part: Profile) -> str:
+        return part.subject
+
+    def remarks(self, part: Profile) -> Iterator[str]:
+        total = part.attributed + part.unattributed
+        if part.unattributed:
+            yield f"{duration(part.unattributed)} of {duration(total)} is in kernels whose nodes are unknown"
 
     def layers(self, part: Profile, names: Names) -> Iterator[Layer]:
-        layer = Layer(f"time on {part.subject}", "s")
+        seconds: dict[int, float] = {}
+        texts: dict[int, list[str]] = {}
         for kernel in part.kernels:
-            nodes = [node for name in kernel.nodes for node in names.node(name)]
-            for node in nodes:
-                seconds = kernel.seconds / len(nodes)
-                said = f"{duration(kernel.seconds)} in {kernel.name} ({kernel.op})"
-                if len(nodes) > 1:
-                    said += f", which computes {len(nodes)} nodes"
-                before = layer.figures.get(node)
-                if before is not None:
-                    seconds, said = seconds + float(before[0]), f"{before[1]}; {said}"
-                layer.figures[node] = seconds, said
+            main = _main(kernel)
+            nodes = {node: name for name in kernel.nodes for node in names.node(name)}
+            owners = [node for node, name in nodes.items() if name in main] or list(nodes)
+            for node, name in nodes.items():
+                own = kernel.seconds / len(owners) if node in owners else 0.0
+                seconds[node] = seconds.get(node, 0.0) + own
+                texts.setdefault(node, []).append(_said(kernel, name, [nodes[one] for one in owners]))
+        layer = Layer(f"time on {part.subject}", "s")
+        for node, said in texts.items():
+            more = f"; and {len(said) - _MOST_KERNELS:,} more" if len(said) > _MOST_KERNELS else ""
+            layer.figures[node] = seconds[node], "; ".join(said[:_MOST_KERNELS]) + more
         yield layer
+
+
+def _main(kernel: KernelTime) -> set[str]:
+    """The nodes that a kernel is made for: those of its own operator, else those of the longest operator in its name,
+    as `MatMul` is in `FusedMatMul`, else the last one, by which the kernel is called."""
+    named = {kernel.name} & set(kernel.nodes)
+    ops = [op.rpartition("::")[2] for op in kernel.computes]
+    longest = max((op for op in ops if op in kernel.op), key=len, default="")
+    found = {name for name, op in zip(kernel.nodes, ops, strict=False) if op == longest}
+    return named & found or found or named
+
+
+def _said(kernel: KernelTime, name: str, owners: list[str]) -> str:
+    said = f"{duration(kernel.seconds)} in {kernel.name} ({kernel.op})"
+    if len(kernel.nodes) < 2:
+        return said
+    if name not in owners:
+        return f"fused into {', '.join(owners)}, which has the time: {said}"
+    if len(owners) == len(kernel.nodes):
+        return f"{said}, which computes {len(owners)} nodes"
+    others = [one for one in kernel.nodes if one not in owners]
+    shared = f", shared by {len(owners)} nodes" if len(owners) > 1 else ""
+    return f"{said}{shared}, with {', '.join(others)} fused in"

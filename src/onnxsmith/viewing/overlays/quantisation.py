@@ -13,6 +13,12 @@ from onnxsmith.viewing.scene import figure
 class LayerPrecision(Overlaying):
     """The precision of each layer, and its error if it alone is narrow."""
 
+    made = "quantize simplifies a copy first, and the file does not have the new nodes of that copy"
+
+    def remarks(self, part: Quantisation) -> Iterator[str]:
+        if not part.layers:
+            yield f"no layer could become {part.to}: {part.summary()}"
+
     def layers(self, part: Quantisation, names: Names) -> Iterator[Layer]:
         kind = Layer("precision", scale="classes", classes=[part.to, "weights alone", "stays as it was"])
         damage = Layer(f"error in {part.to}, alone")

@@ -11,6 +11,12 @@ from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
 class Simplified(Overlaying):
     """The rules by the nodes at which they applied. In the simplified model most of these nodes are gone."""
 
+    made = "a rewrite made them, and a later one took them"
+
+    def remarks(self, part: Simplification) -> Iterator[str]:
+        if not part.fired and not part.refused:
+            yield "simplify found nothing to rewrite, and refused nothing"
+
     def layers(self, part: Simplification, names: Names) -> Iterator[Layer]:
         yield from rewritten(part.fired, part.refused, names)
 
@@ -24,7 +30,8 @@ def rewritten(fired: Sequence[Entry], refused: Sequence[Entry], names: Names) ->
             said = f"{entry.rule}: {entry.why_not}" if entry.why_not else entry.rule
             if entry.gone or entry.made:
                 said += f": {', '.join(entry.gone) or 'nothing'} → {', '.join(entry.made) or 'nothing'}"
-            for node in names.node_or_maker(entry.where):
+            gone, _, _ = entry.where.partition(" = ")  # of two equal nodes, one takes the place of the other
+            for node in names.node_or_maker(gone):
                 before = layer.figures.get(node)
                 layer.figures[node] = rules.index(entry.rule), said if before is None else f"{before[1]}; {said}"
         yield layer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxsmith.report.parts.target_checks import Stage, TargetChecks
+from onnxsmith.report.parts.target_checks import Stage, TargetCheck, TargetChecks
 from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
 
 _TAKEN = (Stage.FITS, Stage.PARSED, Stage.BUILT, Stage.RAN, Stage.AGREED)
@@ -14,11 +14,25 @@ class Targets(Overlaying):
     """A layer for each target: the nodes that stopped it, and those of which nothing is known. The other nodes are as
     far as the model, if the target took it."""
 
+    def remarks(self, part: TargetChecks) -> Iterator[str]:
+        for check in part.checks:
+            helps = f"; what helps: {check.rewrite}" if check.rewrite else ""
+            why = f": {check.why}" if check.why else ""
+            if check.stage is Stage.REFUSED and (check.whole or not check.nodes):
+                yield f"{_title(check)} refuses the whole model{why}{helps}"
+            elif check.stage is Stage.NOT_TRIED and not check.nodes:
+                yield f"{_title(check)} was not tried{why}"
+            elif check.changed:
+                took = f"{check.stage.value} {check.changed}"
+                yield f"{_title(check)} refuses the file as it is: {check.as_it_is}; {took}"
+            elif check.symbols:
+                yield f"{_title(check)} takes fixed sizes only; with dynamic shapes: {check.symbols}"
+
     def layers(self, part: TargetChecks, names: Names) -> Iterator[Layer]:
         for check in part.checks:
             taken = [check.stage.value] if check.stage in _TAKEN else []
             stages = list(dict.fromkeys([*taken, *(one.stage.value for one in check.nodes)]))
-            layer = Layer(check.title or check.target, scale="classes", classes=stages)
+            layer = Layer(_title(check), scale="classes", classes=stages)
             for node in names.every() if taken else ():
                 layer.figures[node] = 0, check.stage.value
             for one in check.nodes:
@@ -28,3 +42,7 @@ class Targets(Overlaying):
                 for node in names.node_or_maker(one.node):
                     layer.figures[node] = stages.index(one.stage.value), f"{one.stage.value}: {said}"
             yield layer
+
+
+def _title(check: TargetCheck) -> str:
+    return check.title or check.target
