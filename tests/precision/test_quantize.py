@@ -554,6 +554,20 @@ def test_the_score_on_the_target_decides(tmp_path: Path, monkeypatch: pytest.Mon
     assert out.exists()
 
 
+def test_the_score_on_openvino_is_that_of_its_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default OpenVINO quantises what products with narrow weights read: the file has to stand that."""
+    path, out = stored(classifier(), tmp_path), tmp_path / "small.onnx"
+    monkeypatch.setattr(final, "_score", lambda *_, exact: 1.0 if exact else 0.1)
+    asked = {"output": out, "to": "int8", "data": samples(path), "metric": "top1", "budget": "20%"}
+    told = quantized(path, **asked)
+    assert "on openvino: 0.1, out of budget" in told.report.headline
+    assert part(told).also["on openvino in float32"] == "1"
+    out.unlink()
+    refused = quantized(path, target="openvino", **asked)
+    assert [one.id for one in refused.report.problems] == ["quantize/target-differs"]
+    assert not out.exists()
+
+
 def test_the_budget_is_met_without_optimisations_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one layer is wrong at one level only, the second search keeps this layer."""
     whole = OnnxRuntime.prepare

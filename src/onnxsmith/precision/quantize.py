@@ -256,7 +256,7 @@ class _Quantising:
         not; what was found if there is none."""
         ways = {
             "quantize/levels-differ": (self.runtime, Options(optimization="disable")),
-            "quantize/target-differs": (None, Options()),
+            "quantize/target-differs": (None, Options(exact=False)),
         }
         while (which := next((one.id for one in found.refused if one.id in ways), None)) is not None:
             runtime, options = ways.pop(which)

@@ -199,6 +199,7 @@ def _request(path: Path, weights: Path | None, options: Options, what: str) -> d
         "optimization": options.optimization,
         "in_order": options.in_order,
         "threads": options.threads,
+        "exact": options.exact,
     }
 
 

@@ -63,7 +63,8 @@ class Host(Hosting[Compiled]):
                 why=f"it has {', '.join(core.available_devices)}",
                 fix="use --provider cpu",
             )
-        wanted = dict(EXACT) if device == "CPU" else {"INFERENCE_PRECISION_HINT": "f32"}
+        exact = dict(EXACT) if device == "CPU" else {"INFERENCE_PRECISION_HINT": "f32"}
+        wanted = exact if request["exact"] else {}
         if request["threads"]:
             wanted["INFERENCE_NUM_THREADS"] = str(request["threads"])
         compiled = core.compile_model(core.read_model(request["path"]), device, wanted)

@@ -53,6 +53,9 @@ class Options:
     With `in_order` nodes run in the order of the file, where the runtime lets one choose: a tensor whose readers stand
     behind its node is freed early.
 
+    With `exact` everything is computed in float32 at least. Without it a runtime computes as it does by default:
+    OpenVINO quantises what a matrix product with narrow weights reads, for example.
+
     `time_limit` (seconds) and `memory_limit` (bytes) are for one call of a runtime in its own process; 0 is no limit.
     None takes the environment variable (`ONNXSMITH_TIME_LIMIT`, `ONNXSMITH_MEMORY_LIMIT`), else a minute and 4 GB, and
     more for a large model or input. Memory is limited for the provider `cpu` only, because drivers of others reserve
@@ -63,6 +66,7 @@ class Options:
     optimization: str = "all"
     threads: int = 0
     in_order: bool = False
+    exact: bool = True
     time_limit: float | None = None
     memory_limit: int | None = None
 
