@@ -173,8 +173,8 @@ def test_changes_are_marked_by_a_sign(opened: Open) -> None:
     page = opened(scenes.two(2))
     signs = page.evaluate(
         """() => window.onnxsmithView.differences.changes.map(({ nodes: [old, now] }) => {
-          const model = old < 0 ? 1 : 0;
-          return window.onnxsmithView.sides[model].paint.nodeSign(model ? now : old).text;
+          const model = old.length ? 0 : 1;
+          return window.onnxsmithView.sides[model].paint.nodeSign(model ? now[0] : old[0]).text;
         })"""
     )
     assert set(signs) == {"+", "\N{MINUS SIGN}", "≠"}

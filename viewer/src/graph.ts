@@ -65,6 +65,31 @@ export class Graph {
     return [...new Set(this.readerList.subarray(this.readerStart[value], this.readerStart[value + 1]))];
   }
 
+  /** Outer values that the bodies of a node read, besides its operands. */
+  captured(node: number): number[] {
+    return this.model.captured?.[node] ?? [];
+  }
+
+  /** Whether nodes have branches, bodies or functions: rooms that are not opened in their place. */
+  get hasBodies(): boolean {
+    return this.model.nodes.bodies.some((bodies) => bodies.length > 0);
+  }
+
+  /** The branch, body or function that a node lies in; -1 for nodes of the main graph. */
+  bodyOf(node: number): number {
+    let room = this.model.nodes.room[node];
+    while (room > 0 && !isBody(this.model.rooms[room])) room = this.model.rooms[room].parent;
+    return Math.max(room, 0) || -1;
+  }
+
+  /** Whether a node lies in a branch or body of one of `nodes`, however deep. */
+  isHeld(node: number, nodes: ReadonlySet<number>): boolean {
+    const body = this.bodyOf(node);
+    if (body < 0 || this.model.rooms[body].kind === "function") return false;
+    const host = this.hostOf[body];
+    return host >= 0 && (nodes.has(host) || this.isHeld(host, nodes));
+  }
+
   /** Rooms whose parent is this one. */
   children(room: number): number[] {
     if (!this.childRooms) {
@@ -120,6 +145,11 @@ export class Graph {
     if (type < 0 || !this.model.types[type]) return null;
     return (this.types[type] ??= typeParts(this.model.types[type]));
   }
+}
+
+/** Whether a room is a graph of its own inside the model. */
+export function isBody(room: Room): boolean {
+  return room.kind === "branch" || room.kind === "function";
 }
 
 /** "float32[batch, 3]" → float32, batch (symbolic) and 3. */

@@ -2,9 +2,8 @@
 
 import type { App } from "./app";
 import { offers, offersForTwo, type Offer } from "./commands";
-import { STATE_SIGNS, STATE_WORDS } from "./differences";
+import { GROUP_SIGNS, GROUP_WORDS, GROUPS, groupOf, STATE_SIGNS, STATE_WORDS } from "./differences";
 import { button, el, replace, style } from "./dom";
-import { groupOf } from "./changes";
 import { constantOf, facts, section, typeOf, type Part } from "./inspector_parts";
 import { copyCommand } from "./saving";
 import type { Chosen, Side } from "./side";
@@ -69,6 +68,10 @@ export class Inspector {
         nodes.inputs[node].map((value, at) => this.operand(side, value, `input ${at}`, "from")),
       ),
       section(
+        "Read by its bodies",
+        graph.captured(node).map((value) => this.operand(side, value, "", "from")),
+      ),
+      section(
         "Outputs",
         nodes.outputs[node].map((value, at) => this.operand(side, value, `output ${at}`, "to")),
       ),
@@ -109,7 +112,7 @@ export class Inspector {
     const state = differences?.state(side.graph.index, node);
     if (!differences || !state) return null;
     const at = differences.change(side.graph.index, node);
-    const partner = differences.partner(side.graph.index, node);
+    const there = differences.counterparts(side.graph.index, node);
     const other = this.app.sides[1 - side.graph.index];
     return section("Difference", [
       el(
@@ -119,7 +122,7 @@ export class Inspector {
         STATE_WORDS[state],
       ),
       ...(at < 0 ? [] : differences.changes[at].lines.map((line) => el("p", { class: "line" }, line))),
-      partner < 0 ? null : el("p", {}, `in ${other.graph.model.name}: `, this.nodeLink(other, partner)),
+      there.length ? el("p", {}, `in ${other.graph.model.name}: `, ...this.some(other, there)) : null,
     ]);
   }
 
@@ -241,15 +244,9 @@ export class Inspector {
       ];
     });
     const changes = this.app.differences?.room(side.graph.index, room);
-    const words = changes
-      ? [
-          changes.added && `+ ${changes.added} added`,
-          changes.removed && `− ${changes.removed} removed`,
-          changes.changed && `≠ ${changes.changed} changed`,
-        ]
-          .filter(Boolean)
-          .join(", ")
-      : "";
+    const words = GROUPS.filter((group) => changes?.[group])
+      .map((group) => `${GROUP_SIGNS[group]} ${changes![group]} ${GROUP_WORDS[group]}`)
+      .join(", ");
     return [
       ...(rows.length ? [section("Measured", rows)] : []),
       words ? section("Difference", [el("p", {}, words)]) : null,

@@ -234,7 +234,7 @@ export class Page {
     const parts = figures
       ? overlayLegend(figures, app.palette.dark)
       : app.colour === "difference"
-        ? differenceLegend(app.palette)
+        ? differenceLegend(app.palette, app.differences!)
         : familyLegend(app.side.graph, app.palette);
     replace(this.legend, ...parts);
     this.legend.hidden = parts.length === 0;

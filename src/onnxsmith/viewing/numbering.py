@@ -95,6 +95,9 @@ class Numbering:
         part.nodes.append(number)
         part.held.append(node)
         part.reads.append([one for one in known if one is not None and self.model.values.kind[one] != CONSTANT])
+        captured = [self.values[value] for value in read if value not in node.inputs and value in self.values]
+        if captured:
+            self.model.captured[number] = captured
         columns.name.append(node_label(node))
         columns.op.append(self._ops.of((node.domain, node.op_type)))
         columns.room.append(0)

@@ -89,7 +89,8 @@ class Room:
 
 @dataclass(eq=False)
 class Model:
-    """One model. `constants` is by index of the value."""
+    """One model. `constants` is by index of the value, `captured` by index of the node: outer values that its bodies
+    read."""
 
     name: str
     path: str
@@ -102,6 +103,7 @@ class Model:
     nodes: Nodes = field(default_factory=Nodes)
     values: Values = field(default_factory=Values)
     constants: dict[int, Constant] = field(default_factory=dict)
+    captured: dict[int, list[int]] = field(default_factory=dict)
     rooms: list[Room] = field(default_factory=list)
 
 
