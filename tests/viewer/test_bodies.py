@@ -13,7 +13,7 @@ from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.viewing.view import view
 from tests.viewer.conftest import Open, of
-from tests.viewing.test_rooms import BRANCHES
+from tests.viewing.test_rooms import BRANCHES, FUNCTIONS
 from tests.viewing.test_view import scene_in
 
 
@@ -57,3 +57,22 @@ def test_open_all_says_what_it_does_not_open(opened: Open) -> None:
     page = opened(scene_in(view(from_text(BRANCHES)).page))
     page.keyboard.press("e")
     assert "Branches, bodies and functions are shown alone" in page.locator(".toast").inner_text()
+
+
+def test_inputs_and_outputs_of_bodies_are_told(opened: Open) -> None:
+    scene = scene_in(view(from_text(BRANCHES)).page)
+    names = scene["models"][0]["values"]["name"]
+    page = opened(scene)
+    producer = scene["models"][0]["values"]["producer"][names.index("r")]
+    page.evaluate(f"window.onnxsmithView.jump(0, {{ kind: 'node', ref: {producer} }})")
+    said = page.locator(".inspector").inner_text()
+    assert "output of choice/then_branch" in said
+    assert "not read" not in said
+    scene = scene_in(view(from_text(FUNCTIONS)).page)
+    page = opened(scene)
+    inner = next(at for at, room in enumerate(scene["models"][0]["nodes"]["room"]) if room)
+    page.evaluate(f"window.onnxsmithView.jump(0, {{ kind: 'node', ref: {inner} }})")
+    said = page.locator(".inspector").inner_text()
+    assert "input of local::Twice" in said
+    assert "type of the call" in said
+    assert "graph input" not in said

@@ -70,6 +70,31 @@ export class Graph {
     return this.model.captured?.[node] ?? [];
   }
 
+  /** The body whose own input or output a value is; -1 for others, such as outer values that a body reads. */
+  ownerOf(value: number, way: "input" | "output"): number {
+    const wanted = way === "input" ? 2 : 3;
+    const holds = ({ items }: Room): boolean =>
+      items.ref.some((ref, item) => ref === value && items.kind[item] === wanted);
+    if (way === "input" && (this.model.values.kind[value] !== 1 || holds(this.model.rooms[0]))) return -1;
+    return this.model.rooms.findIndex((room, at) => at > 0 && isBody(room) && holds(room));
+  }
+
+  /** Whether a value lies in a function, where it has another type in each call. */
+  isOfFunction(value: number): boolean {
+    const producer = this.model.values.producer[value] ?? -1;
+    const body = producer >= 0 ? this.bodyOf(producer) : this.ownerOf(value, "input");
+    return body >= 0 && this.model.rooms[body].kind === "function";
+  }
+
+  /** The formal name of an operand, such as "scale"; "" if the operator is not known. */
+  role(node: number, way: "input" | "output", at: number): string {
+    const op = this.op(node);
+    const names = (way === "input" ? op.inputs : op.outputs) ?? [];
+    const last = names.at(-1) ?? "";
+    if (!last.endsWith("…") || at < names.length - 1) return names[at] ?? "";
+    return `${last.slice(0, -1)}[${at - names.length + 1}]`;
+  }
+
   /** Whether nodes have branches, bodies or functions: rooms that are not opened in their place. */
   get hasBodies(): boolean {
     return this.model.nodes.bodies.some((bodies) => bodies.length > 0);

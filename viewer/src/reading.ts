@@ -63,6 +63,8 @@ function asModel(value: unknown, index: number, notes: string[]): Model {
         domain: string(known.domain),
         family: string(known.family) || "other",
         doc: string(known.doc),
+        ...(known.inputs ? { inputs: strings(known.inputs) } : {}),
+        ...(known.outputs ? { outputs: strings(known.outputs) } : {}),
       };
     }),
     types: strings(raw.types),
@@ -89,6 +91,8 @@ function asModel(value: unknown, index: number, notes: string[]): Model {
   model.nodes = asNodes(object(raw.nodes), model, rooms.length);
   model.constants = asConstants(object(raw.constants));
   if (raw.captured) model.captured = asCaptured(object(raw.captured), model);
+  if (raw.docs)
+    model.docs = Object.fromEntries(Object.entries(object(raw.docs)).map(([node, text]) => [node, string(text)]));
   model.rooms = rooms.map((room, place) => asRoom(object(room), place, model, rooms.length, notes));
   cutCircles(model.rooms);
   return model;

@@ -43,6 +43,8 @@ export interface Model {
   constants: Record<number, Constant>;
   /** Outer values that the bodies of a node read, by index of the node; pages before this field have none. */
   captured?: Record<number, number[]>;
+  /** Doc strings by index of the node; pages before this field have none. */
+  docs?: Record<number, string>;
   /** Room 0 is the main graph. */
   rooms: Room[];
 }
@@ -54,6 +56,9 @@ export interface Op {
   family: string;
   /** The address of the operator's page, or "". */
   doc: string;
+  /** The formal names of its inputs and outputs; that of a variadic one, the last, ends in "…". Absent if unknown. */
+  inputs?: string[];
+  outputs?: string[];
 }
 
 export interface Module {
