@@ -181,6 +181,13 @@ def test_a_path_that_is_no_level(tmp_path: Path) -> None:
     assert refused(chain(["Relu"]), svg=tmp_path / "x.svg", module="a") == "view/no-module"
 
 
+def test_constant_nodes_are_counted_apart() -> None:
+    text = HEAD + "g (float[N] x) => (float[N] y) { c = Constant<value = float[1] {2}>() y = Mul(x, c) }"
+    facts = dict(scene_in(view(from_text(text)).page)["models"][0]["facts"])
+    assert (facts["nodes"], facts["Constant nodes"]) == ("1", "1, shown at the nodes that read them")
+    assert "Constant nodes" not in dict(scene_in(view(chain(["Relu"])).page)["models"][0]["facts"])
+
+
 def test_the_name_of_a_node_is_the_path_of_its_body(tmp_path: Path) -> None:
     branches = from_text(BRANCHES)
     with pytest.raises(OnnxsmithError) as caught:

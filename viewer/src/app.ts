@@ -158,7 +158,7 @@ export class App {
     const all = this.sides.map((side) => side.openAll());
     this.sides.forEach((side) => side.home());
     this.pictureChanged(this.active);
-    const words = all.every(Boolean) ? "All rooms are open" : "Rooms are open up to 5,000 items; open others one by one";
+    const words = all.every(Boolean) ? "All levels are open" : "Levels are open up to 5,000 items; open others one by one";
     if (!this.side.graph.hasBodies) this.say(words);
     else this.page.toast(`${words}. Branches, bodies and functions are shown alone: ⤢ on their node`);
   }
@@ -167,7 +167,7 @@ export class App {
     this.sides.forEach((side) => side.closeAll());
     this.fit();
     this.pictureChanged(this.active);
-    this.say("All rooms are closed");
+    this.say("All levels are closed");
   }
 
   /** Shows in the other model the room that is shown here, with the partners of all rooms that are open. */

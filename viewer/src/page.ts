@@ -32,7 +32,7 @@ export class Page {
   private readonly tabs: Tabs<Tab>;
   private readonly left = el("aside", { class: "left", "aria-label": "Lists" });
   private readonly right = el("aside", { class: "right", "aria-label": "Inspector" });
-  private readonly crumbs = el("nav", { class: "crumbs", "aria-label": "Rooms" });
+  private readonly crumbs = el("nav", { class: "crumbs", "aria-label": "Levels" });
   private readonly legend = el("div", { class: "legend", role: "note", "aria-label": "Legend" });
   private readonly live = el("div", { class: "offscreen", role: "status", "aria-live": "polite" });
   private readonly message = el("div", { class: "toast", hidden: true });
@@ -105,16 +105,16 @@ export class Page {
       button("+", () => app.pane.zoomBy(1.25), { title: "Zoom in", key: "+" }),
       button("Fit", () => app.fit(), { title: "Fit the whole picture", key: "f" }),
       app.scene.models[0].rooms.length > 1
-        ? button("Open all", () => app.openAll(), { title: "Open all rooms", key: "e" })
+        ? button("Open all", () => app.openAll(), { title: "Open all levels", key: "e" })
         : null,
       app.scene.models[0].rooms.length > 1
-        ? button("Close all", () => app.closeAll(), { title: "Close all rooms", key: "E" })
+        ? button("Close all", () => app.closeAll(), { title: "Close all levels", key: "E" })
         : null,
     );
     const help = el(
       "p",
       { id: "picture-help", class: "offscreen" },
-      "Arrow keys move along the edges, Enter opens a room, question mark lists all keys. The outline holds the same items as a list.",
+      "Arrow keys move along the edges, Enter opens a level, question mark lists all keys. The outline holds the same items as a list.",
     );
     const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
     replace(root, this.header(), warningLines(app.scene.warnings ?? []), el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);

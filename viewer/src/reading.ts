@@ -84,7 +84,7 @@ function asModel(value: unknown, index: number, notes: string[]): Model {
   if (!model.ops.length) model.ops.push({ type: "?", domain: "", family: "other", doc: "" });
   const rooms = list(raw.rooms);
   if (!rooms.length) {
-    notes.push(`${model.name}: the scene has no rooms, so that there is nothing to draw.`);
+    notes.push(`${model.name}: the scene has no levels, so that there is nothing to draw.`);
     rooms.push({ title: model.name, kind: "graph", path: "", parent: -1, count: 0, repeats: 1 });
   }
   model.values = asValues(object(raw.values), model, list(object(raw.nodes).op).length);

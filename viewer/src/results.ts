@@ -108,7 +108,7 @@ export class Results {
 
   private row({ kind, chosen, text, model }: Found) {
     const { graph } = this.app.sides[model];
-    const title = chosen.kind === "node" ? graph.op(chosen.ref).type : chosen.kind === "room" ? "room" : "tensor";
+    const title = chosen.kind === "node" ? graph.op(chosen.ref).type : chosen.kind === "room" ? "level" : "tensor";
     const name =
       chosen.kind === "node"
         ? graph.nodeName(chosen.ref)
