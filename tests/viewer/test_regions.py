@@ -42,6 +42,9 @@ def test_a_region_is_one_step_in_both_models(opened: Open) -> None:
             )
     assert "3 nodes → 2 nodes with the same results" in page.locator(".row.current").inner_text()
     assert page.locator(".row.current .sign").inner_text() == "≈"
+    # The inspector of the whole region names the other side, too.
+    section = page.locator(".inspector section", has=page.locator("h3", has_text="Difference"))
+    assert section.locator("button").all_inner_texts() == ["up_0", "act_0"]
 
 
 def test_the_inspector_names_the_nodes_of_the_other_side(opened: Open) -> None:

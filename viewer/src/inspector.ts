@@ -125,6 +125,12 @@ export class Inspector {
     ]);
   }
 
+  /** Whether several nodes are of one region that the other model computes otherwise. */
+  private isOneRegion(side: Side, nodes: number[]): boolean {
+    const changes = nodes.map((node) => this.app.differences?.change(side.graph.index, node) ?? -1);
+    return changes.length > 1 && changes[0] >= 0 && changes.every((at) => at === changes[0]);
+  }
+
   private operand(side: Side, value: number, label: string, way: "from" | "to"): Part {
     const { graph } = side;
     if (value < 0) return el("div", { class: "operand dim" }, `${label}: left out`);
@@ -221,6 +227,7 @@ export class Inspector {
           .slice(0, MOST)
           .map((one) => el("p", {}, this.links.to(this.app.nameOf(side, one), one, side.graph.index))),
       ),
+      this.isOneRegion(side, nodes) ? this.change(side, nodes[0]) : null,
       this.rooms.operators(side, nodes),
       commands(this.app, side, nodes),
     ];

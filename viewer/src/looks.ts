@@ -157,7 +157,9 @@ export class DifferenceLook implements Look {
   }
   nodeNote(node: number): string {
     const at = this.differences.change(this.model, node);
-    const lines = at < 0 ? [] : this.differences.changes[at].lines;
+    const change = this.differences.changes[at];
+    if (change?.state === "otherwise") return change.nodes.map((list) => grouped(list.length)).join(" → ") + " nodes";
+    const lines = change?.lines ?? [];
     return lines.length > 1 ? `${lines[0]} (+${lines.length - 1})` : (lines[0] ?? "");
   }
   roomNote(room: number, _brief: boolean): string {
