@@ -105,6 +105,41 @@ def test_reports_of_commands(folder: Path, args: list[str], name: str, place: st
     assert scene_in((folder / "v.html").read_text(encoding="utf-8"))["models"]
 
 
+OLD = """g (float[N,3] x) => (float[N,3] y) <float[3] w = {1,2,3}> {
+    [product] t = Mul(x, w)
+    [act] u = LeakyRelu<alpha = 0.1>(t)
+    [squash] v = Tanh(u)
+    [gone] y = Sqrt(v) }"""
+NEW = (
+    OLD.replace("0.1", "0.2")
+    .replace("2,3}", "2,4}")
+    .replace("[gone] y = Sqrt(v)", "[gone] z = Abs(v)\n[last] y = Neg(z)")
+)
+
+
+def test_rows_of_a_difference_lead_to_the_model_that_has_them(tmp_path: Path) -> None:
+    """`gone` is the name of a node in both models: the removed one is in the old model."""
+    for name, text in (("old", OLD), ("new", NEW)):
+        save(from_text(HEAD + text), tmp_path / f"{name}.onnx")
+    _, _, err = called("diff", "old.onnx", "new.onnx", "--html", "r.html", "--view", "v.html", cwd=tmp_path)
+    assert err == ""
+    found = Links(tmp_path / "r.html").found
+    assert found["act"] == "v.html#&at=node:act&model=1"
+    assert found["w"] == "v.html#&at=tensor:w&model=1"
+    assert found["Sqrt gone"] == "v.html#&at=node:gone"
+    assert found["Abs gone, Neg last"] == "v.html#&at=node:gone&model=1"
+
+
+def test_the_summary_of_a_simplification_leads_to_the_first_place(tmp_path: Path) -> None:
+    text = "g (float[N] x) => (float[N] y) { [one] a = Identity(x)\n[two] b = Identity(a)\n[act] y = Relu(b) }"
+    save(from_text(HEAD + text), tmp_path / "m.onnx")
+    _, _, err = called("simplify", "m.onnx", "-o", "s.onnx", "--html", "r.html", "--view", "v.html", cwd=tmp_path)
+    assert err == ""
+    rules = [target for name, target in Links(tmp_path / "r.html").found.items() if "identity" in name]
+    assert rules
+    assert set(rules) == {"v.html#&at=node:one&colour=rewrites"}
+
+
 def test_modules_and_repeated_names() -> None:
     model = chain([f"{op}@net.{module}" for module in "ab" for op in ("Relu", "Abs", "Neg")])
     model.graph[0].name = model.graph[1].name = "same"

@@ -397,6 +397,25 @@ def with_overlays(blocks: int = 6, seed: int = 1) -> dict[str, Any]:
     return scene(model, overlays=overlays, program=program)
 
 
+def two_with_region() -> tuple[dict[str, Any], list[int], list[int]]:
+    """Two models with a region: three nodes in two rooms of the first, two nodes of the second. And these nodes."""
+    made = two(2)
+    old, new = made["models"]
+    wanted = (["up_0", "act_0", "context_0"], ["up_0", "act_0"])
+    numbers = [
+        [model["nodes"]["name"].index(name) for name in names] for model, names in zip((old, new), wanted, strict=True)
+    ]
+    found = made["difference"]
+    apart = {numbers[1][0], numbers[1][1], new["nodes"]["name"].index("context_0")}
+    left = [(pair, found["changes"].get(at)) for at, pair in enumerate(found["pairs"]) if pair[1] not in apart]
+    found["pairs"] = [pair for pair, _ in left]
+    found["changes"] = {at: lines for at, (_, lines) in enumerate(left) if lines}
+    found["removed"] = sorted({*found["removed"], *numbers[0]})
+    found["added"] = sorted({*found["added"], *apart})
+    found["regions"] = [numbers]
+    return made, numbers[0], numbers[1]
+
+
 def two(blocks: int = 4) -> dict[str, Any]:
     """An encoder before and after a fusion: one node a block is removed, and some have changed."""
     old, new = encoder(blocks, "old.onnx"), encoder(blocks, "new.onnx", fused=True)

@@ -173,8 +173,8 @@ def test_changes_are_marked_by_a_sign(opened: Open) -> None:
     page = opened(scenes.two(2))
     signs = page.evaluate(
         """() => window.onnxsmithView.differences.changes.map(({ nodes: [old, now] }) => {
-          const model = old < 0 ? 1 : 0;
-          return window.onnxsmithView.sides[model].paint.nodeSign(model ? now : old).text;
+          const model = old.length ? 0 : 1;
+          return window.onnxsmithView.sides[model].paint.nodeSign(model ? now[0] : old[0]).text;
         })"""
     )
     assert set(signs) == {"+", "\N{MINUS SIGN}", "≠"}
@@ -496,6 +496,43 @@ def test_a_search_looks_at_both_models(opened: Open) -> None:
     assert [of(page, f"app.sides[{at}].found.length") for at in (0, 1)] == counts
     page.locator(".chip", has_text="in new").click()
     assert [of(page, f"app.sides[{at}].found.length") for at in (0, 1)] == [0, counts[1]]
+    assert page.locator(".found").inner_text() == str(counts[1])  # the header counts what is listed
+    page.locator("#panel-results .row").nth(1).click()
+    assert page.locator(".found").inner_text() == f"2 of {counts[1]}"
+
+
+def test_all_readers_are_listed_and_gone_through(opened: Open) -> None:
+    maker = scenes.ModelMaker("mask.onnx")
+    maker.room("main", "graph", "")
+    mask = maker.value("mask", "bool[n]", kind=1)
+    nodes = [maker.node("Relu", [mask])[0] for _ in range(100)]
+    page = opened(scenes.scene(maker.finish()))
+    page.evaluate(f"window.onnxsmithView.jump(0, {{ kind: 'value', ref: {mask} }})")
+    page.locator(".inspector button", has_text="and 88 more").click()
+    assert page.locator(".found").inner_text() == "100"
+    assert of(page, "app.side.found.length") == 100
+    for node in nodes[:3]:
+        press(page, "n")
+        assert of(page, "app.side.selection[0].ref") == node
+
+
+def test_an_empty_search_is_said(opened: Open) -> None:
+    page = opened(scenes.with_overlays(1))
+    press(page, "/")
+    page.keyboard.type("softmax")
+    page.keyboard.press("Enter")
+    assert "Result 1 of" in page.locator("[role=status]").inner_text()
+    press(page, "/")
+    page.keyboard.type("nothing is called so")
+    until(page, "document.querySelector('[role=status]').textContent === 'Nothing found'")
+
+
+def test_without_a_selection_a_level_shown_alone_tells_of_itself(opened: Open) -> None:
+    page = opened(scenes.with_overlays(2))
+    page.evaluate("window.onnxsmithView.enter(0, window.onnxsmithView.side.graph.roomByPath.get('embeddings'))")
+    press(page, "Escape")
+    assert page.locator(".inspector h2").inner_text() == "embeddings"
+    assert "SHA-256" not in page.locator(".inspector").inner_text()
 
 
 def test_a_result_in_the_other_model_shows_that_model(opened: Open) -> None:

@@ -9,6 +9,7 @@ from onnxsmith.report.parts.view import View
 from onnxsmith.viewing.scene import Difference
 from onnxsmith.viewing.view import view
 from tests.differences.models import TEXTS, disguised, model
+from tests.differences.test_same_regions import SLICES, SPLIT
 from tests.viewing.models import HEAD
 from tests.viewing.test_view import scene_in
 
@@ -108,6 +109,14 @@ def test_nodes_inside_branches_are_paired() -> None:
                     else_branch = e () => (float[N] s) { s = Abs(x) }> }"""
     )
     assert states(text, text.replace("alpha = 1.0", "alpha = 2.0"))["inner"] == (1, ["alpha: 1.0 → 2.0"])
+
+
+def test_nodes_computed_otherwise_are_counted_apart() -> None:
+    same = view(from_text(SPLIT), from_text(SLICES)).report
+    assert same.headline == "the model → the model: 4 nodes computed otherwise"
+    more = SLICES.replace("at = Tanh(a)", "at0 = Tanh(a)\n        [more] at = Neg(at0)")
+    said = view(from_text(SPLIT), from_text(more)).report.headline
+    assert said == "the model → the model: 1 node added, 4 nodes computed otherwise"
 
 
 def test_counts_in_the_report() -> None:

@@ -98,6 +98,7 @@ def test_branches() -> None:
     (choice,) = [at for at, name in enumerate(model.nodes.name) if name == "choice"]
     assert model.nodes.bodies[choice] == [("then_branch", 1), ("else_branch", 2)]
     assert model.nodes.attributes[choice] == []
+    assert {model.values.name[one] for one in model.captured[choice]} == {"a", "x"}, "what its branches read"
     then = model.rooms[1]
     captured = [ref for kind, ref in zip(then.items.kind, then.items.ref, strict=True) if kind == INPUT]
     assert [model.values.name[ref] for ref in captured] == ["a"], "a branch shows what it reads from outside"

@@ -33,6 +33,7 @@ from onnxsmith.viewing import serving
 from onnxsmith.viewing.scene import Scene, figure, to_json
 from onnxsmith.viewing.view import view
 from tests.viewing.models import HEAD, chain, in_module
+from tests.viewing.test_rooms import BRANCHES, FUNCTIONS
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!--<script>&amp;\u2028\"'`"
 
@@ -178,6 +179,25 @@ def test_a_path_that_is_no_level(tmp_path: Path) -> None:
     assert "net.a" in caught.value.problem.fix
     assert not (tmp_path / "x.svg").exists()
     assert refused(chain(["Relu"]), svg=tmp_path / "x.svg", module="a") == "view/no-module"
+
+
+def test_constant_nodes_are_counted_apart() -> None:
+    text = HEAD + "g (float[N] x) => (float[N] y) { c = Constant<value = float[1] {2}>() y = Mul(x, c) }"
+    facts = dict(scene_in(view(from_text(text)).page)["models"][0]["facts"])
+    assert (facts["nodes"], facts["Constant nodes"]) == ("1", "1, shown at the nodes that read them")
+    assert "Constant nodes" not in dict(scene_in(view(chain(["Relu"])).page)["models"][0]["facts"])
+
+
+def test_the_name_of_a_node_is_the_path_of_its_body(tmp_path: Path) -> None:
+    branches = from_text(BRANCHES)
+    with pytest.raises(OnnxsmithError) as caught:
+        view(branches, svg=tmp_path / "x.svg", module="choice")
+    assert caught.value.problem.id == "view/no-module"
+    assert "--module choice/then_branch, --module choice/else_branch" in caught.value.problem.fix
+    function = from_text(FUNCTIONS)
+    next(iter(function.graph)).name = "first"
+    view(function, svg=tmp_path / "y.svg", module="first")
+    assert "Add" in (tmp_path / "y.svg").read_text(encoding="utf-8")
 
 
 def test_the_given_model_is_not_changed() -> None:

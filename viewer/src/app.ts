@@ -158,14 +158,16 @@ export class App {
     const all = this.sides.map((side) => side.openAll());
     this.sides.forEach((side) => side.home());
     this.pictureChanged(this.active);
-    this.say(all.every(Boolean) ? "All rooms are open" : "Rooms are open up to 5,000 items; open others one by one");
+    const words = all.every(Boolean) ? "All levels are open" : "Levels are open up to 5,000 items; open others one by one";
+    if (!this.side.graph.hasBodies) this.say(words);
+    else this.page.toast(`${words}. Branches, bodies and functions are shown alone: ⤢ on their node`);
   }
 
   closeAll(): void {
     this.sides.forEach((side) => side.closeAll());
     this.fit();
     this.pictureChanged(this.active);
-    this.say("All rooms are closed");
+    this.say("All levels are closed");
   }
 
   /** Shows in the other model the room that is shown here, with the partners of all rooms that are open. */
@@ -204,11 +206,14 @@ export class App {
     this.jumpToAll(model, [chosen]);
   }
 
-  jumpToAll(model: number, all: Chosen[]): void {
+  /** Selects several things that are one place. `theirs` are the same place in the other model: rooms are opened there, too. */
+  jumpToAll(model: number, all: Chosen[], theirs: Chosen[] = []): void {
     const side = this.sides[model];
+    const other = this.sides[1 - model];
     this.activate(model, false);
-    const changed = side.uncover(side.roomOf(all[0]));
+    let changed = side.uncoverAll(all);
     if (changed) this.openPartners(model);
+    if (other && theirs.length) changed = other.uncoverAll(theirs) || changed;
     side.selection = all;
     const boxes = all.flatMap((one) => side.spot(one) ?? []).map((spot) => side.picture.box(spot));
     if (boxes.length > 1) side.camera.fit(around(boxes), LEGIBLE, 80);

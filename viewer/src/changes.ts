@@ -1,17 +1,11 @@
 /** The panel of changes between two models. */
 
 import type { App } from "./app";
-import { STATE_SIGNS, STATE_WORDS, type Change, type State } from "./differences";
+import { GROUP_SIGNS, GROUP_WORDS, GROUPS, groupOf, STATE_SIGNS, STATE_WORDS, type Change, type Group } from "./differences";
 import { button, el, replace } from "./dom";
 import { List } from "./list";
+import type { Chosen } from "./side";
 import { grouped } from "./words";
-
-type Group = "added" | "removed" | "changed";
-const GROUPS: Group[] = ["removed", "added", "changed"];
-
-export function groupOf(state: State): Group {
-  return state === "added" || state === "removed" ? state : "changed";
-}
 
 export class Changes {
   readonly element: HTMLElement;
@@ -49,7 +43,9 @@ export class Changes {
       ...(all.length
         ? [
             chip(null, "All"),
-            ...GROUPS.map((group) => chip(group, `${STATE_SIGNS[group === "changed" ? "operator" : group]} ${group}`)),
+            ...GROUPS.filter((group) => group !== "otherwise" || this.app.differences?.hasRegions).map((group) =>
+              chip(group, `${GROUP_SIGNS[group]} ${GROUP_WORDS[group]}`),
+            ),
           ]
         : []),
     );
@@ -62,21 +58,32 @@ export class Changes {
   }
 
   private row(change: Change) {
-    const model = change.nodes[1] >= 0 ? 1 : 0;
-    const node = change.nodes[model];
+    const model = change.nodes[1].length ? 1 : 0;
+    const [node] = change.nodes[model];
     const { graph } = this.app.sides[model];
+    const title = change.state === "otherwise" ? this.operators(change) : graph.op(node).type;
     const sign = el(
       "span",
-      { class: `sign ${groupOf(change.state)}`, "aria-hidden": "true" },
+      { class: `sign ${groupOf(change.state) ?? ""}`, "aria-hidden": "true" },
       STATE_SIGNS[change.state],
     );
     return {
       class: "two",
       parts: [
-        el("span", {}, sign, el("b", {}, graph.op(node).type), el("span", { class: "dim" }, graph.nodeName(node))),
+        el("span", {}, sign, el("b", {}, title), el("span", { class: "dim" }, graph.nodeName(node))),
         el("small", { class: "dim" }, change.lines[0] ?? STATE_WORDS[change.state]),
       ],
     };
+  }
+
+  /** The operators of a region in both models: "Split → Slice". */
+  private operators({ nodes }: Change): string {
+    const ops = nodes.map((list, model) => [...new Set(list.map((node) => this.app.sides[model].graph.op(node).type))]);
+    const short = (list: string[]): string => (list.length > 2 ? `${list[0]}, …` : list.join(", "));
+    return ops
+      .filter((list) => list.length)
+      .map(short)
+      .join(" → ");
   }
 
   /** Selects the row of a node that was chosen in a picture. */
@@ -100,9 +107,14 @@ export class Changes {
   private go(index: number): void {
     this.at = index;
     this.list.setCurrent(index);
-    const { nodes, state } = this.shown[index];
-    const model = nodes[this.app.active] >= 0 ? this.app.active : 1 - this.app.active;
-    this.app.jump(model, { kind: "node", ref: nodes[model] });
-    this.app.say(`Change ${index + 1} of ${this.shown.length}: ${STATE_WORDS[state]}`);
+    const { nodes, state, lines } = this.shown[index];
+    const model = nodes[this.app.active].length ? this.app.active : 1 - this.app.active;
+    this.app.jumpToAll(model, asChosen(nodes[model]), asChosen(nodes[1 - model]));
+    const words = state === "otherwise" ? `${STATE_WORDS[state]}, ${lines[0]}` : STATE_WORDS[state];
+    this.app.say(`Change ${index + 1} of ${this.shown.length}: ${words}`);
   }
+}
+
+function asChosen(nodes: number[]): Chosen[] {
+  return nodes.map((ref) => ({ kind: "node", ref }));
 }

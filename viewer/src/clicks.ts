@@ -10,6 +10,10 @@ export function clicked(app: App, model: number, hit: Hit | null, how: { shift: 
   const chosen = hit && side.chosenAt(hit);
   if (!hit || !chosen) return app.choose(model, null);
   const { kind } = side.graph.model.rooms[hit.frame.room].items;
+  if (hit.part === "enter" && chosen.kind === "node") {
+    app.choose(model, chosen);
+    return enterSelected(app);
+  }
   if (hit.part === "enter") return app.enter(model, chosen.ref);
   if (chosen.kind === "room" && (hit.part === "toggle" || how.double)) return app.toggle(model, chosen.ref);
   if (hit.item >= 0 && kind[hit.item] === 4) return followStub(app, model, hit, chosen);

@@ -19,6 +19,7 @@ export interface Palette {
   added: string;
   removed: string;
   changed: string;
+  otherwise: string;
 }
 
 export const LIGHT: Palette = {
@@ -39,6 +40,7 @@ export const LIGHT: Palette = {
   added: "#0b62a8",
   removed: "#b3410e",
   changed: "#7d5c00",
+  otherwise: "#8a2f93",
 };
 
 export const DARK: Palette = {
@@ -59,6 +61,7 @@ export const DARK: Palette = {
   added: "#66b6f5",
   removed: "#f78e5a",
   changed: "#e3bb4b",
+  otherwise: "#d992e3",
 };
 
 /** The hue of each family of operators: told apart by lightness, too. */

@@ -35,18 +35,22 @@ export interface Boundary {
   to: number[];
 }
 
-/** The tensors that a set of nodes reads from outside, and gives to outside. Constants are part of the set. */
+/**
+ * The tensors that a set of nodes reads from outside, and gives to outside. Constants are part of the set, and so are the
+ * nodes in its branches and bodies: what these read from outside counts, too.
+ */
 export function boundary(graph: Graph, nodes: number[]): Boundary {
   const { inputs, outputs } = graph.model.nodes;
   const { kind, producer } = graph.model.values;
   const inside = new Set(nodes);
   const from = new Set<number>();
   const to = new Set<number>();
+  const isOutside = (reader: number): boolean => !inside.has(reader) && !graph.isHeld(reader, inside);
   for (const node of nodes) {
-    for (const value of inputs[node])
+    for (const value of [...inputs[node], ...graph.captured(node)])
       if (value >= 0 && kind[value] !== 3 && !inside.has(producer[value])) from.add(value);
     for (const value of outputs[node]) {
-      if (value >= 0 && (kind[value] === 2 || graph.readers(value).some((reader) => !inside.has(reader))))
+      if (value >= 0 && (kind[value] === 2 || graph.readers(value).some(isOutside)))
         to.add(value);
     }
   }
@@ -59,8 +63,9 @@ const MOST_TENSORS = 60;
 /** What can be done with nodes of one model; with `other`, the other of two models, also in both. */
 export function offers(graph: Graph, nodes: number[], other?: Graph): Offer[] {
   if (!nodes.length) return [];
-  const outer = nodes.filter((node) => inMainGraph(graph, node));
-  if (outer.length < nodes.length) {
+  const chosen = new Set(nodes);
+  const outer = nodes.filter((node) => !graph.isHeld(node, chosen));
+  if (outer.some((node) => graph.bodyOf(node) >= 0)) {
     return [
       {
         title: "Cut out",
@@ -69,7 +74,7 @@ export function offers(graph: Graph, nodes: number[], other?: Graph): Offer[] {
       },
     ];
   }
-  const { from, to } = boundary(graph, nodes);
+  const { from, to } = boundary(graph, outer);
   if (from.length + to.length > MOST_TENSORS) {
     return [
       {
@@ -134,13 +139,4 @@ export function offersForTwo(first: Graph, second: Graph): Offer[] {
     { title: "List the differences", command: `onnxsmith diff ${a} ${b}`, note: "" },
     { title: "Compare what they compute", command: `onnxsmith compare ${a} ${b} --per-layer`, note: "" },
   ];
-}
-
-/** Whether a node belongs to the main graph, and not to a branch, a body or a function. */
-function inMainGraph(graph: Graph, node: number): boolean {
-  for (let room = graph.model.nodes.room[node]; room > 0; room = graph.model.rooms[room].parent) {
-    const { kind } = graph.model.rooms[room];
-    if (kind === "function" || kind === "branch") return false;
-  }
-  return true;
 }

@@ -3,8 +3,13 @@
 import type { Graph } from "./graph";
 import { outside } from "./overlays";
 import type { Difference } from "./scene";
+import { plural } from "./words";
 
-export type State = "equal" | "attributes" | "weights" | "both" | "operator" | "wiring" | "removed" | "added";
+export type State =
+  "equal" | "attributes" | "weights" | "both" | "operator" | "wiring" | "removed" | "added" | "otherwise";
+/** What a change is listed, coloured and counted as. */
+export type Group = "removed" | "added" | "changed" | "otherwise";
+export const GROUPS: Group[] = ["removed", "added", "changed", "otherwise"];
 const STATES: State[] = ["equal", "attributes", "weights", "both", "operator", "wiring"];
 
 export const STATE_WORDS: Record<State, string> = {
@@ -16,6 +21,14 @@ export const STATE_WORDS: Record<State, string> = {
   wiring: "wiring or type changed",
   removed: "removed",
   added: "added",
+  otherwise: "computed otherwise",
+};
+
+export const GROUP_WORDS: Record<Group, string> = {
+  removed: "removed",
+  added: "added",
+  changed: "changed",
+  otherwise: STATE_WORDS.otherwise,
 };
 
 /** The sign of a state, so that it isn't told by colour alone. */
@@ -28,20 +41,31 @@ export const STATE_SIGNS: Record<State, string> = {
   wiring: "≠",
   removed: "−",
   added: "+",
+  otherwise: "≈",
 };
+
+export const GROUP_SIGNS: Record<Group, string> = {
+  removed: STATE_SIGNS.removed,
+  added: STATE_SIGNS.added,
+  changed: STATE_SIGNS.operator,
+  otherwise: STATE_SIGNS.otherwise,
+};
+
+/** The group of a state; null for equal nodes. */
+export function groupOf(state: State): Group | null {
+  if (state === "equal") return null;
+  return state === "added" || state === "removed" || state === "otherwise" ? state : "changed";
+}
 
 export interface Change {
   state: State;
-  /** The node in the first and in the second model; -1 where there is none. */
-  nodes: [number, number];
+  /** The nodes in the first and in the second model: one of each pair, several of a region, none where there are none. */
+  nodes: [number[], number[]];
   lines: string[];
 }
 
-export interface RoomChanges {
-  added: number;
-  removed: number;
-  changed: number;
-}
+/** Counts of nodes by group. */
+export type RoomChanges = Record<Group, number>;
 
 export class Differences {
   readonly changes: Change[] = [];
@@ -62,29 +86,36 @@ export class Differences {
         this.partners[0].set(a, b);
         this.partners[1].set(b, a);
       }
-      if (state !== "equal") this.add({ state, nodes: [a, b], lines: difference.changes[pair] ?? [] });
+      const nodes: Change["nodes"] = [a >= 0 ? [a] : [], b >= 0 ? [b] : []];
+      if (state !== "equal") this.add({ state, nodes, lines: difference.changes[pair] ?? [] });
     });
-    for (const node of difference.removed) this.add({ state: "removed", nodes: [node, -1], lines: [] });
-    for (const node of difference.added) this.add({ state: "added", nodes: [-1, node], lines: [] });
+    const regions = (difference.regions ?? []).filter((nodes) => nodes.some((side) => side.length));
+    for (const nodes of regions) this.add({ state: "otherwise", nodes, lines: [regionLine(nodes)] });
+    const alone = (model: number, list: number[]): number[] => list.filter((node) => !this.states[model].has(node));
+    for (const node of alone(0, difference.removed)) this.add({ state: "removed", nodes: [[node], []], lines: [] });
+    for (const node of alone(1, difference.added)) this.add({ state: "added", nodes: [[], [node]], lines: [] });
     this.order();
   }
 
   private add(change: Change): void {
     this.changes.push(change);
-    change.nodes.forEach((node, model) => {
-      if (node < 0) return;
-      this.states[model].set(node, change.state);
-      this.countRooms(model, node, change.state);
+    change.nodes.forEach((nodes, model) => {
+      for (const node of nodes) {
+        this.states[model].set(node, change.state);
+        this.countRooms(model, node, change.state);
+      }
     });
   }
 
   private countRooms(model: number, node: number, state: State): void {
+    const group = groupOf(state);
+    if (!group) return;
     const graph = this.graphs[model];
     const seen = new Set<number>();
     for (let room = graph.model.nodes.room[node]; room >= 0 && !seen.has(room); room = outside(graph, room)) {
       seen.add(room);
-      const known = this.rooms[model].get(room) ?? { added: 0, removed: 0, changed: 0 };
-      known[state === "added" || state === "removed" ? state : "changed"] += 1;
+      const known = this.rooms[model].get(room) ?? { added: 0, removed: 0, changed: 0, otherwise: 0 };
+      known[group] += 1;
       this.rooms[model].set(room, known);
     }
   }
@@ -92,10 +123,11 @@ export class Differences {
   /** In the order of the nodes in the files, an added node where it stands in the second. */
   private order(): void {
     const [first, second] = this.graphs.map((graph) => Math.max(1, graph.model.nodes.op.length));
-    const place = ({ nodes: [a, b] }: Change): number => (a >= 0 ? a / first : b / second);
+    const place = ({ nodes: [ours, theirs] }: Change): number =>
+      ours.length ? Math.min(...ours) / first : Math.min(...theirs) / second;
     this.changes.sort((a, b) => place(a) - place(b));
     this.changes.forEach((change, at) =>
-      change.nodes.forEach((node, model) => node >= 0 && this.changeOf[model].set(node, at)),
+      change.nodes.forEach((nodes, model) => nodes.forEach((node) => this.changeOf[model].set(node, at))),
     );
   }
 
@@ -106,6 +138,19 @@ export class Differences {
   /** The node of the other model that is paired with this one; -1 if none is. */
   partner(model: number, node: number): number {
     return this.partners[model].get(node) ?? -1;
+  }
+
+  /** The nodes of the other model that stand for this one: its partner, or all that compute the same region. */
+  counterparts(model: number, node: number): number[] {
+    const partner = this.partner(model, node);
+    if (partner >= 0) return [partner];
+    const at = this.change(model, node);
+    return at < 0 ? [] : this.changes[at].nodes[1 - model];
+  }
+
+  /** Whether some nodes compute what other nodes of the other model compute. */
+  get hasRegions(): boolean {
+    return this.changes.some((change) => change.state === "otherwise");
   }
 
   room(model: number, room: number): RoomChanges | undefined {
@@ -134,4 +179,11 @@ export class Differences {
     });
     return [...votes].sort((a, b) => b[1] - a[1])[0]?.[0] ?? -1;
   }
+}
+
+/** How many nodes of both models a region has, as one line. */
+function regionLine([ours, theirs]: [number[], number[]]): string {
+  if (!theirs.length) return `${plural(ours.length, "node")} removed: the results are elsewhere in the new model`;
+  if (!ours.length) return `${plural(theirs.length, "node")} added: the results are elsewhere in the old model`;
+  return `${plural(ours.length, "node")} → ${plural(theirs.length, "node")} with the same results`;
 }

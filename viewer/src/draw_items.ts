@@ -6,7 +6,7 @@ import type { View } from "./draw";
 import { dimsText } from "./graph";
 import type { Label } from "./labels";
 import type { Sign } from "./looks";
-import type { Spot } from "./picture";
+import { SIGN, type Spot } from "./picture";
 import type { Surface } from "./surface";
 import { grouped } from "./words";
 
@@ -59,7 +59,8 @@ export function drawItem(surface: Surface, view: View, frame: Frame, item: numbe
   const place = placeOf(view, frame, item);
   if (kind[item] === 0) {
     const label = withNote(view.labels.node(ref[item]), view.look.nodeNote(ref[item]));
-    drawCard(surface, view, place, view.look.node(ref[item]), label, view.look.nodeSign(ref[item]));
+    const hasBody = view.picture.graph.model.nodes.bodies[ref[item]].length > 0;
+    drawCard(surface, view, place, view.look.node(ref[item]), label, view.look.nodeSign(ref[item]), hasBody);
   } else if (kind[item] === 1) drawRoom(surface, view, place, ref[item]);
   else drawEnd(surface, view, place, kind[item], ref[item]);
   drawMarks(surface, view, { frame, item });
@@ -77,6 +78,7 @@ function drawCard(
   paint: Paint,
   label: Label & { note: boolean },
   sign: Sign | null,
+  hasBody: boolean,
 ): void {
   const { zoom } = view.camera;
   const { x, y, width, height } = place;
@@ -89,7 +91,10 @@ function drawCard(
     surface.box(x, y, width, height, radius, "", paint.line, Math.min(1.2, 0.6 + zoom / 2));
   }
   const onto = height < 13 ? { ...paint, text: view.palette.dark ? "#10141a" : "#ffffff" } : paint;
-  drawWords(surface, view, place, onto, label, 14 * zoom);
+  const free = hasBody && height >= 13 ? { ...place, width: width - SIGN * zoom } : place;
+  drawWords(surface, view, free, onto, label, 14 * zoom);
+  if (hasBody && height >= 13)
+    surface.text("⤢", x + width - (SIGN / 2) * zoom, y + height / 2, Math.max(8, 14 * zoom), "plain", onto.dim, "center");
   if (sign) drawSign(surface, place, sign, zoom, view.palette.card);
 }
 

@@ -74,7 +74,7 @@ function pairedNear(from: Side, to: Side, start: number, differences: Difference
   const { nodes, values } = from.graph.model;
   const near = new Set([start]);
   for (const node of near) {
-    const partner = differences.partner(from.graph.index, node);
+    const partner = differences.counterparts(from.graph.index, node)[0] ?? -1;
     if (partner >= 0 && from.picture.spotOfNode(node) && to.picture.spotOfNode(partner)) return { node, partner };
     const around = [
       ...nodes.inputs[node].filter((value) => value >= 0).map((value) => values.producer[value]),

@@ -65,6 +65,56 @@ export class Graph {
     return [...new Set(this.readerList.subarray(this.readerStart[value], this.readerStart[value + 1]))];
   }
 
+  /** Outer values that the bodies of a node read, besides its operands. */
+  captured(node: number): number[] {
+    return this.model.captured?.[node] ?? [];
+  }
+
+  /** The body whose own input or output a value is; -1 for others, such as outer values that a body reads. */
+  ownerOf(value: number, way: "input" | "output"): number {
+    const wanted = way === "input" ? 2 : 3;
+    const holds = ({ items }: Room): boolean =>
+      items.ref.some((ref, item) => ref === value && items.kind[item] === wanted);
+    if (way === "input" && (this.model.values.kind[value] !== 1 || holds(this.model.rooms[0]))) return -1;
+    return this.model.rooms.findIndex((room, at) => at > 0 && isBody(room) && holds(room));
+  }
+
+  /** Whether a value lies in a function, where it has another type in each call. */
+  isOfFunction(value: number): boolean {
+    const producer = this.model.values.producer[value] ?? -1;
+    const body = producer >= 0 ? this.bodyOf(producer) : this.ownerOf(value, "input");
+    return body >= 0 && this.model.rooms[body].kind === "function";
+  }
+
+  /** The formal name of an operand, such as "scale"; "" if the operator is not known. */
+  role(node: number, way: "input" | "output", at: number): string {
+    const op = this.op(node);
+    const names = (way === "input" ? op.inputs : op.outputs) ?? [];
+    const last = names.at(-1) ?? "";
+    if (!last.endsWith("…") || at < names.length - 1) return names[at] ?? "";
+    return `${last.slice(0, -1)}[${at - names.length + 1}]`;
+  }
+
+  /** Whether nodes have branches, bodies or functions: rooms that are not opened in their place. */
+  get hasBodies(): boolean {
+    return this.model.nodes.bodies.some((bodies) => bodies.length > 0);
+  }
+
+  /** The branch, body or function that a node lies in; -1 for nodes of the main graph. */
+  bodyOf(node: number): number {
+    let room = this.model.nodes.room[node];
+    while (room > 0 && !isBody(this.model.rooms[room])) room = this.model.rooms[room].parent;
+    return Math.max(room, 0) || -1;
+  }
+
+  /** Whether a node lies in a branch or body of one of `nodes`, however deep. */
+  isHeld(node: number, nodes: ReadonlySet<number>): boolean {
+    const body = this.bodyOf(node);
+    if (body < 0 || this.model.rooms[body].kind === "function") return false;
+    const host = this.hostOf[body];
+    return host >= 0 && (nodes.has(host) || this.isHeld(host, nodes));
+  }
+
   /** Rooms whose parent is this one. */
   children(room: number): number[] {
     if (!this.childRooms) {
@@ -120,6 +170,11 @@ export class Graph {
     if (type < 0 || !this.model.types[type]) return null;
     return (this.types[type] ??= typeParts(this.model.types[type]));
   }
+}
+
+/** Whether a room is a graph of its own inside the model. */
+export function isBody(room: Room): boolean {
+  return room.kind === "branch" || room.kind === "function";
 }
 
 /** "float32[batch, 3]" → float32, batch (symbolic) and 3. */

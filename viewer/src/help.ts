@@ -15,7 +15,7 @@ export function helpDialog(): HTMLDialogElement {
   const pointer = el(
     "p",
     { class: "dim" },
-    "With the mouse: drag to pan, turn the wheel to zoom, click to select, Shift and click to select several, double-click a room to open or close it. ⤢ shows a room alone.",
+    "With the mouse: drag to pan, turn the wheel to zoom, click to select, Shift and click to select several, double-click a level to open or close it. ⤢ shows a level alone.",
   );
   const dialog: HTMLDialogElement = el(
     "dialog",

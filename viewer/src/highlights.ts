@@ -16,19 +16,23 @@ export class Highlights {
     this.redraw();
   }
 
-  /** Selects in the other model the partners of what is selected. */
+  /** Selects in the other model the partners of what is selected, and what computes the same region. */
   pairSelections(): void {
     const { app } = this;
     const other = app.sides[1 - app.active];
     if (!other) return;
-    other.selection = app.side.selection.flatMap((one): Chosen[] => {
-      if (one.kind === "value" || !app.differences) return [];
-      const ref =
-        one.kind === "node"
-          ? app.differences.partner(app.active, one.ref)
-          : app.differences.partnerRoom(app.active, one.ref);
-      return ref < 0 ? [] : [{ kind: one.kind, ref }];
-    });
+    const { differences } = app;
+    const nodes = new Set<number>();
+    const rooms = new Set<number>();
+    for (const { kind, ref } of differences ? app.side.selection : []) {
+      if (kind === "node") for (const node of differences!.counterparts(app.active, ref)) nodes.add(node);
+      if (kind === "room") rooms.add(differences!.partnerRoom(app.active, ref));
+    }
+    rooms.delete(-1);
+    other.selection = [
+      ...[...nodes].map((ref): Chosen => ({ kind: "node", ref })),
+      ...[...rooms].map((ref): Chosen => ({ kind: "room", ref })),
+    ];
   }
 
   private redraw(): void {

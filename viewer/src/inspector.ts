@@ -1,46 +1,43 @@
 /** The panel that tells all about what is selected. */
 
 import type { App } from "./app";
-import { offers, offersForTwo, type Offer } from "./commands";
-import { STATE_SIGNS, STATE_WORDS } from "./differences";
+import { offersForTwo } from "./commands";
+import { groupOf, STATE_SIGNS, STATE_WORDS } from "./differences";
 import { button, el, replace, style } from "./dom";
-import { groupOf } from "./changes";
+import type { Graph } from "./graph";
+import { MOST, Links } from "./inspector_links";
+import { commands, offerPart } from "./inspector_offers";
+import { RoomInspector } from "./inspector_room";
 import { constantOf, facts, section, typeOf, type Part } from "./inspector_parts";
-import { copyCommand } from "./saving";
 import type { Chosen, Side } from "./side";
-import { grouped, plural } from "./words";
-
-/** So many readers, nodes or operators are listed; the rest is counted. */
-const MOST = 12;
+import { plural } from "./words";
 
 export class Inspector {
   readonly element = el("div", { class: "inspector" });
 
-  constructor(private readonly app: App) {}
+  private readonly links: Links;
+  private readonly rooms: RoomInspector;
+
+  constructor(private readonly app: App) {
+    this.links = new Links(app);
+    this.rooms = new RoomInspector(app, this.links);
+  }
 
   show(): void {
     const { side } = this.app;
     const last = side.selection.at(-1);
-    const parts = !last ? this.model(side) : side.selection.length > 1 ? this.several(side) : this.one(side, last);
+    const parts = !last ? this.shown(side) : side.selection.length > 1 ? this.several(side) : this.one(side, last);
     replace(this.element, ...parts);
     this.element.scrollTop = 0;
   }
 
+  /** What is told without a selection: the level that is shown alone, or the model. */
+  private shown(side: Side): Part[] {
+    return side.room ? this.rooms.parts(side, side.room) : this.model(side);
+  }
+
   private one(side: Side, { kind, ref }: Chosen): Part[] {
-    return kind === "node" ? this.node(side, ref) : kind === "room" ? this.room(side, ref) : this.value(side, ref);
-  }
-
-  private link(text: string, chosen: Chosen, model = this.app.active): HTMLElement {
-    return button(text, () => this.app.jump(model, chosen), { class: "link" });
-  }
-
-  private nodeLink(side: Side, node: number): HTMLElement {
-    return el(
-      "span",
-      { class: "node-link" },
-      el("span", { class: "dim" }, side.graph.op(node).type),
-      this.link(side.graph.nodeName(node), { kind: "node", ref: node }, side.graph.index),
-    );
+    return kind === "node" ? this.node(side, ref) : kind === "room" ? this.rooms.parts(side, ref) : this.value(side, ref);
   }
 
   // A node.
@@ -56,6 +53,7 @@ export class Inspector {
     return [
       el("h2", {}, dot, op.domain && op.domain !== "ai.onnx" ? `${op.domain}::${op.type}` : op.type, this.doc(op.doc)),
       el("p", { class: "name" }, graph.nodeName(node)),
+      graph.model.docs?.[node] ? el("p", { class: "doc" }, graph.model.docs[node]) : null,
       facts([
         ["family", op.family],
         ["torch module", module ? (module.type ? `${module.path}  (${module.type})` : module.path) : ""],
@@ -66,18 +64,22 @@ export class Inspector {
       this.change(side, node),
       section(
         "Inputs",
-        nodes.inputs[node].map((value, at) => this.operand(side, value, `input ${at}`, "from")),
+        nodes.inputs[node].map((value, at) => this.operand(side, value, graph.role(node, "input", at) || `input ${at}`, "from")),
+      ),
+      section(
+        "Read by its bodies",
+        graph.captured(node).map((value) => this.operand(side, value, "", "from")),
       ),
       section(
         "Outputs",
-        nodes.outputs[node].map((value, at) => this.operand(side, value, `output ${at}`, "to")),
+        nodes.outputs[node].map((value, at) => this.operand(side, value, graph.role(node, "output", at) || `output ${at}`, "to")),
       ),
       this.attributes(nodes.attributes[node]),
       section(
         "Bodies",
         nodes.bodies[node].map(([label, room]) => this.body(side, label, room)),
       ),
-      this.commands(side, [node]),
+      commands(this.app, side, [node]),
     ];
   }
 
@@ -109,7 +111,7 @@ export class Inspector {
     const state = differences?.state(side.graph.index, node);
     if (!differences || !state) return null;
     const at = differences.change(side.graph.index, node);
-    const partner = differences.partner(side.graph.index, node);
+    const there = differences.counterparts(side.graph.index, node);
     const other = this.app.sides[1 - side.graph.index];
     return section("Difference", [
       el(
@@ -119,46 +121,44 @@ export class Inspector {
         STATE_WORDS[state],
       ),
       ...(at < 0 ? [] : differences.changes[at].lines.map((line) => el("p", { class: "line" }, line))),
-      partner < 0 ? null : el("p", {}, `in ${other.graph.model.name}: `, this.nodeLink(other, partner)),
+      there.length ? el("p", {}, `in ${other.graph.model.name}: `, ...this.links.nodes(other, there)) : null,
     ]);
+  }
+
+  /** Whether several nodes are of one region that the other model computes otherwise. */
+  private isOneRegion(side: Side, nodes: number[]): boolean {
+    const changes = nodes.map((node) => this.app.differences?.change(side.graph.index, node) ?? -1);
+    return changes.length > 1 && changes[0] >= 0 && changes.every((at) => at === changes[0]);
   }
 
   private operand(side: Side, value: number, label: string, way: "from" | "to"): Part {
     const { graph } = side;
     if (value < 0) return el("div", { class: "operand dim" }, `${label}: left out`);
-    const { kind, producer } = graph.model.values;
+    const { producer } = graph.model.values;
     const head = el(
       "div",
       {},
-      this.link(graph.valueName(value), { kind: "value", ref: value }, graph.index),
+      label ? el("span", { class: "dim" }, label) : null,
+      this.links.to(graph.valueName(value), { kind: "value", ref: value }, graph.index),
       typeOf(side, value),
     );
     const ends = way === "to" ? graph.readers(value) : producer[value] >= 0 ? [producer[value]] : [];
-    const words =
-      way === "from"
-        ? kind[value] === 1
-          ? "graph input"
-          : ""
-        : kind[value] === 2
-          ? "graph output"
-          : ends.length
-            ? ""
-            : "not read";
+    const words = endWords(graph, value, way, ends.length);
     return el(
       "div",
       { class: "operand" },
       head,
       constantOf(side, value),
       ends.length || words
-        ? el("div", { class: "ends" }, el("span", { class: "dim" }, `${way} `), words, ...this.some(side, ends))
+        ? el(
+            "div",
+            { class: "ends" },
+            el("span", { class: "dim" }, `${way} `),
+            words,
+            ...this.links.readers(side, value, ends),
+          )
         : null,
     );
-  }
-
-  private some(side: Side, nodes: number[]): Part[] {
-    const links: Part[] = nodes.slice(0, MOST).map((node) => this.nodeLink(side, node));
-    if (nodes.length > MOST) links.push(el("span", { class: "dim" }, ` and ${grouped(nodes.length - MOST)} more`));
-    return links;
   }
 
   private attributes(rows: [string, string, 0 | 1][]): Part {
@@ -195,105 +195,6 @@ export class Inspector {
     );
   }
 
-  // A room.
-
-  private room(side: Side, room: number): Part[] {
-    const { graph } = side;
-    const one = graph.model.rooms[room];
-    const nodes = graph.nodesWithin(room);
-    const model = graph.index;
-    const canOpen = graph.itemOfRoom[room] >= 0 && room !== side.room;
-    const isOpen = side.opened.has(room);
-    return [
-      el("h2", {}, one.title),
-      el("p", { class: "name" }, one.path),
-      el(
-        "p",
-        { class: "buttons" },
-        canOpen ? button(isOpen ? "Close" : "Open here", () => this.app.toggle(model, room), { key: "Enter" }) : null,
-        room !== side.room ? button("Show alone", () => this.app.enter(model, room), { key: "Shift+Enter" }) : null,
-      ),
-      facts([
-        ["kind", one.kind],
-        ["nodes", grouped(one.count)],
-        ["alike", one.repeats > 1 ? `${one.repeats} × this structure` : ""],
-        ["called by", graph.hostOf[room] >= 0 ? graph.nodeName(graph.hostOf[room]) : ""],
-      ]),
-      ...this.roomFigures(side, room),
-      this.ends(side, room, 2, "Inputs"),
-      this.ends(side, room, 3, "Outputs"),
-      this.operators(side, nodes),
-      this.commands(side, nodes),
-    ];
-  }
-
-  private roomFigures(side: Side, room: number): Part[] {
-    const rows = this.app.figuresOf(side.graph.index).flatMap((figures): HTMLElement[] => {
-      const figure = figures.room(room);
-      if (!figure) return [];
-      return [
-        el(
-          "div",
-          {},
-          facts([[figures.overlay.title, figures.writeRoom(figure)]]),
-          el("div", {}, el("span", { class: "dim" }, "worst: "), this.nodeLink(side, figure.worstNode)),
-        ),
-      ];
-    });
-    const changes = this.app.differences?.room(side.graph.index, room);
-    const words = changes
-      ? [
-          changes.added && `+ ${changes.added} added`,
-          changes.removed && `− ${changes.removed} removed`,
-          changes.changed && `≠ ${changes.changed} changed`,
-        ]
-          .filter(Boolean)
-          .join(", ")
-      : "";
-    return [
-      ...(rows.length ? [section("Measured", rows)] : []),
-      words ? section("Difference", [el("p", {}, words)]) : null,
-    ];
-  }
-
-  private ends(side: Side, room: number, wanted: 2 | 3, title: string): Part {
-    const { kind, ref } = side.graph.model.rooms[room].items;
-    const values = ref.filter((value, at) => kind[at] === wanted && value >= 0);
-    return section(
-      title,
-      values.map((value) =>
-        el(
-          "div",
-          { class: "operand" },
-          this.link(side.graph.valueName(value), { kind: "value", ref: value }, side.graph.index),
-          typeOf(side, value),
-        ),
-      ),
-    );
-  }
-
-  private operators(side: Side, nodes: number[]): Part {
-    const counts = new Map<number, number>();
-    for (const node of nodes)
-      counts.set(side.graph.model.nodes.op[node], (counts.get(side.graph.model.nodes.op[node]) ?? 0) + 1);
-    const sorted = [...counts].sort((a, b) => b[1] - a[1]);
-    const rows = sorted.slice(0, MOST).map(([at, count]) => {
-      const op = side.graph.model.ops[at];
-      const bar = el("span", { class: "bar", "aria-hidden": "true" });
-      style(bar, "width", `${Math.max(2, (count / sorted[0][1]) * 60)}px`);
-      style(bar, "background", this.app.familyColour(op.family));
-      return el(
-        "div",
-        { class: "share" },
-        button(op.type, () => this.app.searchFor(`op:${op.type}`), { class: "link", title: `Find ${op.type}` }),
-        bar,
-        el("span", {}, grouped(count)),
-      );
-    });
-    if (sorted.length > MOST) rows.push(el("div", { class: "dim" }, `and ${sorted.length - MOST} more`));
-    return section("Operators", rows);
-  }
-
   // A value.
 
   private value(side: Side, value: number): Part[] {
@@ -305,8 +206,11 @@ export class Inspector {
       el("p", { class: "name" }, words),
       el("p", {}, typeOf(side, value)),
       section("Values", [constantOf(side, value)]),
-      section("Computed by", producer[value] >= 0 ? [this.nodeLink(side, producer[value])] : []),
-      section("Read by", this.some(side, graph.readers(value))),
+      section("Computed by", producer[value] >= 0 ? [this.links.node(side, producer[value])] : []),
+      section(
+        "Read by",
+        this.links.readers(side, value),
+      ),
     ];
   }
 
@@ -321,17 +225,18 @@ export class Inspector {
         "Selected",
         side.selection
           .slice(0, MOST)
-          .map((one) => el("p", {}, this.link(this.app.nameOf(side, one), one, side.graph.index))),
+          .map((one) => el("p", {}, this.links.to(this.app.nameOf(side, one), one, side.graph.index))),
       ),
-      this.operators(side, nodes),
-      this.commands(side, nodes),
+      this.isOneRegion(side, nodes) ? this.change(side, nodes[0]) : null,
+      this.rooms.operators(side, nodes),
+      commands(this.app, side, nodes),
     ];
   }
 
   private model(side: Side): Part[] {
     const { model } = side.graph;
     const { scene } = this.app;
-    const nodes = side.room ? side.graph.nodesWithin(side.room) : model.nodes.op.map((_, node) => node);
+    const nodes = model.nodes.op.map((_, node) => node);
     return [
       el("h2", {}, model.name),
       el("p", { class: "name" }, scene.headline),
@@ -343,37 +248,23 @@ export class Inspector {
       model.nodes.op.length
         ? null
         : el("p", { class: "note" }, "This model has no nodes: its outputs are its inputs or constants."),
-      this.operators(side, nodes),
+      this.rooms.operators(side, nodes),
       this.app.sides.length > 1
         ? section(
             "Go on",
-            offersForTwo(this.app.sides[0].graph, this.app.sides[1].graph).map((offer) => this.offer(offer)),
+            offersForTwo(this.app.sides[0].graph, this.app.sides[1].graph).map((offer) => offerPart(this.app, offer)),
           )
         : null,
     ];
   }
+}
 
-  // Commands.
-
-  private commands(side: Side, nodes: number[]): Part {
-    return section(
-      "Go on",
-      offers(side.graph, nodes, this.app.sides[1 - side.graph.index]?.graph).map((offer) => this.offer(offer)),
-    );
-  }
-
-  private offer({ title, command, note }: Offer): HTMLElement {
-    return el(
-      "div",
-      { class: "offer" },
-      el(
-        "div",
-        { class: "offer-head" },
-        el("span", {}, title),
-        command ? button("Copy", () => copyCommand(this.app, command), { title: `Copy the command: ${title}` }) : null,
-      ),
-      command ? el("code", {}, command) : null,
-      note ? el("small", { class: "dim" }, note) : null,
-    );
-  }
+/** Where a value comes from or goes to, besides nodes: the model's inputs and outputs, or those of a body or function. */
+function endWords(graph: Graph, value: number, way: "from" | "to", ends: number): string {
+  const kind = graph.model.values.kind[value];
+  const owner = graph.ownerOf(value, way === "from" ? "input" : "output");
+  const room = graph.model.rooms[owner];
+  if (way === "from") return room ? `input of ${room.path || room.title}` : kind === 1 ? "graph input" : "";
+  if (room) return `output of ${room.path || room.title}`;
+  return kind === 2 ? "graph output" : ends ? "" : "not read";
 }

@@ -25,7 +25,8 @@ export function facts(rows: [string, string][], kind = ""): HTMLElement | null {
 /** The type of a value; symbolic dimensions have a colour of their own. */
 export function typeOf(side: Side, value: number): Part {
   const parts = side.graph.type(value);
-  if (!parts) return el("span", { class: "type dim" }, "type unknown");
+  if (!parts)
+    return el("span", { class: "type dim" }, side.graph.isOfFunction(value) ? "type of the call" : "type unknown");
   if (!parts.dims) return el("span", { class: "type" }, parts.dtype);
   const dims = parts.dims.flatMap((dim, at): Part[] => [
     at ? ", " : "",

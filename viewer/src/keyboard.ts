@@ -43,24 +43,24 @@ export const KEYS: [string, Key[]][] = [
     ],
   ],
   [
-    "Rooms",
+    "Levels",
     [
       {
         keys: "Enter",
-        words: "open the selected room in its place, or close it",
+        words: "open the selected level in its place, or close it",
         on: ["Enter"],
         act: (app, event) => (event.shiftKey ? enterSelected(app) : toggleSelected(app)),
       },
       {
         keys: "Shift + Enter",
-        words: "show the selected room, or the body of a node, alone",
+        words: "show the selected level, or the body of a node, alone",
         on: [],
         act: () => undefined,
       },
-      { keys: "Backspace", words: "go out to the room around", on: ["Backspace"], act: (app) => leave(app) },
+      { keys: "Backspace", words: "go out to the level around", on: ["Backspace"], act: (app) => leave(app) },
       {
         keys: "e  Shift + E",
-        words: "open all rooms, close all",
+        words: "open all levels, close all",
         on: ["e", "E"],
         act: (app, event) => (event.key === "E" ? app.closeAll() : app.openAll()),
       },

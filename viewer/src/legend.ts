@@ -2,7 +2,7 @@
 
 import type { Palette } from "./colours";
 import { familyPaints, FAMILIES } from "./colours";
-import { STATE_SIGNS } from "./differences";
+import { GROUPS, GROUP_SIGNS, GROUP_WORDS, type Differences } from "./differences";
 import { el, style } from "./dom";
 import type { Graph } from "./graph";
 import type { OverlayFigures } from "./overlays";
@@ -24,9 +24,10 @@ export function familyLegend(graph: Graph, palette: Palette): HTMLElement[] {
   return FAMILIES.filter((family) => used.has(family)).map((family) => swatch(paints[family].strong, family));
 }
 
-export function differenceLegend(palette: Palette): HTMLElement[] {
-  return (["added", "removed", "changed"] as const).map((kind) =>
-    swatch(palette[kind], `${STATE_SIGNS[kind === "changed" ? "operator" : kind]} ${kind}`),
+/** The groups of changes; that of regions only where there are any. */
+export function differenceLegend(palette: Palette, differences: Differences): HTMLElement[] {
+  return GROUPS.filter((group) => group !== "otherwise" || differences.hasRegions).map((group) =>
+    swatch(palette[group], `${GROUP_SIGNS[group]} ${GROUP_WORDS[group]}`),
   );
 }
 

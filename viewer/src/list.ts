@@ -16,7 +16,8 @@ export interface ListOptions {
   role: "listbox" | "tree";
   rowHeight: number;
   row(index: number): Row;
-  pick(index: number): void;
+  /** `add`: a row was clicked with Shift, to be chosen besides the others. */
+  pick(index: number, add: boolean): void;
   /** Opens or closes a row of a tree. */
   toggle?(index: number): void;
   point?(index: number): void;
@@ -148,7 +149,7 @@ export class List {
     if (isSign && this.options.toggle) this.options.toggle(index);
     else {
       this.current = index;
-      this.options.pick(index);
+      this.options.pick(index, event.shiftKey);
       this.draw();
     }
   }
@@ -166,7 +167,7 @@ export class List {
     };
     const step = steps[event.key];
     if (step !== undefined) this.setCurrent(Math.min(this.count - 1, Math.max(0, this.current + step)));
-    else if (this.current >= 0 && (event.key === "Enter" || event.key === " ")) this.options.pick(this.current);
+    else if (this.current >= 0 && (event.key === "Enter" || event.key === " ")) this.options.pick(this.current, event.shiftKey);
     else if (this.current >= 0 && this.options.toggle && (event.key === "ArrowRight" || event.key === "ArrowLeft"))
       this.turn(event.key === "ArrowRight");
     else return;

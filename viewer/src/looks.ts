@@ -1,7 +1,7 @@
 /** How items look: by the family of their operator, by an overlay, or by what changed. */
 
 import { familyPaints, filled, mix, paintOf, type Paint, type Palette } from "./colours";
-import { STATE_SIGNS, type Differences, type State } from "./differences";
+import { GROUP_SIGNS, GROUPS, groupOf, type Differences, type Group, type RoomChanges } from "./differences";
 import type { Graph } from "./graph";
 import type { OverlayFigures } from "./overlays";
 import { scaleOf, type Scale } from "./scales";
@@ -115,7 +115,7 @@ export class OverlayLook implements Look {
 
 export class DifferenceLook implements Look {
   private readonly muted: Paint;
-  private readonly paints: Record<"added" | "removed" | "changed", Paint>;
+  private readonly paints: Record<Group, Paint>;
 
   constructor(
     private readonly differences: Differences,
@@ -127,6 +127,7 @@ export class DifferenceLook implements Look {
       added: this.tint(palette.added),
       removed: this.tint(palette.removed),
       changed: this.tint(palette.changed),
+      otherwise: this.tint(palette.otherwise),
     };
   }
 
@@ -141,43 +142,44 @@ export class DifferenceLook implements Look {
     };
   }
 
-  private kind(state: State | undefined): "added" | "removed" | "changed" | null {
-    if (!state || state === "equal") return null;
-    return state === "added" || state === "removed" ? state : "changed";
+  private group(node: number): Group | null {
+    const state = this.differences.state(this.model, node);
+    return state ? groupOf(state) : null;
   }
 
   node(node: number): Paint {
-    const kind = this.kind(this.differences.state(this.model, node));
-    return kind ? this.paints[kind] : this.muted;
+    const group = this.group(node);
+    return group ? this.paints[group] : this.muted;
   }
   room(room: number): Paint {
     const inside = this.differences.room(this.model, room);
-    if (!inside) return this.muted;
-    return this.paints[
-      inside.changed ? "changed" : inside.added && inside.removed ? "changed" : inside.added ? "added" : "removed"
-    ];
+    return inside ? this.paints[roomGroup(inside)] : this.muted;
   }
   nodeNote(node: number): string {
     const at = this.differences.change(this.model, node);
-    const lines = at < 0 ? [] : this.differences.changes[at].lines;
+    const change = this.differences.changes[at];
+    if (change?.state === "otherwise") return change.nodes.map((list) => grouped(list.length)).join(" → ") + " nodes";
+    const lines = change?.lines ?? [];
     return lines.length > 1 ? `${lines[0]} (+${lines.length - 1})` : (lines[0] ?? "");
   }
   roomNote(room: number, _brief: boolean): string {
     const inside = this.differences.room(this.model, room);
     if (!inside) return "";
-    const parts = [
-      inside.added && `+${grouped(inside.added)}`,
-      inside.removed && `−${grouped(inside.removed)}`,
-      inside.changed && `≠${grouped(inside.changed)}`,
-    ];
-    return parts.filter(Boolean).join("  ");
+    return GROUPS.filter((group) => inside[group])
+      .map((group) => `${GROUP_SIGNS[group]}${grouped(inside[group])}`)
+      .join("  ");
   }
   nodeSign(node: number): Sign | null {
-    const state = this.differences.state(this.model, node);
-    const kind = this.kind(state);
-    return kind ? { text: STATE_SIGNS[state!], colour: this.palette[kind] } : null;
+    const group = this.group(node);
+    return group ? { text: GROUP_SIGNS[group], colour: this.palette[group] } : null;
   }
   roomSign(_room: number): Sign | null {
     return null;
   }
+}
+
+/** What a room is coloured as: what is certainly another result counts more than what is computed otherwise. */
+function roomGroup(inside: RoomChanges): Group {
+  if (inside.changed || (inside.added && inside.removed)) return "changed";
+  return inside.added ? "added" : inside.removed ? "removed" : "otherwise";
 }

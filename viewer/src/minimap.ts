@@ -5,10 +5,12 @@ import type { Palette } from "./colours";
 import type { Frame } from "./compose";
 import { el, style } from "./dom";
 import type { Look } from "./looks";
-import type { Picture } from "./picture";
+import type { Box, Picture } from "./picture";
 
 const WIDTH = 160;
 const HEIGHT = 220;
+/** Its distance from the edges of the pane, in pixels, as in the style. */
+const GAP = 12;
 /** The most of a pane that it covers, in each direction. */
 const SHARE = 0.28;
 /** Least width and height of a picture that is stretched. */
@@ -62,6 +64,14 @@ export class Minimap {
     context.setTransform(ratio * this.scaleX, 0, 0, ratio * this.scaleY, 0, 0);
     const every = Math.max(1, Math.ceil(picture.size / MOST_ITEMS));
     drawSmall(context, picture, root, look, palette, every, [1.2 / this.scaleX, 1.2 / this.scaleY]);
+  }
+
+  /** Stands at the left if it would cover what is selected; `boxes` are in pixels of the pane. */
+  avoid(boxes: Box[], pane: { width: number; height: number }): void {
+    const [width, height] = [this.element.offsetWidth + 2 * GAP, this.element.offsetHeight + 2 * GAP];
+    const covers = (left: number): boolean =>
+      boxes.some((box) => box.right > left && box.left < left + width && box.bottom > pane.height - height);
+    this.element.classList.toggle("at-left", covers(pane.width - width) && !covers(0));
   }
 
   frame(camera: Camera, palette: Palette): void {

@@ -22,13 +22,13 @@ export class Outline {
 
   constructor(private readonly app: App) {
     this.list = new List({
-      label: "Items of the room that is shown",
+      label: "Items of the level that is shown",
       role: "tree",
       rowHeight: 24,
       row: (index) => this.row(index),
-      pick: (index) => this.pick(index),
+      pick: (index, add) => this.pick(index, add),
       toggle: (index) => this.toggle(index),
-      empty: "Nothing is in this room.",
+      empty: "Nothing is in this level.",
     });
     this.element = this.list.element;
   }
@@ -115,8 +115,8 @@ export class Outline {
     return { level, parts: [dot, el("span", { class: "tag" }, word), el("span", {}, side.graph.valueName(at))] };
   }
 
-  private pick(index: number): void {
-    this.app.choose(this.app.active, this.chosen(this.lines[index]), { show: true });
+  private pick(index: number, add: boolean): void {
+    this.app.choose(this.app.active, this.chosen(this.lines[index]), { show: true, add });
   }
 
   private toggle(index: number): void {

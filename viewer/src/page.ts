@@ -14,15 +14,13 @@ import type { Hit } from "./picture";
 import { ProgramPanel } from "./program";
 import { Results } from "./results";
 import { saveSvg } from "./saving";
+import { SearchField } from "./search_field";
 import type { Side } from "./side";
 import { Tabs } from "./tabs";
 import { warningLines } from "./warnings";
-import { grouped, SIDE_WORDS } from "./words";
+import { SIDE_WORDS } from "./words";
 
 export type Tab = "outline" | "results" | "figures" | "changes" | "program";
-
-/** Typing rests so long, in milliseconds, before the search begins. */
-const TYPING = 140;
 
 export class Page {
   readonly inspector: Inspector;
@@ -34,7 +32,7 @@ export class Page {
   private readonly tabs: Tabs<Tab>;
   private readonly left = el("aside", { class: "left", "aria-label": "Lists" });
   private readonly right = el("aside", { class: "right", "aria-label": "Inspector" });
-  private readonly crumbs = el("nav", { class: "crumbs", "aria-label": "Rooms" });
+  private readonly crumbs = el("nav", { class: "crumbs", "aria-label": "Levels" });
   private readonly legend = el("div", { class: "legend", role: "note", "aria-label": "Legend" });
   private readonly live = el("div", { class: "offscreen", role: "status", "aria-live": "polite" });
   private readonly message = el("div", { class: "toast", hidden: true });
@@ -44,11 +42,9 @@ export class Page {
     key: "0",
     class: "zoom",
   });
-  private readonly search: HTMLInputElement;
-  private readonly found = el("span", { class: "found", "aria-live": "polite" });
+  private readonly search: SearchField;
   private readonly colours: HTMLSelectElement;
   private readonly dialog = helpDialog();
-  private typing = 0;
   private toastTimer = 0;
 
   constructor(
@@ -57,7 +53,7 @@ export class Page {
   ) {
     this.inspector = new Inspector(app);
     this.outline = new Outline(app);
-    this.results = new Results(app);
+    this.results = new Results(app, () => this.search.showCount());
     this.figures = new Figures(app);
     this.changes = new Changes(app);
     this.program = new ProgramPanel(app);
@@ -86,7 +82,11 @@ export class Page {
           ]
         : []),
     ]);
-    this.search = this.makeSearch();
+    this.search = new SearchField(this.results, {
+      open: () => this.open("results"),
+      step: (by) => this.step("results", by),
+      say: (text) => this.say(text),
+    });
     this.colours = this.makeColours();
     this.build(root);
     this.watchTheme();
@@ -105,16 +105,16 @@ export class Page {
       button("+", () => app.pane.zoomBy(1.25), { title: "Zoom in", key: "+" }),
       button("Fit", () => app.fit(), { title: "Fit the whole picture", key: "f" }),
       app.scene.models[0].rooms.length > 1
-        ? button("Open all", () => app.openAll(), { title: "Open all rooms", key: "e" })
+        ? button("Open all", () => app.openAll(), { title: "Open all levels", key: "e" })
         : null,
       app.scene.models[0].rooms.length > 1
-        ? button("Close all", () => app.closeAll(), { title: "Close all rooms", key: "E" })
+        ? button("Close all", () => app.closeAll(), { title: "Close all levels", key: "E" })
         : null,
     );
     const help = el(
       "p",
       { id: "picture-help", class: "offscreen" },
-      "Arrow keys move along the edges, Enter opens a room, question mark lists all keys. The outline holds the same items as a list.",
+      "Arrow keys move along the edges, Enter opens a level, question mark lists all keys. The outline holds the same items as a list.",
     );
     const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
     replace(root, this.header(), warningLines(app.scene.warnings ?? []), el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
@@ -131,7 +131,7 @@ export class Page {
       el("h1", { class: "offscreen" }, app.scene.headline || app.scene.models[0].name),
       button(icon("menu"), () => this.togglePanel("left"), { title: "Lists", key: "l", class: "icon" }),
       this.crumbs,
-      el("div", { class: "searching", role: "search" }, this.search, this.found),
+      this.search.element,
       el("label", { class: "colour-by" }, el("span", { class: "dim" }, "Colour by"), this.colours),
       app.sides.length > 1
         ? button(icon("split"), () => app.setBoth(!app.both), { title: "Two pictures or one", key: "v", class: "icon" })
@@ -148,27 +148,6 @@ export class Page {
       button("?", () => this.help(), { title: "Keys", key: "?", class: "icon" }),
       button(icon("panel"), () => this.togglePanel("right"), { title: "Inspector", key: "i", class: "icon" }),
     );
-  }
-
-  private makeSearch(): HTMLInputElement {
-    const field = el("input", {
-      type: "search",
-      placeholder: "Search  /",
-      "aria-label": "Search for names, operators, shapes, modules, source lines",
-      spellcheck: "false",
-      autocomplete: "off",
-    });
-    field.addEventListener("input", () => {
-      window.clearTimeout(this.typing);
-      this.typing = window.setTimeout(() => this.searchNow(), TYPING);
-    });
-    field.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter") return;
-      window.clearTimeout(this.typing);
-      if (this.results.position < 0) this.searchNow();
-      this.step("results", event.shiftKey ? -1 : 1);
-    });
-    return field;
   }
 
   private makeColours(): HTMLSelectElement {
@@ -234,7 +213,7 @@ export class Page {
     const parts = figures
       ? overlayLegend(figures, app.palette.dark)
       : app.colour === "difference"
-        ? differenceLegend(app.palette)
+        ? differenceLegend(app.palette, app.differences!)
         : familyLegend(app.side.graph, app.palette);
     replace(this.legend, ...parts);
     this.legend.hidden = parts.length === 0;
@@ -284,25 +263,10 @@ export class Page {
 
   focusSearch(): void {
     this.search.focus();
-    this.search.select();
   }
 
   searchFor(text: string): void {
-    this.search.value = text;
-    this.searchNow();
-  }
-
-  private searchNow(): void {
-    const text = this.search.value;
-    this.results.query(text);
-    if (text.trim()) this.open("results");
-    this.showFound();
-  }
-
-  private showFound(): void {
-    const { count, position } = this.results;
-    const text = position >= 0 ? `${grouped(position + 1)} of ${grouped(count)}` : grouped(count);
-    this.found.textContent = this.search.value.trim() ? text : "";
+    this.search.searchFor(text);
   }
 
   step(tab: "results" | "figures" | "changes", by: number): void {
@@ -313,7 +277,6 @@ export class Page {
     }
     this.open(tab);
     this[tab].step(by);
-    this.showFound();
   }
 
   help(): void {

@@ -5,7 +5,7 @@ import { el, style } from "./dom";
 import { draw, type BarPlace, type View } from "./draw";
 import type { Look } from "./looks";
 import { Minimap } from "./minimap";
-import type { Hit } from "./picture";
+import type { Box, Hit } from "./picture";
 import type { Side } from "./side";
 import { CanvasSurface } from "./surface";
 import { SvgSurface } from "./svg";
@@ -22,6 +22,8 @@ export interface PaneEvents {
 const SETTLED = 120;
 /** A pointer that moved less than this, in pixels, has clicked. */
 const CLICK = 4;
+/** The minimap gives way to so many selected items. */
+const MOST_AVOIDED = 40;
 const WHEEL = 0.0016;
 const PINCH_WHEEL = 0.01;
 
@@ -127,8 +129,26 @@ export class Pane {
       this.mapped = true;
     }
     this.minimap.frame(camera, this.palette);
+    if (!this.moving) this.minimap.avoid(this.selectedBoxes(), camera);
     this.times.push(performance.now() - begin);
     if (this.times.length > 600) this.times.shift();
+  }
+
+  /** Where the selection is on the screen. */
+  private selectedBoxes(): Box[] {
+    const { side } = this;
+    const { camera } = side;
+    return side.selection.slice(0, MOST_AVOIDED).flatMap((chosen) => {
+      const spot = side.spot(chosen);
+      if (!spot || spot.item < 0) return [];
+      const { left, right, top, bottom } = side.picture.box(spot);
+      return {
+        left: camera.screenX(left),
+        right: camera.screenX(right),
+        top: camera.screenY(top),
+        bottom: camera.screenY(bottom),
+      };
+    });
   }
 
   /** What is visible, as SVG. */

@@ -119,8 +119,12 @@ export class Picture {
     if (hit.item < 0) {
       if (y < box.top + TITLE && x < box.left + SIGN + 6) hit.part = "toggle";
       else if (y < box.top + TITLE && x > box.right - SIGN - 6) hit.part = "enter";
-    } else if (this.graph.model.rooms[hit.frame.room].items.kind[hit.item] === 1 && x < box.left + SIGN + 6)
-      hit.part = "toggle";
+      return hit;
+    }
+    const { kind, ref } = this.graph.model.rooms[hit.frame.room].items;
+    if (kind[hit.item] === 1 && x < box.left + SIGN + 6) hit.part = "toggle";
+    const hasBody = kind[hit.item] === 0 && this.graph.model.nodes.bodies[ref[hit.item]].length > 0;
+    if (hasBody && x > box.right - SIGN) hit.part = "enter";
     return hit;
   }
 }

@@ -8,6 +8,7 @@ export function listenToPrinting(app: App): void {
     app.panes.forEach((pane, model) =>
       pane.forPaper(paper ? app.look(model, LIGHT) : null, { look: app.sides[model].paint, palette: app.palette }),
     );
+  window.matchMedia("print").addEventListener("change", (event) => draw(event.matches));
   window.addEventListener("beforeprint", () => draw(true));
   window.addEventListener("afterprint", () => draw(false));
 }

@@ -63,6 +63,8 @@ function asModel(value: unknown, index: number, notes: string[]): Model {
         domain: string(known.domain),
         family: string(known.family) || "other",
         doc: string(known.doc),
+        ...(known.inputs ? { inputs: strings(known.inputs) } : {}),
+        ...(known.outputs ? { outputs: strings(known.outputs) } : {}),
       };
     }),
     types: strings(raw.types),
@@ -82,12 +84,15 @@ function asModel(value: unknown, index: number, notes: string[]): Model {
   if (!model.ops.length) model.ops.push({ type: "?", domain: "", family: "other", doc: "" });
   const rooms = list(raw.rooms);
   if (!rooms.length) {
-    notes.push(`${model.name}: the scene has no rooms, so that there is nothing to draw.`);
+    notes.push(`${model.name}: the scene has no levels, so that there is nothing to draw.`);
     rooms.push({ title: model.name, kind: "graph", path: "", parent: -1, count: 0, repeats: 1 });
   }
   model.values = asValues(object(raw.values), model, list(object(raw.nodes).op).length);
   model.nodes = asNodes(object(raw.nodes), model, rooms.length);
   model.constants = asConstants(object(raw.constants));
+  if (raw.captured) model.captured = asCaptured(object(raw.captured), model);
+  if (raw.docs)
+    model.docs = Object.fromEntries(Object.entries(object(raw.docs)).map(([node, text]) => [node, string(text)]));
   model.rooms = rooms.map((room, place) => asRoom(object(room), place, model, rooms.length, notes));
   cutCircles(model.rooms);
   return model;
@@ -129,6 +134,11 @@ function asNodes(raw: Raw, model: Model, rooms: number): Nodes {
         .filter(([, room]) => room >= 0),
     ),
   };
+}
+
+function asCaptured(raw: Raw, model: Model): NonNullable<Model["captured"]> {
+  const known = Object.entries(raw).filter(([node]) => index(Number(node), model.nodes.op.length) >= 0);
+  return Object.fromEntries(known.map(([node, values]) => [node, indices(values, model.values.name.length)]));
 }
 
 function asConstants(raw: Raw): Model["constants"] {
@@ -258,13 +268,13 @@ function asDifference(value: unknown, models: Model[]): Difference | null {
       const [a, b, state] = list(pair);
       return [index(a, first), index(b, second), integer(state, 0)];
     }),
-    removed: list(raw.removed)
-      .map((node) => index(node, first))
-      .filter((node) => node >= 0),
-    added: list(raw.added)
-      .map((node) => index(node, second))
-      .filter((node) => node >= 0),
+    removed: indices(raw.removed, first),
+    added: indices(raw.added, second),
     changes,
+    regions: list(raw.regions).map((region) => {
+      const [ours, theirs] = list(region);
+      return [indices(ours, first), indices(theirs, second)];
+    }),
   };
 }
 
@@ -277,9 +287,7 @@ function asProgram(value: unknown, model: Model): Program | null {
       text: string(known.text),
       source: index(known.source, model.sources.length),
       module: index(known.module, model.modules.length),
-      nodes: list(known.nodes)
-        .map((node) => index(node, model.nodes.op.length))
-        .filter((node) => node >= 0),
+      nodes: indices(known.nodes, model.nodes.op.length),
     };
   });
   return lines.length ? { from: string(raw.from), lines } : null;
@@ -292,6 +300,10 @@ const string = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
 const strings = (value: unknown): string[] => list(value).map(string);
 const finite = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0);
+const indices = (value: unknown, length: number): number[] =>
+  list(value)
+    .map((node) => index(node, length))
+    .filter((node) => node >= 0);
 const integer = (value: unknown, otherwise: number): number =>
   Number.isInteger(value) ? (value as number) : otherwise;
 const index = (value: unknown, length: number): number => {

@@ -14,7 +14,8 @@ const KIND_WORDS: Record<Kind, string> = {
   type: "Types",
   module: "Modules",
   source: "Source lines",
-  room: "Rooms",
+  room: "Levels",
+  reader: "Readers",
 };
 
 /** A result, and the model that it is of. */
@@ -32,7 +33,11 @@ export class Results {
   private shown: Found[] = [];
   private at = -1;
 
-  constructor(private readonly app: App) {
+  /** `changed` is called when the results that are listed, or the chosen one, are others. */
+  constructor(
+    private readonly app: App,
+    private readonly changed: () => void,
+  ) {
     this.list = new List({
       label: "Search results",
       role: "listbox",
@@ -40,7 +45,7 @@ export class Results {
       row: (index) => this.row(this.shown[index]),
       pick: (index) => this.go(index),
       empty:
-        "Nothing found. Search for a name, an operator, a shape such as “3×224”, a dtype, a module or a source line; “op:conv” looks at operators only.",
+        "Nothing found. Search for a name, an operator, a shape such as “3×224”, a dtype, a module or a source line; “op:conv” looks at operators only, “reads:mask” finds the nodes that read a tensor.",
     });
     this.element = el("div", { class: "tab" }, this.kinds, this.list.element);
   }
@@ -71,6 +76,7 @@ export class Results {
     replace(this.kinds, ...(all.length ? [...this.kindChips(all.length), ...this.modelChips(ofKind)] : []));
     this.list.fill(this.shown.length);
     this.app.highlight(this.app.sides.map((_, at) => this.shown.filter(({ model }) => model === at).map(chosenOf)));
+    this.changed();
   }
 
   private kindChips(all: number): HTMLButtonElement[] {
@@ -102,7 +108,7 @@ export class Results {
 
   private row({ kind, chosen, text, model }: Found) {
     const { graph } = this.app.sides[model];
-    const title = chosen.kind === "node" ? graph.op(chosen.ref).type : chosen.kind === "room" ? "room" : "tensor";
+    const title = chosen.kind === "node" ? graph.op(chosen.ref).type : chosen.kind === "room" ? "level" : "tensor";
     const name =
       chosen.kind === "node"
         ? graph.nodeName(chosen.ref)
@@ -141,6 +147,7 @@ export class Results {
     this.list.setCurrent(index);
     const { model, chosen } = this.shown[index];
     this.app.jump(model, chosen);
+    this.changed();
     this.app.say(`Result ${index + 1} of ${this.shown.length}`);
   }
 }

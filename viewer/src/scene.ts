@@ -41,6 +41,10 @@ export interface Model {
   values: Values;
   /** Constants by index of their value. */
   constants: Record<number, Constant>;
+  /** Outer values that the bodies of a node read, by index of the node; pages before this field have none. */
+  captured?: Record<number, number[]>;
+  /** Doc strings by index of the node; pages before this field have none. */
+  docs?: Record<number, string>;
   /** Room 0 is the main graph. */
   rooms: Room[];
 }
@@ -52,6 +56,9 @@ export interface Op {
   family: string;
   /** The address of the operator's page, or "". */
   doc: string;
+  /** The formal names of its inputs and outputs; that of a variadic one, the last, ends in "…". Absent if unknown. */
+  inputs?: string[];
+  outputs?: string[];
 }
 
 export interface Module {
@@ -167,6 +174,8 @@ export interface Difference {
   added: number[];
   /** Lines of what changed, by index into `pairs`. */
   changes: Record<number, string[]>;
+  /** Removed and added nodes that compute the same, [of the first model, of the second]; pages before this field have none. */
+  regions?: [number[], number[]][];
 }
 
 /** The captured program: one line for each operation, with the nodes that came from it. */

@@ -3,8 +3,8 @@
 import type { Graph } from "./graph";
 import type { Chosen } from "./side";
 
-export type Kind = "name" | "operator" | "type" | "module" | "source" | "tensor" | "room";
-export const KINDS: Kind[] = ["name", "operator", "tensor", "type", "module", "source", "room"];
+export type Kind = "name" | "operator" | "type" | "module" | "source" | "tensor" | "room" | "reader";
+export const KINDS: Kind[] = ["name", "operator", "tensor", "type", "module", "source", "room", "reader"];
 
 /** How a kind is written before a query: "op:conv" looks at operators only. */
 const PREFIXES: Record<string, Kind> = {
@@ -20,6 +20,9 @@ const PREFIXES: Record<string, Kind> = {
   tensor: "tensor",
   value: "tensor",
   room: "room",
+  level: "room",
+  reads: "reader",
+  readers: "reader",
 };
 
 export interface Result {
@@ -48,8 +51,9 @@ export function search(graph: Graph, text: string): Map<Kind, Result[]> {
   const results = new Map<Kind, Result[]>();
   if (!query.words) return results;
   for (const kind of KINDS) {
-    if (query.kind && query.kind !== kind) continue;
-    const found = FINDERS[kind](graph, matcher(query.words, kind));
+    // Readers are only looked for when asked: else each tensor that is found would bring its readers along.
+    if (query.kind ? query.kind !== kind : kind === "reader") continue;
+    const found = FINDERS[kind](graph, matcher(query.words, kind), query.words);
     if (found.length) results.set(kind, found);
   }
   return results;
@@ -65,7 +69,7 @@ function matcher(words: string, kind: Kind): (text: string) => boolean {
 }
 
 type Match = (text: string) => boolean;
-type Finder = (graph: Graph, match: Match) => Result[];
+type Finder = (graph: Graph, match: Match, words: string) => Result[];
 
 /** Nodes whose entry in a list of shared things matches: the list is searched once, not once a node. */
 function byShared(kind: Kind, column: (graph: Graph) => number[], texts: (graph: Graph) => string[]): Finder {
@@ -80,7 +84,18 @@ function byShared(kind: Kind, column: (graph: Graph) => number[], texts: (graph:
   };
 }
 
+/** The nodes that read a tensor of this name; where no tensor is called so, those that read one whose name has the words in it. */
+const readers: Finder = (graph, match, words) => {
+  const matching = graph.model.values.name.flatMap((name, value) => (name && match(name) ? [value] : []));
+  const exact = matching.filter((value) => graph.model.values.name[value].toLowerCase() === words);
+  const found = new Map<number, string>();
+  for (const value of exact.length ? exact : matching)
+    for (const node of graph.readers(value)) if (!found.has(node)) found.set(node, `reads ${graph.valueName(value)}`);
+  return [...found].map(([node, text]) => ({ kind: "reader", chosen: { kind: "node", ref: node }, text }));
+};
+
 const FINDERS: Record<Kind, Finder> = {
+  reader: readers,
   name: (graph, match) => {
     const found: Result[] = [];
     graph.model.nodes.name.forEach(

@@ -19,6 +19,8 @@ export const MOST_OPENED = 5000;
 const LEAST_FIRST_ZOOM = 0.75;
 /** A room with more items is entered by a jump, and not opened in its place. */
 const MOST_IN_PLACE = 3000;
+/** Rooms of so many nodes are opened for a jump to several. A choice: as many as a region of a difference has. */
+const MOST_UNCOVERED = 40;
 
 export class Side {
   readonly composer: Composer;
@@ -126,6 +128,12 @@ export class Side {
     this.room = top;
     this.recompose();
     return true;
+  }
+
+  /** Makes several things visible, the first one whatever becomes of the others. Returns whether the picture changed. */
+  uncoverAll(all: Chosen[]): boolean {
+    const rooms = [...new Set(all.slice(0, MOST_UNCOVERED).map((one) => this.roomOf(one)))].reverse();
+    return rooms.map((room) => this.uncover(room)).some(Boolean);
   }
 
   /** The room that shows a chosen thing as an item. */

@@ -77,6 +77,8 @@ export class UrlKeeper {
       chosenByLink(side.graph, place.at) ??
       (side.graph.roomByPath.has(place.room) ? null : chosenByLink(side.graph, `node:${place.room}`));
     side.selection = chosen ? [chosen] : [];
+    const unknown = place.room && !chosen && !side.graph.roomByPath.has(place.room) ? place.room : chosen ? "" : place.at;
+    if (unknown) app.page.toast(`Nothing here is called ${unknown}: the address is of another model or version`);
     app.page.layOut();
     app.panes.forEach((pane) => pane.resize());
     if (place.camera) Object.assign(side.camera, place.camera);

@@ -85,6 +85,24 @@ test("a part of a branch is not offered", () => {
   assert.match(offer.note, /branch/);
 });
 
+test("what the branches of a node read is part of its border", () => {
+  const graph = chain(["x", "a", "b", "c", "y"]);
+  const { model } = graph;
+  const inner = addNode(model, 1, [2]); // reads "a" in the branch of the last node
+  model.nodes.bodies[3] = [["then", 1]];
+  model.captured = { 3: [1, 2] }; // the weight and "a"
+  const holding = new Graph(model, 0);
+  assert.deepEqual(boundary(holding, [3]), { from: [4, 2], to: [5] });
+  assert.match(offers(holding, [3])[0].command, /--from c --from a --to y/);
+  // The reader in the branch is inside; the room that holds both is offered, the branch alone is not.
+  const reader = model.nodes.op.length - 1;
+  assert.equal(holding.isHeld(reader, new Set([3])), true);
+  assert.deepEqual(boundary(holding, [0, 1, 2, 3]).to, [5]);
+  assert.match(offers(holding, [0, 1, 2, 3, reader])[0].command, /--from x --to y/);
+  assert.equal(offers(holding, [reader])[0].command, "");
+  assert.ok(inner.value >= 0);
+});
+
 test("a part with a long border is not offered", () => {
   const model = emptyModel();
   model.rooms.push(emptyRoom("main", -1, "graph"));

@@ -75,7 +75,7 @@ test("rooms that lie in each other end in the main graph", () => {
 test("a scene without nodes and rooms has a picture", () => {
   const scene = read('{"format":1,"models":[{"name":"m.onnx"}]}');
   assert.ok(new Side(new Graph(scene.models[0], 0)).picture.root.width > 0);
-  assert.match(scene.notes[0], /no rooms/);
+  assert.match(scene.notes[0], /no levels/);
 });
 
 test("SVG holds names as text", () => {

@@ -56,6 +56,22 @@ test("rooms, modules and source lines are found; nothing finds nothing", () => {
   assert.equal(search(graph(), "   ").size, 0);
 });
 
+test("the readers of a tensor are found when asked for", () => {
+  const model = emptyModel();
+  model.rooms.push(emptyRoom("main", -1, "graph"));
+  const mask = addValue(model, "Mask", 0, 1);
+  const other = addValue(model, "mask_2", 0, 1);
+  for (let at = 0; at < 30; at++) addNode(model, 0, [at % 2 ? other : mask], { name: `n${at}` });
+  const found = search(new Graph(model, 0), "reads:mask").get("reader")!;
+  assert.deepEqual(
+    found.map(({ chosen }) => chosen.ref),
+    Array.from({ length: 15 }, (_, at) => 2 * at),
+  );
+  assert.equal(found[0].text, "reads Mask");
+  assert.equal(search(new Graph(model, 0), "readers:ask").get("reader")!.length, 30); // no tensor is called so
+  assert.equal(search(new Graph(model, 0), "mask").has("reader"), false);
+});
+
 test("20,000 nodes are searched in time", () => {
   const model = emptyModel();
   model.rooms.push(emptyRoom("main", -1, "graph"));

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -19,47 +20,61 @@ FIRST = 64
 """Elements of a tensor, or items of an attribute, that are shown. A choice: a few lines."""
 
 
-def value_type(value: ir.Value | None) -> str:
+@dataclass(frozen=True)
+class Style:
+    """How types are written: `names` of dtypes that are not called as in ONNX, and what stands between two sizes."""
+
+    names: Mapping[ir.DataType, str]
+    between: str
+
+
+ONNX = Style({}, ",")
+"""`float[N,3]`, as in ONNX text."""
+
+
+def value_type(value: ir.Value | None, style: Style = ONNX) -> str:
     """Returns the dtype and shape of a value: `float[N,3]`, `sequence(float[?])`, "" if both are unknown."""
     if value is None:
         return ""
-    if value.type is None and value.shape is None and value.const_value is not None:
-        return tensor_type(value.const_value)
-    return type_text(value.type, value.shape)
+    if value.type is None and value.const_value is not None:
+        return tensor_type(value.const_value, style)
+    return type_text(value.type, value.shape, style)
 
 
-def tensor_type(tensor: ir.TensorProtocol) -> str:
+def tensor_type(tensor: ir.TensorProtocol, style: Style = ONNX) -> str:
     """Returns the dtype and shape of a tensor: `bfloat16[64,3]`."""
-    return f"{dtype_name(tensor.dtype)}{_shape(tensor.shape)}"
+    return f"{dtype_name(tensor.dtype, style)}{_shape(tensor.shape, style)}"
 
 
-def dtype_name(dtype: ir.DataType | None) -> str:
-    """Returns the ONNX name in lower case; `?` if unknown."""
-    return "?" if dtype is None or dtype == ir.DataType.UNDEFINED else dtype.name.lower()
+def dtype_name(dtype: ir.DataType | None, style: Style = ONNX) -> str:
+    """Returns the name of a dtype, by default the ONNX name in lower case; `?` if unknown."""
+    if dtype is None or dtype == ir.DataType.UNDEFINED:
+        return "?"
+    return style.names.get(dtype) or dtype.name.lower()
 
 
-def type_text(type_: ir.TypeProtocol | None, shape: ir.ShapeProtocol | None) -> str:
+def type_text(type_: ir.TypeProtocol | None, shape: ir.ShapeProtocol | None, style: Style = ONNX) -> str:
     """Writes a type, with the shape of its innermost tensor."""
     if type_ is None:
-        return "" if shape is None else f"?{_shape(shape)}"
+        return "" if shape is None else f"?{_shape(shape, style)}"
+    if type(type_) is ir.TensorType:  # nearly all are; the checks below are slow
+        return f"{dtype_name(type_.dtype, style)}{_shape(shape, style)}"
     if isinstance(type_, ir.SequenceType):
-        return f"sequence({type_text(type_.elem_type, shape)})"
+        return f"sequence({type_text(type_.elem_type, shape, style)})"
     if isinstance(type_, ir.OptionalType):
-        return f"optional({type_text(type_.elem_type, shape)})"
-    text = f"{dtype_name(type_.dtype)}{_shape(shape)}"
+        return f"optional({type_text(type_.elem_type, shape, style)})"
+    text = f"{dtype_name(type_.dtype, style)}{_shape(shape, style)}"
     return f"sparse({text})" if isinstance(type_, ir.SparseTensorType) else text
 
 
-def _shape(shape: ir.ShapeProtocol | None) -> str:
+def _shape(shape: ir.ShapeProtocol | None, style: Style) -> str:
     if shape is None:
         return ""
-    return f"[{','.join(_dim(dim) for dim in shape)}]"
+    return f"[{style.between.join(_dim(dim) for dim in shape)}]"
 
 
 def _dim(dim: Any) -> str:
-    if isinstance(dim, int):
-        return str(dim)
-    return "?" if dim.value is None else str(dim.value)
+    return str(dim) if isinstance(dim, int) else str(dim.value or "?")
 
 
 def elements(tensor: ir.TensorProtocol, limit: int = FIRST) -> tuple[str, ...]:

@@ -48,7 +48,8 @@ class Facts:
 @dataclass(frozen=True)
 class Places:
     """What the cells of a column name: a `node`, a `tensor` or a `module` for each row, "" for none. A page links them
-    to the view of the model."""
+    to the view of the model. A name that both of two models have leads to the second, that of an `old node` to the
+    first."""
 
     column: int
     kind: str

@@ -11,7 +11,8 @@ from onnxsmith.viewing.scene import Scene
 
 
 class Links:
-    """The addresses of nodes, tensors and modules of a scene. With two models the second is looked at first."""
+    """The addresses of nodes, tensors and modules of a scene. With two models the second is looked at first, for an
+    `old node` the first."""
 
     def __init__(self, whole: Scene, shown: Sequence[Viewed]) -> None:
         self._models = [_Index(model, number) for number, model in reversed(list(enumerate(shown)))]
@@ -26,7 +27,10 @@ class Links:
         does a node's name that only a tensor has: some reports call a node by its result."""
         if not name:
             return None
-        for index in self._models:
+        models = self._models
+        if kind == "old node":
+            kind, models = "node", self._models[::-1]
+        for index in models:
             if kind == "module":
                 if name in index.rooms:
                     return fragment(room=name, model=index.number)

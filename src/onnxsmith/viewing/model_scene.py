@@ -10,6 +10,7 @@ import onnx_ir as ir
 from onnxsmith.clock import stage
 from onnxsmith.identity import model_file
 from onnxsmith.inspection.scopes import function_name
+from onnxsmith.model.graph import walk
 from onnxsmith.report.model_files import ModelFile
 from onnxsmith.report.parts._text import size
 from onnxsmith.viewing import scene
@@ -56,10 +57,12 @@ def viewed(source: ir.Model, path: Path | None, shapes: str) -> Viewed:
 
 
 def _facts(source: ir.Model, model: scene.Model, path: Path | None, shapes: str) -> list[tuple[str, str]]:
+    constants = sum(1 for _ in walk.all_nodes(source)) - len(model.nodes.name)
     weights = sum(one.bytes for one in model.constants.values())
     producer = " ".join(text for text in (source.producer_name, source.producer_version) if text)
     rows = [
         ("nodes", f"{len(model.nodes.name):,}"),
+        ("Constant nodes", f"{constants:,}, shown at the nodes that read them" if constants else ""),
         ("weights", size(weights)),
         ("file", size(path.stat().st_size) if path is not None else ""),
         *((f"opset {domain or 'ai.onnx'}", str(version)) for domain, version in source.opset_imports.items()),

@@ -9,11 +9,10 @@ from typing import Generic, TypeVar
 import onnx_ir as ir
 
 from onnxsmith.inspection.scopes import Scope, scopes
-from onnxsmith.inspection.show import attribute_text
 from onnxsmith.inspection.weights import constant, is_constant
 from onnxsmith.model.graph import captures, provenance, schema
 from onnxsmith.model.graph.walk import node_label
-from onnxsmith.viewing import families, scene, texts
+from onnxsmith.viewing import attributes, families, scene, texts
 from onnxsmith.viewing.cycles import OPENED
 from onnxsmith.viewing.scene import COMPUTED, CONSTANT, GRAPH_INPUT, GRAPH_OUTPUT
 
@@ -62,7 +61,13 @@ class Numbering:
                 self.model.values.kind[self.values[value]] = GRAPH_OUTPUT
         self.model.types = list(self._types)
         self.model.ops = [
-            {"type": type_, "domain": domain, "family": families.family(type_), "doc": families.doc(type_, domain)}
+            {
+                "type": type_,
+                "domain": domain,
+                "family": families.family(type_),
+                "doc": families.doc(type_, domain),
+                **_roles(type_, domain, source.opset_imports.get(domain)),
+            }
             for domain, type_ in self._ops
         ]
         self.model.modules = [{"path": path, "type": kind} for path, kind in self._modules]
@@ -105,7 +110,12 @@ class Numbering:
         part.nodes.append(number)
         part.held.append(node)
         part.reads.append([one for one in known if one is not None and self.model.values.kind[one] != CONSTANT])
+        captured = [self.values[value] for value in read if value not in node.inputs and value in self.values]
+        if captured:
+            self.model.captured[number] = captured
         columns.name.append(node_label(node))
+        if node.doc_string and not provenance.trace_of(node):
+            self.model.docs[number] = node.doc_string[:_LONGEST]
         columns.op.append(self._ops.of((node.domain, node.op_type)))
         columns.room.append(0)
         columns.module.append(self._module(node) if node.metadata_props else -1)
@@ -147,7 +157,7 @@ class Numbering:
         if key not in self._defaults:
             self._defaults[key] = _defaults(*key)
         own = [
-            (one.name, attribute_text(one)[:_LONGEST], 0)
+            (one.name, attributes.shown(one)[:_LONGEST], 0)
             for one in node.attributes.values()
             if one.is_ref() or one.type not in _BODIES
         ]
@@ -155,11 +165,20 @@ class Numbering:
         return [*own, *(row for row in self._defaults[key] if row[0] not in given)]
 
 
+def _roles(op_type: str, domain: str, version: int | None) -> dict[str, list[str]]:
+    """The formal names of an operator's inputs and outputs; a variadic one, which is the last, ends in `…`."""
+    found = schema.find(op_type, domain, version) if version is not None else None
+    if found is None:
+        return {}
+    sides = {"inputs": found.inputs, "outputs": found.outputs}
+    return {side: [one.name + "…" * one.variadic for one in known] for side, known in sides.items()}
+
+
 def _defaults(op_type: str, domain: str, version: int | None) -> list[tuple[str, str, int]]:
     found = schema.find(op_type, domain, version) if version is not None else None
     if found is None:
         return []
-    return [(name, attribute_text(one), 1) for name, one in found.defaults.items() if one is not None]
+    return [(name, attributes.shown(one), 1) for name, one in found.defaults.items() if one is not None]
 
 
 class _Interned(Generic[_T]):

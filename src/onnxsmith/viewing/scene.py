@@ -89,19 +89,22 @@ class Room:
 
 @dataclass(eq=False)
 class Model:
-    """One model. `constants` is by index of the value."""
+    """One model. `constants` is by index of the value, `captured` by index of the node: outer values that its bodies
+    read. `docs` are doc strings by index of the node. An op may have `inputs` and `outputs`, its formal names."""
 
     name: str
     path: str
     hash: str
     facts: list[tuple[str, str]] = field(default_factory=list)
-    ops: list[dict[str, str]] = field(default_factory=list)
+    ops: list[dict[str, Any]] = field(default_factory=list)
     types: list[str] = field(default_factory=list)
     modules: list[dict[str, str]] = field(default_factory=list)
     sources: list[dict[str, Any]] = field(default_factory=list)
     nodes: Nodes = field(default_factory=Nodes)
     values: Values = field(default_factory=Values)
     constants: dict[int, Constant] = field(default_factory=dict)
+    captured: dict[int, list[int]] = field(default_factory=dict)
+    docs: dict[int, str] = field(default_factory=dict)
     rooms: list[Room] = field(default_factory=list)
 
 

@@ -137,6 +137,17 @@ def _room(shown: Viewed, module: str) -> scene.Room:
         return shown.scene.rooms[0]
     if module in shown.aliases:
         return shown.scene.rooms[shown.aliases[module]]
+    bodies = _bodies(shown.scene, module)
+    if len(bodies) == 1:
+        return bodies[0]
+    if bodies:
+        raise problem(
+            "view/no-module",
+            f"{module!r} is a node with {len(bodies)} bodies",
+            where=shown.scene.path or "the model",
+            why="a picture shows one level",
+            fix=f"give one of them: {', '.join(f'--module {body.path}' for body in bodies)}",
+        )
     known = [path for path in shown.aliases if path]
     near = tensor_paths.near(module, known) or known[:5]
     raise problem(
@@ -148,6 +159,12 @@ def _room(shown: Viewed, module: str) -> scene.Room:
         else "the model has one level: its nodes name no modules, and no blocks of it repeat",
         fix=f"similar: {', '.join(near)}" if known else "leave --module out: the whole graph is drawn",
     )
+
+
+def _bodies(model: scene.Model, name: str) -> list[scene.Room]:
+    """The branches, the body or the function of the node with this name."""
+    nodes = zip(model.nodes.name, model.nodes.bodies, strict=True)
+    return [model.rooms[room] for one, bodies in nodes if one == name for _, room in bodies]
 
 
 def _write(files: dict[Path, bytes]) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from onnxsmith.report.base import Block, Part, Table
+from onnxsmith.report.base import Block, Part, Places, Table
 
 _ROWS_IN_TERMINAL = 20
 """Rows of each table in a terminal. A choice: less than a screen."""
@@ -103,6 +103,7 @@ class NodeChanges(Part):
 def _changed(changed: Sequence[NodeChange]) -> Table:
     nested = any(one.path for one in changed)
     rows: list[tuple[str, ...]] = []
+    nodes: list[str] = []
     for one in changed:
         lines = [("operator", one.op, one.new_op)] if one.op != one.new_op else []
         lines += [(a.name, _short(a.old), _short(a.new)) for a in one.attributes]
@@ -110,8 +111,10 @@ def _changed(changed: Sequence[NodeChange]) -> Table:
         for number, line in enumerate(lines):
             first = (one.node, one.op or "graph output") if number == 0 else ("", "")
             rows.append((*first, *line, *((one.path if number == 0 else "",) * nested)))
+            nodes.append((one.new_node or one.node) if number == 0 else "")
     head = ("changed node", "operator", "what", "old", "new", *(("in",) * nested))
-    return Table(head, tuple(rows), rows_in_terminal=first_rows(len(rows)))
+    places = (Places(0, "node", tuple(nodes)),)
+    return Table(head, tuple(rows), rows_in_terminal=first_rows(len(rows)), places=places)
 
 
 def _regions(regions: Sequence[Region]) -> Table:
@@ -122,7 +125,17 @@ def _regions(regions: Sequence[Region]) -> Table:
         more = f", … {len(one.readers) - _OPERATORS} more" if len(one.readers) > _OPERATORS else ""
         rows.append((_listed(one.removed), _listed(one.added), readers + more, *((one.path,) * nested)))
     head = ("removed", "added", "before", *(("in",) * nested))
-    return Table(head, tuple(rows), rows_in_terminal=first_rows(len(rows)))
+    places = (
+        Places(0, "old node", tuple(_first(one.removed) for one in regions)),
+        Places(1, "node", tuple(_first(one.added) for one in regions)),
+        Places(2, "node", tuple(one.readers[0].node if one.readers else "" for one in regions)),
+    )
+    return Table(head, tuple(rows), rows_in_terminal=first_rows(len(rows)), places=places)
+
+
+def _first(nodes: Sequence[OwnNode]) -> str:
+    """The name of the first node; of one without a name, that of its first result."""
+    return next((node.name or next(iter(node.outputs), "") for node in nodes), "")
 
 
 def _listed(nodes: Sequence[OwnNode]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from onnxsmith.report.base import Block, Facts, Part, Table, Text, Tone
+from onnxsmith.report.base import Block, Facts, Part, Places, Table, Text, Tone
 
 TIDYING = "pass: "
 """Prefix of the entries made by passes, which always run; rules can be switched off."""
@@ -54,22 +55,29 @@ class Simplification(Part):
             )
         )
         if self.fired:
-            yield Table(("rule", "times"), _counted(self.fired), right=(1,))
+            yield _by_rule(self.fired)
         else:
             yield Text("nothing to do")
         for entry in self.switched_off:
             yield Text(f"switched off {entry.rule} at {entry.where}: {entry.why_not}", Tone.WARN)
         if self.refused:
-            rows = tuple((f"{e.rule}: {e.why_not}", n) for e, n in _first_and_count(self.refused))
-            yield Table(("refused", "times"), rows, right=(1,))
+            groups = tuple(_first_and_count(self.refused))
+            rows = tuple((f"{e.rule}: {e.why_not}", n) for e, n in groups)
+            yield Table(("refused", "times"), rows, right=(1,), places=_firsts([entry for entry, _ in groups]))
         yield from (Text(note) for note in self.notes)
 
 
-def _counted(entries: tuple[Entry, ...]) -> tuple[tuple[str, str], ...]:
-    counts: dict[str, int] = {}
-    for entry in entries:
-        counts[entry.rule] = counts.get(entry.rule, 0) + 1
-    return tuple((rule, str(count)) for rule, count in sorted(counts.items(), key=lambda item: -item[1]))
+def _by_rule(entries: Sequence[Entry]) -> Table:
+    """How often each rule fired, the most frequent first; a page links to the first place of each."""
+    counts = Counter(entry.rule for entry in entries)
+    firsts = {entry.rule: entry for entry in reversed(entries)}
+    rows = sorted(counts.items(), key=lambda item: -item[1])
+    places = _firsts([firsts[rule] for rule, _ in rows])
+    return Table(("rule", "times"), tuple((rule, str(count)) for rule, count in rows), right=(1,), places=places)
+
+
+def _firsts(entries: Sequence[Entry]) -> tuple[Places, ...]:
+    return (Places(0, "node", tuple(entry.where for entry in entries)),)
 
 
 def _first_and_count(entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, str]]:

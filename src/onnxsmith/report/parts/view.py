@@ -34,7 +34,7 @@ class View(Part):
         yield facts(
             [
                 *(
-                    (name, f"{amount(count, 'node')} in {amount(self.rooms[name], 'room')}")
+                    (name, f"{amount(count, 'node')} in {amount(self.rooms[name], 'level')}")
                     for name, count in self.nodes.items()
                 ),
                 ("difference", _counted(self.pairs) if self.pairs is not None else None),

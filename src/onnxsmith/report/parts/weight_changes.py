@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnxsmith.report.base import Block, Part, Table
+from onnxsmith.report.base import Block, Part, Places, Table
 from onnxsmith.report.parts._text import dims
 
 _ROWS_IN_TERMINAL = 20
@@ -69,7 +69,8 @@ class WeightChanges(Part):
         cells = tuple((*_cells(row), *((row.path,) * nested)) for row in self.rows)
         order = sorted(range(len(self.rows)), key=lambda index: -_rank(self.rows[index]))
         shown = tuple(sorted(order[:_ROWS_IN_TERMINAL])) if len(order) > _ROWS_IN_TERMINAL else None
-        yield Table(head, cells, right=(4, 5, 6, 7), rows_in_terminal=shown)
+        places = (Places(0, "tensor", tuple(row.new_name or row.name for row in self.rows)),)
+        yield Table(head, cells, right=(4, 5, 6, 7), rows_in_terminal=shown, places=places)
 
 
 def _rank(row: WeightChange) -> float:

@@ -1,0 +1,76 @@
+"""What a person trips over: addresses that lead nowhere, a map over the selection, Shift in the outline, words."""
+
+from __future__ import annotations
+
+import json
+
+from tests.viewer import scenes
+from tests.viewer.conftest import Open, of, settled
+from tests.viewer.page import BUILT
+
+
+def test_an_address_that_leads_nowhere_is_said(opened: Open) -> None:
+    page = opened(scenes.with_overlays(2), "#layers.9")
+    assert "Nothing here is called layers.9" in page.locator(".toast").inner_text()
+    assert not opened(scenes.with_overlays(2), "#encoder.layer.1").locator(".toast").is_visible()
+    assert not opened(scenes.with_overlays(2), "#softmax_1").locator(".toast").is_visible()
+    missing = opened(scenes.with_overlays(2), "#encoder&at=node:none")
+    assert "Nothing here is called node:none" in missing.locator(".toast").inner_text()
+
+
+def test_shift_and_click_select_several_in_the_outline(opened: Open) -> None:
+    page = opened(scenes.flat(20))
+    rows = page.locator("[role=treeitem]")
+    rows.nth(1).click()
+    rows.nth(3).click(modifiers=["Shift"])
+    assert of(page, "app.side.selection.length") == 2
+    rows.nth(2).click()
+    assert of(page, "app.side.selection.length") == 1
+
+
+def test_the_map_gives_way_to_the_selection(opened: Open) -> None:
+    page = opened(scenes.flat(300))
+    page.evaluate("window.onnxsmithView.jump(0, { kind: 'node', ref: 100 })")
+    settled(page)
+    small = page.locator(".minimap")
+    assert "at-left" not in small.get_attribute("class")
+    # The camera is moved until the node lies under the map.
+    page.evaluate(
+        """() => {
+          const { pane, side } = window.onnxsmithView;
+          const box = side.picture.box(side.spot({ kind: "node", ref: 100 }));
+          const { camera } = side;
+          const [x, y] = [camera.screenX((box.left + box.right) / 2), camera.screenY((box.top + box.bottom) / 2)];
+          pane.panBy(camera.width - 40 - x, camera.height - 40 - y);
+        }"""
+    )
+    settled(page)
+    assert "at-left" in small.get_attribute("class")
+
+
+def test_paper_is_white_without_the_event_of_a_print_dialog(opened: Open) -> None:
+    page = opened(scenes.with_overlays(2), color_scheme="dark")
+    page.emulate_media(media="print")
+    settled(page)
+    pixel = page.evaluate("[...window.onnxsmithView.panes[0].canvas.getContext('2d').getImageData(2, 300, 1, 1).data]")
+    assert pixel == [255, 255, 255, 255]
+
+
+def test_counts_of_operators_stay_on_one_line(opened: Open) -> None:
+    page = opened(scenes.flat(30))
+    page.locator(".share span:last-child").first.evaluate("element => { element.textContent = '1,234,567'; }")
+    heights = [row.bounding_box()["height"] for row in page.locator(".share").all()]
+    assert max(heights) - min(heights) < 1
+
+
+def test_levels_are_called_levels(opened: Open) -> None:
+    """The documentation calls them so, too."""
+    page = opened(scenes.with_overlays(2))
+    page.keyboard.press("?")
+    text = page.locator("body").inner_text() + json.dumps(
+        [button.get_attribute("title") for button in page.locator("button").all()]
+    )
+    assert "level" in text
+    assert "room" not in text.lower()
+    for words in ("All rooms", "Rooms are open", "in this room"):
+        assert words not in (BUILT / "viewer.js").read_text(encoding="utf-8")

@@ -1,0 +1,80 @@
+/** The field of the search in the header, and the count of results beside it. */
+
+import { el } from "./dom";
+import type { Results } from "./results";
+import { grouped } from "./words";
+
+/** Typing rests so long, in milliseconds, before the search begins. */
+const TYPING = 140;
+
+/** What the search needs of the page. */
+export interface Searching {
+  /** Shows the list of results. */
+  open(): void;
+  /** Goes to the next result, or the one before. */
+  step(by: number): void;
+  say(text: string): void;
+}
+
+export class SearchField {
+  readonly element: HTMLElement;
+  private readonly input: HTMLInputElement;
+  private readonly found = el("span", { class: "found", "aria-live": "polite" });
+  private typing = 0;
+
+  constructor(
+    private readonly results: Results,
+    private readonly page: Searching,
+  ) {
+    this.input = this.makeInput();
+    this.element = el("div", { class: "searching", role: "search" }, this.input, this.found);
+  }
+
+  private makeInput(): HTMLInputElement {
+    const input = el("input", {
+      type: "search",
+      placeholder: "Search  /",
+      "aria-label": "Search for names, operators, shapes, modules, source lines",
+      spellcheck: "false",
+      autocomplete: "off",
+    });
+    input.addEventListener("input", () => {
+      window.clearTimeout(this.typing);
+      this.typing = window.setTimeout(() => this.search(), TYPING);
+    });
+    input.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      window.clearTimeout(this.typing);
+      if (this.results.position < 0) this.search();
+      this.page.step(event.shiftKey ? -1 : 1);
+    });
+    return input;
+  }
+
+  focus(): void {
+    this.input.focus();
+    this.input.select();
+  }
+
+  searchFor(text: string): void {
+    this.input.value = text;
+    this.search();
+  }
+
+  private get isEmpty(): boolean {
+    return !this.input.value.trim();
+  }
+
+  private search(): void {
+    this.results.query(this.input.value);
+    if (!this.isEmpty) this.page.open();
+    this.page.say(this.isEmpty || this.results.count ? "" : "Nothing found");
+  }
+
+  /** Shows how many results are listed, and which of them was gone to. */
+  showCount(): void {
+    const { count, position } = this.results;
+    const text = position >= 0 ? `${grouped(position + 1)} of ${grouped(count)}` : grouped(count);
+    this.found.textContent = this.isEmpty ? "" : text;
+  }
+}
