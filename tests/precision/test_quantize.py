@@ -255,6 +255,34 @@ def test_a_label_that_no_prediction_can_be_is_refused(tmp_path: Path, refused: R
     assert "[6]" in refusal.problem.where
 
 
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [("classes", "--metric top1 uses them"), ("texts", "--metric cer uses them"), ("vectors", "that fits")],
+)
+def test_labels_that_no_metric_reads_are_told(tmp_path: Path, labels: str, told: str) -> None:
+    path = stored(classifier(), tmp_path)
+    made: dict[str, Any] = {"classes": 3, "texts": "three", "vectors": [0.5] * CLASSES}
+    data = [(feeds, made[labels]) for feeds, _ in samples(path)]
+    result = quantized(path, to="float16", data=data, budget="5%")
+    notes = [note for note in part(result).notes if "labels" in note]
+    assert len(notes) == 1
+    assert "not used" in notes[0]
+    assert told in notes[0]
+    bare = quantized(path, to="float16", data=[feeds for feeds, _ in data], budget="5%")
+    assert not any("labels" in note for note in part(bare).notes)
+    assert part(bare).before == part(result).before
+
+
+def test_classes_are_no_vectors_for_the_cosine(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    with refused("quantize/labels") as refusal:
+        quantized(path, to="float16", data=samples(path), metric="cosine")
+    assert "leave metric" in refusal.problem.fix
+    assert 'metric="top1"' in refusal.problem.fix
+    for options in ({}, {"metric": "top1"}):
+        assert quantized(path, to="float16", data=samples(path), **options).report.verdict is Verdict.DONE
+
+
 def test_a_score_that_cannot_become_worse_is_no_start(tmp_path: Path, refused: Refused) -> None:
     path = stored(classifier(), tmp_path)
     wrong = [(feeds, (label + 1) % CLASSES) for feeds, label in samples(path, 8)]

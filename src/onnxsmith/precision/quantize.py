@@ -197,7 +197,7 @@ class _Quantising:
             self.given: Given = read(loaded, request, session)
             self.before: Scored = self.given.scoring.first(session)
         refuse_worthless(self.before, self.given.scoring.score)
-        self.notes: list[str] = []
+        self.notes: list[str] = [*self.given.notes]
         self._prepared: dict[int, Prepared] = {}
 
     def best(self, methods: Mapping[str, Method]) -> Outcome:
