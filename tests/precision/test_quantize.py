@@ -25,7 +25,7 @@ from onnxsmith.precision.methods.int8 import Int8
 from onnxsmith.precision.methods.int8_dynamic import Int8Dynamic
 from onnxsmith.precision.preparing import prepared
 from onnxsmith.problem import problem
-from onnxsmith.report.base import Report
+from onnxsmith.report.base import Facts, Report, Table
 from onnxsmith.report.parts.quantisation import Quantisation
 from onnxsmith.report.parts.ratios import Ratio, Ratios
 from onnxsmith.report.verdict import Verdict
@@ -140,7 +140,16 @@ def test_a_budget_that_nothing_meets_writes_nothing(tmp_path: Path) -> None:
     assert result.model is None
     assert part(result).curve
     assert all(not one.meets for one in part(result).curve)
-    assert "the nearest keeps 3 layers" in result.report.problems[0].why  # in 8 bits
+    told = result.report.problems[0].why
+    assert "has 3 layers in 8 bits" in told
+    assert "as given" not in told
+    assert [one.eight for one in part(result).layers] == ["it is so in the nearest model"] * 3
+    assert not part(result).kept
+    assert {one.eight for one in part(result).curve if not one.kept} >= {0, 3}
+    table = next(block for block in part(result).blocks() if isinstance(block, Table) and "in 8 bits" in block.head)
+    assert table.head[:2] == ("layers kept", "in 8 bits")
+    score = next(block for block in part(result).blocks() if isinstance(block, Facts)).rows[1]
+    assert score[1].endswith(" of the given model")
 
 
 def test_layers_that_the_budget_needs_stay(tmp_path: Path) -> None:
