@@ -194,6 +194,40 @@ def test_values_that_overflow_stay_wide(tmp_path: Path) -> None:
     assert part(result).broken == 0
 
 
+def scaled(factor: float) -> ir.Model:
+    """Two products, between which the values are multiplied by a factor and divided by it."""
+    model = from_text(
+        f"""<ir_version: 10, opset_import: ["": 18]>
+        g (float[n,{WIDTH}] x, float[{WIDTH},{WIDTH}] w1, float[{WIDTH},{CLASSES}] w2, float f)
+        => (float[n,{CLASSES}] y) {{
+            a = MatMul(x, w1)
+            b = Mul(a, f)
+            c = Relu(b)
+            d = Div(c, f)
+            y = MatMul(d, w2)
+        }}"""
+    )
+    given = {"w1": weights((WIDTH, WIDTH), 1, WIDTH**-0.5), "w2": weights((WIDTH, CLASSES), 2, WIDTH**-0.5)}
+    return named(filled(model, {**given, "f": np.array(factor, np.float32)}))
+
+
+def test_a_large_factor_is_not_merged_into_weights_that_would_stay_wide(tmp_path: Path) -> None:
+    path, out = stored(scaled(3e5), tmp_path), tmp_path / "small.onnx"
+    result = quantized(path, output=out, to="float16", data=samples(path), metric="top1", budget="5%")
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    assert any("not simplified first" in note for note in part(result).notes)
+    assert {layer.op for layer in part(result).kept} == {"Mul", "Relu", "Div"}
+    assert not any(tensor.dtype == ir.DataType.FLOAT and tensor.size > 1 for tensor in walk.tensors(load(out)))
+
+
+def test_the_share_of_weights_that_stays_is_in_the_headline(tmp_path: Path) -> None:
+    path = stored(classifier(scale=1e6), tmp_path)
+    result = quantized(path, to="float16", data=samples(path), metric="top1", budget="5%", allow_slower=True)
+    stays = sum(one.nbytes for one in part(result).kept) / sum(one.nbytes for one in part(result).layers)
+    assert stays >= 0.5
+    assert f"{stays:.0%} of the weights kept as given" in result.report.headline
+
+
 def test_without_data_accuracy_is_not_claimed(tmp_path: Path) -> None:
     path = stored(classifier(), tmp_path)
     result = quantized(path, to="int8-dynamic", budget="5%")

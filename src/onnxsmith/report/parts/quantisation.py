@@ -13,6 +13,9 @@ _MOST = 30
 _WORTH = 0.02
 """The share of the weights from which on the headline tells of what the method leaves alone. A choice."""
 
+_MUCH = 0.5
+"""The share of the weights from which on the headline tells of layers that stay. A choice."""
+
 
 @dataclass(frozen=True)
 class LayerDamage:
@@ -137,6 +140,9 @@ class Quantisation(Part):
     def _left(self) -> Iterator[str]:
         """What the method left alone, by operator, with its share of the weights if that is worth a word."""
         whole = sum(one.nbytes for one in self.layers) + sum(one.nbytes for one in self.left)
+        kept = sum(one.nbytes for one in self.kept) / whole if whole else 0.0
+        if kept >= _MUCH:
+            yield f"{amount(len(self.kept), 'layer')} with {kept:.0%} of the weights kept as given"
         for one in sorted(self.left, key=lambda one: -one.nbytes):
             share = one.nbytes / whole if whole else 0.0
             if share >= _WORTH:
