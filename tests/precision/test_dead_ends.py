@@ -86,6 +86,21 @@ def test_the_fix_names_a_method_that_works(tmp_path: Path, refused: Refused) -> 
     assert quantized(path, to="int8").report.verdict is Verdict.DONE
 
 
+@pytest.mark.parametrize("width", [None, 8])
+def test_a_model_with_few_weights_is_to_be_kept(tmp_path: Path, refused: Refused, width: int | None) -> None:
+    if width is None:
+        model = made(f"{HEAD} g (float[n,4] x) => (float[n,4] y) {{ a = Relu(x) y = Add(a, x) }}")
+    else:
+        model = made(
+            f"{HEAD} g (float[n,{width}] x, float[{width}] w) => (float[n,{width}] y) {{ y = Mul(x, w) }}", w=None
+        )
+    path = written(model, tmp_path)
+    for to in ("int8-dynamic", "int4"):
+        with refused("quantize/nothing") as refusal:
+            quantized(path, to=to)
+        assert refusal.problem.fix == "keep the model as it is: it has too few weights to become smaller"
+
+
 def test_odd_sizes_for_tensorrt_have_a_fix_that_works(tmp_path: Path, refused: Refused) -> None:
     path = written(product(100, 70), tmp_path)
     with refused("quantize/nothing") as refusal:

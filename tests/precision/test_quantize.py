@@ -25,7 +25,7 @@ from onnxsmith.precision.methods.int8 import Int8
 from onnxsmith.precision.methods.int8_dynamic import Int8Dynamic
 from onnxsmith.precision.preparing import prepared
 from onnxsmith.problem import problem
-from onnxsmith.report.base import Report
+from onnxsmith.report.base import Facts, Report, Table
 from onnxsmith.report.parts.quantisation import Quantisation
 from onnxsmith.report.parts.ratios import Ratio, Ratios
 from onnxsmith.report.verdict import Verdict
@@ -140,7 +140,16 @@ def test_a_budget_that_nothing_meets_writes_nothing(tmp_path: Path) -> None:
     assert result.model is None
     assert part(result).curve
     assert all(not one.meets for one in part(result).curve)
-    assert "the nearest keeps 3 layers" in result.report.problems[0].why  # in 8 bits
+    told = result.report.problems[0].why
+    assert "has 3 layers in 8 bits" in told
+    assert "as given" not in told
+    assert [one.eight for one in part(result).layers] == ["it is so in the nearest model"] * 3
+    assert not part(result).kept
+    assert {one.eight for one in part(result).curve if not one.kept} >= {0, 3}
+    table = next(block for block in part(result).blocks() if isinstance(block, Table) and "in 8 bits" in block.head)
+    assert table.head[:2] == ("layers kept", "in 8 bits")
+    score = next(block for block in part(result).blocks() if isinstance(block, Facts)).rows[1]
+    assert score[1].endswith(" of the given model")
 
 
 def test_layers_that_the_budget_needs_stay(tmp_path: Path) -> None:
@@ -183,6 +192,40 @@ def test_values_that_overflow_stay_wide(tmp_path: Path) -> None:
     assert "reaches" in kept["layer_c"]
     assert "layer_a" not in kept
     assert part(result).broken == 0
+
+
+def scaled(factor: float) -> ir.Model:
+    """Two products, between which the values are multiplied by a factor and divided by it."""
+    model = from_text(
+        f"""<ir_version: 10, opset_import: ["": 18]>
+        g (float[n,{WIDTH}] x, float[{WIDTH},{WIDTH}] w1, float[{WIDTH},{CLASSES}] w2, float f)
+        => (float[n,{CLASSES}] y) {{
+            a = MatMul(x, w1)
+            b = Mul(a, f)
+            c = Relu(b)
+            d = Div(c, f)
+            y = MatMul(d, w2)
+        }}"""
+    )
+    given = {"w1": weights((WIDTH, WIDTH), 1, WIDTH**-0.5), "w2": weights((WIDTH, CLASSES), 2, WIDTH**-0.5)}
+    return named(filled(model, {**given, "f": np.array(factor, np.float32)}))
+
+
+def test_a_large_factor_is_not_merged_into_weights_that_would_stay_wide(tmp_path: Path) -> None:
+    path, out = stored(scaled(3e5), tmp_path), tmp_path / "small.onnx"
+    result = quantized(path, output=out, to="float16", data=samples(path), metric="top1", budget="5%")
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    assert any("not simplified first" in note for note in part(result).notes)
+    assert {layer.op for layer in part(result).kept} == {"Mul", "Relu", "Div"}
+    assert not any(tensor.dtype == ir.DataType.FLOAT and tensor.size > 1 for tensor in walk.tensors(load(out)))
+
+
+def test_the_share_of_weights_that_stays_is_in_the_headline(tmp_path: Path) -> None:
+    path = stored(classifier(scale=1e6), tmp_path)
+    result = quantized(path, to="float16", data=samples(path), metric="top1", budget="5%", allow_slower=True)
+    stays = sum(one.nbytes for one in part(result).kept) / sum(one.nbytes for one in part(result).layers)
+    assert stays >= 0.5
+    assert f"{stays:.0%} of the weights kept as given" in result.report.headline
 
 
 def test_without_data_accuracy_is_not_claimed(tmp_path: Path) -> None:
@@ -253,6 +296,34 @@ def test_a_label_that_no_prediction_can_be_is_refused(tmp_path: Path, refused: R
         quantized(path, to="int8", data=found, metric="top1")
     assert said in refusal.problem.what
     assert "[6]" in refusal.problem.where
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [("classes", "--metric top1 uses them"), ("texts", "--metric cer uses them"), ("vectors", "that fits")],
+)
+def test_labels_that_no_metric_reads_are_told(tmp_path: Path, labels: str, told: str) -> None:
+    path = stored(classifier(), tmp_path)
+    made: dict[str, Any] = {"classes": 3, "texts": "three", "vectors": [0.5] * CLASSES}
+    data = [(feeds, made[labels]) for feeds, _ in samples(path)]
+    result = quantized(path, to="float16", data=data, budget="5%")
+    notes = [note for note in part(result).notes if "labels" in note]
+    assert len(notes) == 1
+    assert "not used" in notes[0]
+    assert told in notes[0]
+    bare = quantized(path, to="float16", data=[feeds for feeds, _ in data], budget="5%")
+    assert not any("labels" in note for note in part(bare).notes)
+    assert part(bare).before == part(result).before
+
+
+def test_classes_are_no_vectors_for_the_cosine(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    with refused("quantize/labels") as refusal:
+        quantized(path, to="float16", data=samples(path), metric="cosine")
+    assert "leave metric" in refusal.problem.fix
+    assert 'metric="top1"' in refusal.problem.fix
+    for options in ({}, {"metric": "top1"}):
+        assert quantized(path, to="float16", data=samples(path), **options).report.verdict is Verdict.DONE
 
 
 def test_a_score_that_cannot_become_worse_is_no_start(tmp_path: Path, refused: Refused) -> None:

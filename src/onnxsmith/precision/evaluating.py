@@ -47,6 +47,8 @@ class Evaluations:
     curve: list[CurvePoint] = field(default_factory=list)
     lists: list[Keep] = field(default_factory=list)
     """The keep-lists of the curve."""
+    narrowed: list[tuple[Keep, Keep]] = field(default_factory=list)
+    """Of each list, the layers with their weights alone narrow, and those with 8 bits where others have 4."""
     whole: Keep = frozenset()
     """What stays where all layers are changed."""
     also: list[tuple[Runtime, Options]] = field(default_factory=list)
@@ -87,9 +89,11 @@ class Evaluations:
             self.work.notes += [said] if said not in self.work.notes else []
             scored = Scored(math.nan, 0)  # the next list keeps more layers
         meets = self._allows(scored)
-        stored = self.method.stored(self.work, keep)
+        stored, eight = self.method.stored(self.work, keep), self.method.eight(self.work, keep)
         self.lists.append(keep)
-        self.curve.append(CurvePoint(len(keep - stored), stored_bytes(variant), scored.value, meets, len(stored)))
+        self.narrowed.append((stored, eight))
+        wide, nbytes = len(keep - stored - eight), stored_bytes(variant)
+        self.curve.append(CurvePoint(wide, nbytes, scored.value, meets, len(stored), len(eight)))
         return meets
 
     def require(self, runtime: Runtime, options: Options) -> None:
@@ -120,10 +124,13 @@ class Evaluations:
             return -math.inf
         return score if self.given.scoring.score.better == "higher" else -score
 
-    def nearest(self) -> Keep:
-        """The keep-list with the best score."""
+    def nearest(self) -> tuple[Keep, Keep, Keep]:
+        """The keep-list with the best score; its layers with their weights alone narrow, and those with 8 bits."""
         scores = [self.goodness(point.score) for point in self.curve]
-        return self.lists[scores.index(max(scores))] if scores else frozenset()
+        if not scores:
+            return frozenset(), frozenset(), frozenset()
+        best = scores.index(max(scores))
+        return (self.lists[best], *self.narrowed[best])
 
     def is_accepted(self, keep: Keep) -> bool:
         """Whether the quantiser and the runtime take the variant."""

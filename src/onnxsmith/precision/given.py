@@ -22,6 +22,7 @@ from onnxsmith.precision.reading_data import Samples
 from onnxsmith.precision.scores.base import Pairs, Score
 from onnxsmith.precision.scores.cosine import Cosine
 from onnxsmith.precision.scoring import Budget, Scored, Scoring
+from onnxsmith.precision.unused_labels import unused_labels
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes.base import Session
 from onnxsmith.sources import factory
@@ -63,6 +64,8 @@ class Given:
     """Whether the samples are the user's, not generated."""
     is_accuracy: bool
     """Whether the score is one that the user asked for, on data of the user's."""
+    notes: tuple[str, ...] = ()
+    """What of the data is not used."""
 
 
 def read(model: ir.Model, request: Request, session: Session) -> Given:
@@ -88,11 +91,13 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
         calibration = test = made
     else:
         calibration, test = _divided(request, reading)
+    notes: tuple[str, ...] = ()
     if request.metric is None:  # labels are of a metric that was not given
+        notes = unused_labels(test, session)
         test = _unlabelled(test)
     scoring = Scoring(test, score, _function(request.decode), request.samples)
     is_real = request.data is not None
-    return Given(calibration, scoring, budget, is_real, is_real and request.metric is not None)
+    return Given(calibration, scoring, budget, is_real, is_real and request.metric is not None, notes)
 
 
 def refuse_without_data(request: Request) -> None:

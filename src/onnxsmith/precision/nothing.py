@@ -14,6 +14,9 @@ from onnxsmith.problem import OnnxsmithError, problem
 
 _SHOWN = 3
 """Weights that a problem names. A choice."""
+_WORTH = 2048
+"""Bytes of the weights that a method has to change before it is advised. A choice: Casts, scales and the names of both
+take some hundred bytes, with which a file of fewer weights becomes larger."""
 _LONG = 600
 """Characters of the reasons. A choice."""
 
@@ -52,11 +55,17 @@ def _held(model: ir.Model, dtype: str) -> str:
 
 
 def _other(work: Work, name: str) -> str:
-    """A method that changes the model, if one does."""
+    """A method that makes the model smaller, if one does."""
     known = rooms.members("onnxsmith.precision.methods", Method)
+    is_changed = False
     for other in ("int8", "int4", "float16"):
-        if other != name and {layer.name for layer in known[other].layers(work)} - set(known[other].always(work)):
+        stay = known[other].always(work)
+        changed = [] if other == name else [one for one in known[other].layers(work) if one.name not in stay]
+        if sum(layer.nbytes for layer in changed) >= _WORTH:
             return f"give --to {other}, which changes nodes of this model"
+        is_changed = is_changed or bool(changed)
+    if is_changed:
+        return "keep the model as it is: it has too few weights to become smaller"
     return "keep the model as it is: neither int8, int4 nor float16 changes a node of it"
 
 

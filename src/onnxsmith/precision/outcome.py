@@ -15,7 +15,7 @@ from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.trying import Tried
 from onnxsmith.problem import Problem, problem
 from onnxsmith.report.base import Part, Report
-from onnxsmith.report.parts.quantisation import Quantisation
+from onnxsmith.report.parts.quantisation import CurvePoint, Quantisation
 from onnxsmith.report.parts.written import Written
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
@@ -45,9 +45,9 @@ def not_met(tried: Tried, given: Given, before: Scored, most: int) -> Problem:
     score = given.scoring.score
     known = [one for one in tried.curve if not math.isnan(one.score)]
     order = sorted(known, key=lambda one: one.score, reverse=score.better == "higher")
-    nearest = f"; the nearest keeps {several(order[0].kept, 'layer')}, with {order[0].score:.6g}" if order else ""
+    nearest = f"; the nearest reaches {order[0].score:.6g} and {_keeps(order[0])}" if order else ""
     is_spent = tried.evaluations >= most
-    rest = "others were not tried" if is_spent else "no other is smaller than the given model by the search"
+    rest = "others were not tried" if is_spent else "and the search has no other to try"
     return problem(
         "quantize/budget-not-met",
         f"none of the {tried.name} models that were tried meets the budget",
@@ -58,6 +58,17 @@ def not_met(tried: Tried, given: Given, before: Scored, most: int) -> Problem:
         if is_spent
         else "give a wider --budget, or another --to",
     ).problem
+
+
+def _keeps(point: CurvePoint) -> str:
+    """What is not as narrow as the method makes it, in words that follow "it"."""
+    counts = {
+        "as given": point.kept,
+        "in 8 bits": point.eight,
+        "with the weights alone narrow": point.weights,
+    }
+    told = [f"{several(count, 'layer')} {how}" for how, count in counts.items() if count]
+    return f"has {', '.join(told)}" if told else "keeps no layer"
 
 
 def part(best: Outcome, given: Given, before: Scored, given_bytes: int | None, notes: tuple[str, ...]) -> Quantisation:

@@ -33,6 +33,7 @@ from onnxsmith.precision.scoring import Budget, Scored
 from onnxsmith.precision.slimming import slimmed
 from onnxsmith.precision.trying import Tried, Trying
 from onnxsmith.precision.units import labels
+from onnxsmith.precision.unmerged import smallest, unmerged
 from onnxsmith.precision.writing import checked as checked_path
 from onnxsmith.precision.writing import file_bytes, with_keep
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -197,7 +198,7 @@ class _Quantising:
             self.given: Given = read(loaded, request, session)
             self.before: Scored = self.given.scoring.first(session)
         refuse_worthless(self.before, self.given.scoring.score)
-        self.notes: list[str] = []
+        self.notes: list[str] = [*self.given.notes]
         self._prepared: dict[int, Prepared] = {}
 
     def best(self, methods: Mapping[str, Method]) -> Outcome:
@@ -224,7 +225,13 @@ class _Quantising:
         return bad[0]
 
     def _one(self, name: str, method: Method) -> Outcome:
-        ready = self._ready(method.oldest_opset(self._form))
+        opset = method.oldest_opset(self._form)
+        ready = self._ready(opset)
+        plain = None if not ready.is_simplified or self._wishes.model else lambda: unmerged(self.loaded, opset, name)
+        return smallest(method, lambda form: self._tried(name, method, form), ready, plain)
+
+    def _tried(self, name: str, method: Method, ready: Prepared) -> Outcome:
+        """The result of one method for one form of the model."""
         arithmetic = self._stack.enter_context(Arithmetic(ready.model, method.engine))
         work = Work(ready, arithmetic, self._form, runtime=self.runtime, calibration=self.given.calibration)
         seen = Evaluations(method, work, self.given, self.runtime, self.before, self.request.evaluations)

@@ -153,8 +153,18 @@ class Scoring:
                 f"the label {unfit}",
                 where=sample.name,
                 why=f"a prediction is {self.score.expects}",
-                fix="correct the labels; or give --decode file.py:function, which makes predictions that are like them",
+                fix=self._fix(label),
             )
+
+    def _fix(self, label: Any) -> str:
+        """What helps where the label is not that of a prediction."""
+        found = np.asarray(label)
+        if not self.score.needs_data and found.size == 1 and found.dtype.kind in "biufOUS":  # one class, not a vector
+            return (
+                "leave --metric out, which compares with the outputs of the given model and reads no labels; or give "
+                "--metric top1, if the labels are classes"
+            )
+        return "correct the labels; or give --decode file.py:function, which makes predictions that are like them"
 
     def _decoded(self, outputs: Mapping[str, Any], name: str) -> Any:
         if self.decode is None:

@@ -182,18 +182,20 @@ class Trying:
     def _shown(self, layers: Sequence[Layer], kept: Keep | None, why: Mapping[str, str]) -> tuple[LayerDamage, ...]:
         """The layers for the report. Without a keep-list that meets the budget, those of the nearest list are kept."""
         work, method = self.work, self.method
-        found = kept if kept is not None else self.seen.nearest()
-        stored = method.stored(work, found) if kept is not None else frozenset()
-        eight = method.eight(work, found) if kept is not None else frozenset()
+        if kept is None:
+            found, stored, eight = self.seen.nearest()
+        else:
+            found, stored, eight = kept, method.stored(work, kept), method.eight(work, kept)
         idle = "it has no large weights" if work.scheme == method.last_scheme(work) != "" else ""
         needed = self._needed if kept is not None else "the nearest model keeps it"
+        narrow = needed if kept is not None else "it is so in the nearest model"
         shown = []
         for one in layers:
             reasons = {"kept": "", "weights": "", "eight": ""}
             if one.name in stored:
-                reasons["weights"] = one.weights_alone or needed
+                reasons["weights"] = one.weights_alone or narrow
             elif one.name in eight:
-                reasons["eight"] = ASKED if one.name in work.eight else needed
+                reasons["eight"] = ASKED if one.name in work.eight else narrow
             elif one.name in why or one.name in found or idle:
                 reasons["kept"] = why.get(one.name, needed if one.name in found else idle)
             shown.append(LayerDamage(one.name, one.op, one.nbytes, self._schemes.errors.get(one.name), **reasons))

@@ -13,6 +13,9 @@ _MOST = 30
 _WORTH = 0.02
 """The share of the weights from which on the headline tells of what the method leaves alone. A choice."""
 
+_MUCH = 0.5
+"""The share of the weights from which on the headline tells of layers that stay. A choice."""
+
 
 @dataclass(frozen=True)
 class LayerDamage:
@@ -42,13 +45,15 @@ class LeftAlone:
 @dataclass(frozen=True)
 class CurvePoint:
     """A keep-list that was evaluated: the number of layers kept, the bytes of the model's weights with it, the score,
-    and whether it is within the budget. Of `weights` layers the weights alone were narrow."""
+    and whether it is within the budget. Of `weights` layers the weights alone were narrow; `eight` had 8 bits where
+    others have 4."""
 
     kept: int
     nbytes: int
     score: float
     meets: bool
     weights: int = 0
+    eight: int = 0
 
 
 def _is_bad(name: str, value: str) -> bool:
@@ -135,6 +140,9 @@ class Quantisation(Part):
     def _left(self) -> Iterator[str]:
         """What the method left alone, by operator, with its share of the weights if that is worth a word."""
         whole = sum(one.nbytes for one in self.layers) + sum(one.nbytes for one in self.left)
+        kept = sum(one.nbytes for one in self.kept) / whole if whole else 0.0
+        if kept >= _MUCH:
+            yield f"{amount(len(self.kept), 'layer')} with {kept:.0%} of the weights kept as given"
         for one in sorted(self.left, key=lambda one: -one.nbytes):
             share = one.nbytes / whole if whole else 0.0
             if share >= _WORTH:
@@ -147,11 +155,11 @@ class Quantisation(Part):
         return "" if self.labelled else " (without labels: agreement with the given model)"
 
     def blocks(self) -> Iterator[Block]:
-        after = "" if self.after is None else f"{self.after:.6g}"
+        after = "of the given model" if self.after is None else f"→ {self.after:.6g}{self._against()}"
         yield facts(
             (
                 ("method", self.method),
-                (f"{self.score}, {self.better} is better", f"{self.before:.6g} → {after}{self._against()}"),
+                (f"{self.score}, {self.better} is better", f"{self.before:.6g} {after}"),
                 ("worst that the budget allows", f"{self.bound:.6g} ({self.budget})"),
                 ("samples", f"{self.samples:,} tested, {self.calibrated:,} for calibration"),
                 ("size", f"{size(self.bytes_before)} → {size(self.bytes_after)}" if self.bytes_after else ""),
@@ -199,14 +207,18 @@ class Quantisation(Part):
         )
 
     def _curve(self) -> Table:
-        rows = tuple(
-            (f"{one.kept}", f"{one.weights}", size(one.nbytes), f"{one.score:.6g}", "yes" if one.meets else "no")
-            for one in sorted(self.curve, key=lambda one: (one.kept, one.weights, one.nbytes))
-        )
-        head = ("layers kept", "weights alone", "weights", self.score, "within budget")
-        if any(one.weights for one in self.curve):
-            return Table(head, rows, right=(0, 1, 2, 3))
-        return Table(head[:1] + head[2:], tuple(row[:1] + row[2:] for row in rows), right=(0, 1, 2))
+        order = sorted(self.curve, key=lambda one: (one.kept, one.weights, one.eight, one.nbytes))
+        columns = [
+            ("layers kept", [f"{one.kept}" for one in order]),
+            ("weights alone", [f"{one.weights}" for one in order] if any(one.weights for one in order) else []),
+            ("in 8 bits", [f"{one.eight}" for one in order] if any(one.eight for one in order) else []),
+            ("weights", [size(one.nbytes) for one in order]),
+            (self.score, [f"{one.score:.6g}" for one in order]),
+            ("within budget", ["yes" if one.meets else "no" for one in order]),
+        ]
+        shown = [(head, cells) for head, cells in columns if cells]
+        rows = tuple(zip(*(cells for _, cells in shown), strict=True))
+        return Table(tuple(head for head, _ in shown), rows, right=tuple(range(len(shown) - 1)))
 
     def rows_in_terminal(self) -> int:
         """How many rows of a table a terminal shows."""
