@@ -39,7 +39,7 @@ def several(texts: Sequence[str], interface: Signature) -> list[dict[str, Any]]:
     input does not give are copied from the one before. A text without a name is for the first input without a value.
     """
     own: list[dict[str, Any]] = []
-    for text in texts:
+    for text in _texts(texts, interface):
         spec = parse(text)
         held = own[-1] if own else {}
         if own and not spec.name and not _is_archive(spec) and not _free(interface, held):
@@ -57,7 +57,7 @@ def several(texts: Sequence[str], interface: Signature) -> list[dict[str, Any]]:
 
 def feeds(texts: Sequence[str], model: str | Path | Signature) -> tuple[Feed, ...]:
     """One feed for each input that the `--input` texts give; empty if there are no texts."""
-    if not texts:
+    if not is_array(texts) and not texts:
         return ()
     interface = model if isinstance(model, Signature) else signature(load(model))
     found = several(texts, interface)
@@ -72,13 +72,35 @@ def inputs(given: Inputs, interface: Signature) -> tuple[Feed, ...]:
     """One feed from arrays by name or from texts; one feed for each item of any other iterable."""
     if isinstance(given, Mapping):
         return (Feed("the given input", {}, dict(given)),) if given else ()
-    items: list[Any] = list(given)
+    if is_array(given):
+        raise unnamed(interface)
+    items: list[Any] = [given] if isinstance(given, str) else list(given)
     texts = [item for item in items if isinstance(item, str)]
     if len(texts) == len(items):
         return feeds(texts, interface)
+    if not all(isinstance(item, Feed | Mapping) for item in items):
+        raise unnamed(interface)
     return tuple(
         item if isinstance(item, Feed) else Feed(f"given input {number}", {}, dict(item))
         for number, item in enumerate(items, 1)
+    )
+
+
+def is_array(given: Any) -> bool:
+    """Whether it is an array, or a tensor of some library, where a collection of inputs is meant."""
+    return hasattr(given, "__array__") or hasattr(given, "__dlpack__")
+
+
+def unnamed(interface: Signature) -> OnnxsmithError:
+    """The error that values were given without the names of their inputs."""
+    names = [port.name for port in interface.required()]
+    example = ", ".join(f'"{name}": array' for name in names) or '"x": array'
+    return problem(
+        "input/unnamed",
+        "values are given without the names of their inputs",
+        where="the argument inputs",
+        why=f"the model has the inputs {', '.join(names)}" if names else "the model has no inputs that need a value",
+        fix=f"write inputs={{{example}}}",
     )
 
 
@@ -108,6 +130,15 @@ def sizes(texts: Sequence[str] | Mapping[str, int] | None) -> dict[str, int]:
             raise problem("input/syntax", f"{text!r} does not give a dimension a size", fix="write --dim batch=1")
         found[name.strip()] = int(size)
     return found
+
+
+def _texts(given: Sequence[str], interface: Signature) -> Sequence[str]:
+    """The texts; a text alone is one of them."""
+    if isinstance(given, str):
+        return (given,)
+    if is_array(given) or not all(isinstance(one, str) for one in given):
+        raise unnamed(interface)
+    return given
 
 
 def _is_archive(spec: InputSpec) -> bool:

@@ -41,6 +41,8 @@ def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -
     Raises:
         OnnxsmithError: those of `load`; `export/target-factory` if `model` is neither a target nor a module.
     """
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise _no_arguments(args, kwargs)
     if isinstance(model, str):
         loaded = load(model)
         if args or kwargs:
@@ -56,6 +58,18 @@ def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -
         args = (args,)
     given = bool(args or kwargs)
     return type(model).__qualname__, TorchModel(model, tuple(args), dict(kwargs or {}), given)
+
+
+def _no_arguments(args: Any, kwargs: Any) -> OnnxsmithError:
+    is_path = isinstance(kwargs, str | Path)
+    shown = f'"{kwargs}"' if is_path else type(kwargs).__qualname__
+    return problem(
+        "export/arguments",
+        f"the third argument has to be the keyword arguments of forward by name, and is {shown}",
+        where="kwargs",
+        why="torch.onnx.export takes the file there; here it is the argument output" if is_path else "",
+        fix=f"write output={shown}" if is_path else 'write kwargs={"name": value}',
+    )
 
 
 def is_target(text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from onnxsmith.exporter.inputs.parameters import signature
-from onnxsmith.feeds.given import twice
+from onnxsmith.feeds.given import is_array, twice
 from onnxsmith.feeds.input_files import read_npz
 from onnxsmith.feeds.spec import InputSpec, parse
 from onnxsmith.problem import problem
@@ -22,6 +22,13 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
     Raises:
         OnnxsmithError: `input/…` if an input cannot be read; `export/unknown-input` if forward has no such argument.
     """
+    if is_array(given) or not all(isinstance(text, str) for text in given):
+        raise problem(
+            "export/arguments",
+            "inputs are texts, as on the command line, and not tensors",
+            where="inputs",
+            fix="give example tensors as a call does: args=(x,), kwargs={...}",
+        )
     if not given:
         return model
     tensors: dict[str, Any] = {}

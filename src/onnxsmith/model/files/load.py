@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -46,9 +47,24 @@ def load(source: Source) -> ir.Model:
         own = onnx.ModelProto()
         own.CopyFrom(source)  # the graph keeps references to the tensor messages; the caller's must stay untouched
         return from_proto(own, where="the given ModelProto")
+    if not isinstance(source, str | os.PathLike):
+        raise _no_model(source)
     path = Path(source)
     with no_collection():
         return from_proto(_parse(path), where=str(path), path=path)
+
+
+def _no_model(given: object) -> OnnxsmithError:
+    kind = type(given)
+    is_module = any(f"{one.__module__}.{one.__qualname__}" == "torch.nn.modules.module.Module" for one in kind.__mro__)
+    return problem(
+        "model/not-given",
+        f"{'None' if given is None else f'{kind.__module__}.{kind.__qualname__}'} is no ONNX model",
+        why="a model is a path, an onnx.ModelProto or an onnx_ir.Model",
+        fix='export the module first: onnxsmith.export(module, args=(example,), output="m.onnx")'
+        if is_module
+        else 'give the path of a file, such as "m.onnx"',
+    )
 
 
 def load_broken(source: str | Path) -> ir.Model:
