@@ -162,7 +162,7 @@ SIGNATURES = {
         "seed: 'int' = 0) -> 'Result'"
     ),
     "register": (
-        "(target: 'str | type[torch.autograd.Function]', translation: 'Callable[..., Any] | None' = None, *, "
+        "(target: 'Target', translation: 'Callable[..., Any] | None' = None, *, "
         "deliver: 'str' = 'operators', domain: 'str' = 'custom', name: 'str | None' = None) -> 'Any'"
     ),
     "rewrite": "(kind: 'type') -> 'Callable[[F], F]'",

@@ -52,6 +52,22 @@ def ports(result: onnxsmith.Result) -> tuple[dict[str, tuple[Any, ...]], dict[st
     return {p.name: p.shape for p in capture.inputs}, {p.name: p.shape for p in capture.outputs}
 
 
+def test_axes_of_outputs_may_be_named_too(tmp_path: Path) -> None:
+    """As in `dynamic_axes` of PyTorch."""
+    result = onnxsmith.export(
+        torch.nn.Linear(4, 3),
+        (torch.rand(2, 4),),
+        output=tmp_path / "m.onnx",
+        input_names=["x"],
+        output_names=["y"],
+        dynamic={"x": {0: "batch"}, "y": {0: "batch"}},
+    )
+    assert result.ok
+    assert "axes of outputs follow from those of the inputs: y" in result.report.part(Capture).notes
+    shape = onnx.load(tmp_path / "m.onnx").graph.output[0].type.tensor_type.shape
+    assert [dim.dim_param or dim.dim_value for dim in shape.dim] == ["batch", 3]
+
+
 def test_dynamic_axes_stay_dynamic_and_are_checked_at_several_sizes(tmp_path: Path) -> None:
     result = exported(
         Small(), (torch.rand(1, 1, 8, 6),), dynamic="x:0=batch,2=height,3=width", output=tmp_path / "m.onnx"

@@ -263,3 +263,30 @@ def test_the_reference_file_is_what_is_verified(tmp_path: Path, monkeypatch: pyt
     result = export(Between(), *bounds(), output=tmp_path / "m.onnx")
     assert result.report.verdict is Verdict.DIFFERENT
     assert not list(tmp_path.iterdir())
+
+
+class Scaled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scaled: torch.Tensor = torch.ops.aten.special_zeta(x, 2 * x + 3)
+        return scaled
+
+
+@pytest.mark.parametrize(
+    "target",
+    [torch.ops.aten.special_zeta, torch.ops.aten.special_zeta.default, "aten::special_zeta"],
+    ids=["packet", "overload", "name"],
+)
+def test_an_operator_is_given_itself(target: Any) -> None:
+    onnxsmith.register(target, lambda x, other: x * 0 + other, deliver="function")
+    assert [str(one.target).removesuffix(".default") for one in registered()] == ["aten::special_zeta"]
+    result = export(Scaled(), torch.rand(2, 3))
+    assert result.report.verdict is Verdict.DIFFERENT  # the translation is wrong on purpose: it was used
+    forget(target)
+    assert not registered()
+
+
+@pytest.mark.parametrize("target", [print, 3, nn.Linear])
+def test_what_is_no_operator_is_refused(target: Any) -> None:
+    with pytest.raises(OnnxsmithError) as caught:
+        onnxsmith.register(target, lambda x: x)
+    assert caught.value.problem.id == "register/unknown-operator"

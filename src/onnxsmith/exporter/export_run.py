@@ -197,6 +197,8 @@ class Job:
         ]
         packed = packed_formats.note(self.torch_model.module, {node.op_type for node in model.graph})
         notes += [*baked.notes(built.program), *([packed] if packed else [])]
+        if outputs := dynamic_axes.of_outputs(self.settings.dynamic, built):
+            notes.append(f"axes of outputs follow from those of the inputs: {', '.join(outputs)}")
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)
         return Capture(

@@ -63,7 +63,19 @@ def asked(dynamic: Dynamic, built: Built) -> Axes:
     Raises:
         OnnxsmithError: `export/dynamic-syntax`.
     """
-    return probe(built).axes if is_auto(dynamic) else parse(dynamic, list(built.example))
+    if is_auto(dynamic):
+        return probe(built).axes
+    outputs = of_outputs(dynamic, built)
+    return {name: axes for name, axes in parse(dynamic, list(built.example)).items() if name not in outputs}
+
+
+def of_outputs(dynamic: Dynamic, built: Built) -> tuple[str, ...]:
+    """The outputs of which axes were given, as `dynamic_axes` of PyTorch has them. They are not needed: the axes of
+    outputs follow from those of the inputs."""
+    if is_auto(dynamic):
+        return ()
+    outputs = {port.name for port in built.program.signature.outputs} - built.example.keys()
+    return tuple(name for name in parse(dynamic, list(built.example)) if name in outputs)
 
 
 def probe(built: Built) -> Probed:

@@ -13,7 +13,9 @@ import torch
 from onnxsmith.exporter.translating.overloads import overloads
 from onnxsmith.problem import problem
 from onnxsmith.seams.torch import operators
+from onnxsmith.seams.torch.operators import OpOverload, OpOverloadPacket
 
+Target = str | OpOverload[..., Any] | OpOverloadPacket[..., Any] | type[torch.autograd.Function]
 DELIVERIES = ("operators", "function", "plugin")
 
 
@@ -22,6 +24,7 @@ class Registration:
     """A registered operator, its translation to PyTorch's operators, and its form in the file (`deliver`)."""
 
     target: str | type[torch.autograd.Function]
+    """The name of the operator, or the class."""
     decompose: Callable[..., Any]
     deliver: str
     domain: str
@@ -37,13 +40,13 @@ def registered() -> tuple[Registration, ...]:
     return tuple(_known.values())
 
 
-def forget(target: str | type[torch.autograd.Function]) -> None:
+def forget(target: Target) -> None:
     """Removes a registration, if there is one."""
-    _known.pop(target, None)
+    _known.pop(_named(target), None)
 
 
 def register(
-    target: str | type[torch.autograd.Function],
+    target: Target,
     translation: Callable[..., Any] | None = None,
     *,
     deliver: str = "operators",
@@ -54,7 +57,8 @@ def register(
     `@register("lib::op")`.
 
     `target` is an operator of torch.library (`"mylib::scale"`, `"mylib::scale.out"` for one overload), an operator of
-    PyTorch (`"aten::special_zeta"`), or a subclass of `torch.autograd.Function`. `translation` takes the operator's
+    PyTorch (`"aten::special_zeta"`), the operator itself (`torch.ops.mylib.scale`, `torch.ops.mylib.scale.default`), or
+    a subclass of `torch.autograd.Function`. `translation` takes the operator's
     arguments in the same order and computes the result with PyTorch's operators; `onnxsmith.onnx_op` adds an ONNX node.
     It is traced with the shapes and dtypes of each call.
 
@@ -73,6 +77,7 @@ def register(
         raise problem(
             "register/delivery", f"there is no form {deliver!r} to deliver", fix=f"one of: {', '.join(DELIVERIES)}"
         )
+    target = _named(target)
     signature = _signature(target)
     _check(target, signature, translation)
     own = target.__name__ if isinstance(target, type) else target.partition("::")[2].partition(".")[0]
@@ -88,6 +93,26 @@ def register(
         _give_fake(target, complete)
     _known[target] = made
     return made
+
+
+def _named(target: Target) -> str | type[torch.autograd.Function]:
+    """The name of an operator that was given itself, or what was given.
+
+    Raises:
+        OnnxsmithError: `register/unknown-operator` for an object that is no operator.
+    """
+    if isinstance(target, OpOverload):
+        return f"{target.namespace}::{str(target).partition('.')[2]}"
+    if isinstance(target, OpOverloadPacket):
+        return str(target).replace(".", "::", 1)
+    is_function = isinstance(target, type) and issubclass(target, torch.autograd.Function)
+    if isinstance(target, str) or is_function:
+        return target
+    raise problem(
+        "register/unknown-operator",
+        f"{target!r} is no operator",
+        fix='give its name ("mylib::scale"), the operator (torch.ops.mylib.scale) or a torch.autograd.Function',
+    )
 
 
 def _signature(target: str | type[torch.autograd.Function]) -> inspect.Signature:

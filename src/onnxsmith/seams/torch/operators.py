@@ -12,10 +12,11 @@ import torch
 from onnxsmith.seams.base import required
 
 if TYPE_CHECKING:
-    from torch._ops import OpOverload
+    from torch._ops import OpOverload, OpOverloadPacket
 
 REACHES = (
     "torch._ops:OpOverload",
+    "torch._ops:OpOverloadPacket",
     "torch._library.custom_ops:_maybe_get_opdef",
     "torch._library.simple_registry:singleton",
     "torch._higher_order_ops.while_loop:while_loop_op",
@@ -25,8 +26,18 @@ REACHES = (
 
 if not TYPE_CHECKING:
     OpOverload = required("torch._ops:OpOverload")
+    OpOverloadPacket = required("torch._ops:OpOverloadPacket")
 
-__all__ = ["OpOverload", "composite", "definition", "has_kernel", "says_shapes", "schema", "while_loop_op"]
+__all__ = [
+    "OpOverload",
+    "OpOverloadPacket",
+    "composite",
+    "definition",
+    "has_kernel",
+    "says_shapes",
+    "schema",
+    "while_loop_op",
+]
 
 while_loop_op: Any = required("torch._higher_order_ops.while_loop:while_loop_op")
 """The operator that `torch.while_loop` becomes in a trace."""
