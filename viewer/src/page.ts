@@ -177,6 +177,10 @@ export class Page {
 
   layOut(): void {
     const { app } = this;
+    if (app.both && this.stage.children.length === app.panes.length) {
+      [...this.stage.children].forEach((box, at) => box.classList.toggle("active", at === app.active));
+      return; // a new box would take the picture out of the old one
+    }
     const shown = app.both ? app.panes : [app.pane];
     const boxes = shown.map((pane) => {
       const { model } = pane.side.graph;
@@ -186,8 +190,7 @@ export class Page {
           : null;
       return el("div", { class: `pane-box${app.both && pane === app.pane ? " active" : ""}` }, title, pane.element);
     });
-    if (this.stage.children.length !== boxes.length || !app.both) replace(this.stage, ...boxes);
-    else [...this.stage.children].forEach((box, at) => box.classList.toggle("active", at === app.active));
+    replace(this.stage, ...boxes);
   }
 
   pictureChanged(): void {
