@@ -55,3 +55,12 @@ def test_one_picture_and_both_again(opened: Open) -> None:
         page.keyboard.press("v")
         settled(page)
         assert page.evaluate(BOTH_SHOWN) == shown
+
+
+def test_the_colours_of_a_report_come_first(opened: Open) -> None:
+    scene = scenes.two(3)
+    assert of(opened(scene), "app.colour") == "difference"
+    nodes = list(range(4))
+    figures = {"title": "time", "model": 1, "unit": "ms", "scale": "linear", "classes": [], "worst": "high"}
+    scene["overlays"] = [figures | {"nodes": nodes, "figures": [1.0, 2.0, 3.0, 4.0], "texts": [""] * 4, "from": "r"}]
+    assert of(opened(scene), "app.colour") == 0

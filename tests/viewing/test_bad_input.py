@@ -50,7 +50,7 @@ REPORTS: dict[str, tuple[str, Callable[[], str | bytes]]] = {
         lambda: json.dumps(good() | {"parts": [{"kind": "heat", "nodes": {}}], "version": "99.0"}),
     ),
     "with broken hashes": ("report/unreadable", lambda: json.dumps(good() | {"models": [{"path": 3}]})),
-    "a model": ("view/report", lambda: b"\x08\x0a\xff\xfe" + Path("m.onnx").read_bytes()),
+    "a model": ("report/unreadable", lambda: b"\x08\x0a\xff\xfe" + Path("m.onnx").read_bytes()),
     "without parts": ("view/no-figures", lambda: json.dumps(good() | {"parts": []})),
 }
 

@@ -223,7 +223,7 @@ def test_reports_that_are_refused(tmp_path: Path) -> None:
         view(from_text(TEXT), reports=[failed])
     assert caught.value.problem.why == "the command failed: bench/no: no time"
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    assert refused(from_text(TEXT), reports=[tmp_path / "binary.json"]) == "view/report"
+    assert refused(from_text(TEXT), reports=[tmp_path / "binary.json"]) == "report/unreadable"
     assert (
         refused(from_text(TEXT), reports=[onnxsmith.diff(from_text(TEXT), from_text(TEXT)).report]) == "view/no-figures"
     )

@@ -112,3 +112,12 @@ def test_a_module_that_holds_only_modules_is_no_stranger() -> None:
     given = inspect(model, costs=True, sizes={"N": 10})
     assert "net" in {row.name for row in given.part(Costs).rows}
     assert view(model, reports=[given]).report.headline == "the model: 7 nodes"
+
+
+def test_the_target_that_refuses_comes_first(tmp_path: Path) -> None:
+    node = NodeCheck("root", "Sqrt", Stage.REFUSED, "no kernel")
+    taken = TargetCheck("a", "Agreeing", "1", True, Stage.AGREED)
+    refused = TargetCheck("o", "Other", "1", True, Stage.REFUSED, "", nodes=(node,))
+    report = Report("made", Verdict.DONE, parts=(TargetChecks((taken, refused)),))
+    shown = scene_in(view(from_text(TEXT), reports=[report]).page)
+    assert [one["title"] for one in shown["overlays"]] == ["Other", "Agreeing"]

@@ -46,7 +46,7 @@ export class App {
     this.overlays = scene.overlays.map((overlay) => new OverlayFigures(overlay, graphs[overlay.model]));
     this.differences =
       scene.difference && graphs.length > 1 ? new Differences(scene.difference, [graphs[0], graphs[1]]) : null;
-    this.colour = this.differences ? "difference" : this.overlays.length ? 0 : "family";
+    this.colour = this.overlays.length ? 0 : this.differences ? "difference" : "family";
     this.both = graphs.length > 1;
     this.highlights = new Highlights(this);
     this.palette = darkWanted() ? DARK : LIGHT;

@@ -64,6 +64,15 @@ def read(source: str | Path | Report) -> Given:
         if path.stat().st_size > _MOST_BYTES:
             raise OSError(f"it has more than {_MOST_BYTES >> 20} MB")
         text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise problem(
+            "report/unreadable",
+            "this is not an onnxsmith report",
+            where=str(source),
+            why="it is no text" + ("; it is a model" if path.suffix == ".onnx" else ""),
+            fix="give the file that a command wrote with --json; a second model goes without --with: "
+            "onnxsmith view one.onnx two.onnx",
+        ) from error
     except (OSError, ValueError) as error:
         raise problem(
             "view/report",

@@ -11,8 +11,8 @@ _TAKEN = (Stage.FITS, Stage.PARSED, Stage.BUILT, Stage.RAN, Stage.AGREED)
 
 
 class Targets(Overlaying):
-    """A layer for each target: the nodes that stopped it, and those of which nothing is known. The other nodes are as
-    far as the model, if the target took it."""
+    """A layer for each target, those that refuse the model first: the nodes that stopped it, and those of which nothing
+    is known. The other nodes are as far as the model, if the target took it."""
 
     def remarks(self, part: TargetChecks) -> Iterator[str]:
         for check in part.checks:
@@ -29,7 +29,7 @@ class Targets(Overlaying):
                 yield f"{_title(check)} takes fixed sizes only; with dynamic shapes: {check.symbols}"
 
     def layers(self, part: TargetChecks, names: Names) -> Iterator[Layer]:
-        for check in part.checks:
+        for check in sorted(part.checks, key=lambda one: one.stage in _TAKEN):  # what is refused is looked at first
             taken = [check.stage.value] if check.stage in _TAKEN else []
             stages = list(dict.fromkeys([*taken, *(one.stage.value for one in check.nodes)]))
             layer = Layer(_title(check), scale="classes", classes=stages)
