@@ -426,7 +426,7 @@ def test_positions_of_groups_that_cannot_become_a_multiple_say_so(tmp_path: Path
     save(model(text), path)
     with pytest.raises(OnnxsmithError, match="prune/nothing") as error:
         pruned(path, share="80%")
-    assert "--multiple 1" in error.value.problem.fix
+    assert "multiple=1" in error.value.problem.fix
     assert "9 channels of a layer go together, 8 times: no smaller number of its 72 channels is a multiple of 8" in (
         error.value.problem.why
     )

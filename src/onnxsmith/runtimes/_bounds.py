@@ -117,5 +117,12 @@ def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
     )
 
 
+def perhaps_short(limit: int) -> str:
+    """What else may help after a crash without a message: libraries crash, too, where they get no memory."""
+    if not limit:
+        return ""
+    return f"; if memory was short (it may take {limit / 2**30:.1f} GB), allow more: {MEMORY}={_next(limit)}GB"
+
+
 def _next(limit: int) -> int:
     return max(8, 2 * math.ceil(limit / 2**30))

@@ -132,7 +132,8 @@ class Child:
             f"{self.what} crashed ({children.cause_of_end(code)})",
             where=_request(request),
             why=f"its output: {said}" if said else "a native crash, without a message",
-            fix="try another runtime (--runtime reference), or lower the optimisation level; report it to that runtime",
+            fix="try another runtime (--runtime reference), or lower the optimisation level; report it to that runtime"
+            + _bounds.perhaps_short(request.get("memory", 0)),
         )
 
     @property

@@ -14,8 +14,8 @@ _TIMES = 3
 """But no file grows by more than this many times its size, unasked. A choice."""
 
 
-def checked(share: float | None) -> float | None:
-    """The share that was asked for.
+def checked(share: float | None) -> None:
+    """Refuses what is no share.
 
     Raises:
         OnnxsmithError: `simplify/max-growth` for a share below 0, or one that is no number.
@@ -26,7 +26,6 @@ def checked(share: float | None) -> float | None:
             f"a file cannot grow by the share {share}",
             fix="write 0 for a file that does not grow, 0.5 for half of its size",
         )
-    return share
 
 
 def foldable(nbytes: int, share: float | None) -> int:

@@ -100,6 +100,7 @@ def simplify(
     """
     where = str(source) if isinstance(source, str | Path) else "the given model"
     settings = verifying(verify)
+    growth.checked(max_growth)
     with Clock() as clock:
         read = _read(source, output, where, inputs, settings)
         most = _most_bytes(read, max_growth)
@@ -112,7 +113,7 @@ def simplify(
             "skip": tuple(skip),
             "exactness": exactness,
             "inline_functions": inline_functions,
-            "max_growth": growth.checked(max_growth),
+            "max_growth": max_growth,
         }
         run, conversion = _started(read, newer_opset.asked(opset), wanted, options)
         if target is not None:
