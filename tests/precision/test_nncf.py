@@ -218,8 +218,12 @@ def test_nncf_has_a_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(OnnxsmithError) as refusal:
             nncf.quantised("static", [], samples=files, correct_biases=False, smooth=False, reduce_range=False)
     # A library that gets no memory says so, or it crashes.
-    assert refusal.value.problem.id in ("runtime/memory", "runtime/died")
-    assert "ONNXSMITH_MEMORY_LIMIT" in refusal.value.problem.fix
+    found = refusal.value.problem
+    if found.id != "runtime/memory":
+        assert found.id == "runtime/died"
+        assert "if memory was short (it may take 0.1 GB), allow more: ONNXSMITH_MEMORY_LIMIT=" in found.fix
+    else:
+        assert found.what.startswith("NNCF needed more than")
 
 
 def test_samples_on_disk_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,12 +78,12 @@ def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Oper
         )
     unknown = [name for name in named(request.keep) if not matching(bare(name), units.by_name)]
     if unknown:
-        raise problem(
+        raise unknown_names.refusal(
             "bisect/unknown-node",
-            unknown_names.what(unknown, "no node that can be narrow is called"),
-            where=unknown_names.where(unknown),
-            why="the list was made for another model, or for an earlier version of this one"
-            f"{unknown_names.near(unknown, units.by_name)}",
+            unknown,
+            units.by_name,
+            why="the list was made for another model, or for an earlier version of this one",
             fix="`onnxsmith inspect MODEL --nodes` lists the names; or run bisect without --keep",
+            none="no node that can be narrow is called",
         )
     return units

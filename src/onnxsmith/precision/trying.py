@@ -19,7 +19,7 @@ from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work
 from onnxsmith.precision.nothing import everything, nothing
 from onnxsmith.precision.schemes import Schemes
 from onnxsmith.precision.weights import stored_bytes
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.quantisation import CurvePoint, LayerDamage, LeftAlone
 from onnxsmith.runtimes.base import Options, Runtime
 
@@ -152,12 +152,12 @@ class Trying:
         entries = (*self.wishes.wide, *self.wishes.weights, *self.wishes.eight)
         lost = [one for one in entries if not matching(bare(one), nodes)]
         if lost:
-            raise problem(
+            raise unknown_names.refusal(
                 "quantize/unknown-layer",
-                unknown_names.what(lost),
-                where=unknown_names.where(lost),
+                lost,
+                nodes,
                 why="the list was made for another model, or the node was merged with others when the model was "
-                f"simplified{unknown_names.near(lost, nodes)}",
+                "simplified",
                 fix="`onnxsmith simplify MODEL -o s.onnx`, then `onnxsmith inspect s.onnx --nodes` lists the names",
             )
 

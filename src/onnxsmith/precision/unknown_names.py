@@ -6,15 +6,30 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from onnxsmith.precision.keep import Entry, bare
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.words import several
 
 _MOST = 10
 """Entries that are told of. A choice."""
-_NEAR = 3
+_LOOKED_UP = 3
 """Entries for which near names are looked for. A choice: in a list for another model all names are unknown."""
 
 
-def what(entries: Sequence[str], none: str = "no node is called") -> str:
+def refusal(
+    id: str,  # noqa: A002
+    entries: Sequence[str],
+    names: Collection[str],
+    *,
+    why: str,
+    fix: str,
+    none: str = "no node is called",
+) -> OnnxsmithError:
+    """The problem `id` of entries that name nothing among the `names` of a model. `none` begins its sentence for a
+    single entry."""
+    return problem(id, _what(entries, none), where=_where(entries), why=f"{why}{_near(entries, names)}", fix=fix)
+
+
+def _what(entries: Sequence[str], none: str = "no node is called") -> str:
     """The sentence on entries that name nothing. `none` begins the one for a single entry."""
     listed = ", ".join(repr(bare(one)) for one in entries[:_MOST])
     if len(entries) == 1:
@@ -23,7 +38,7 @@ def what(entries: Sequence[str], none: str = "no node is called") -> str:
     return f"{several(len(entries), 'name')} of the keep-list are unknown: {listed}{more}"
 
 
-def where(entries: Sequence[str]) -> str:
+def _where(entries: Sequence[str]) -> str:
     """The file, and the lines of the entries; "" for entries that were not read from a file."""
     read = [one for one in entries if isinstance(one, Entry)]
     if not read:
@@ -34,11 +49,11 @@ def where(entries: Sequence[str]) -> str:
     return f"{read[0].file}{said}"
 
 
-def near(entries: Sequence[str], names: Collection[str]) -> str:
+def _near(entries: Sequence[str], names: Collection[str]) -> str:
     """Names of the model that are like the first entries, as the end of a sentence; "" if there are none."""
     said = ""
     known = sorted(name for name in names if name)
-    for one in entries[:_NEAR]:
+    for one in entries[:_LOOKED_UP]:
         found = get_close_matches(bare(one), known, n=2)
         said += f"; near to {bare(one)!r}: {', '.join(map(repr, found))}" if found else ""
     return said

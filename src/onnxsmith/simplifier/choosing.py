@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from onnxsmith.model.graph import tensor_paths
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.rules.base import Exactness, Rule
 from onnxsmith.simplifier import branches, folding, pipeline
 
-_NEAR = 3
-"""Ids that a refusal offers; a choice."""
 STEPS = (folding.RULE, branches.RULE, *(id_ for id_, _ in pipeline.AFTER if id_))
 
 
@@ -62,8 +60,7 @@ def _matching(texts: Iterable[str], known: list[str]) -> set[str]:
 def unknown(text: str, known: Iterable[str]) -> OnnxsmithError:
     """The problem of an id that no rule has. Names those that are nearest: the same words in another order or part."""
     ids = list(known)
-    part = [id_ for id_ in ids if text and text.strip("*/") in id_]
-    near = (part or difflib.get_close_matches(text, ids, _NEAR, 0.5))[:_NEAR]
+    near = tensor_paths.near(text.strip("*/"), ids)
     listed = "`onnxsmith explain all` lists all ids; a pattern such as 'fuse/*' takes several"
     return problem(
         "simplify/unknown-rule",

@@ -39,10 +39,11 @@ def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -
     inputs replace those of the factory.
 
     Raises:
-        OnnxsmithError: those of `load`; `export/target-factory` if `model` is neither a target nor a module.
+        OnnxsmithError: those of `load`; `export/arguments` if `kwargs` is no mapping; `export/target-factory` if
+            `model` is neither a target nor a module.
     """
     if kwargs is not None and not isinstance(kwargs, Mapping):
-        raise _no_arguments(args, kwargs)
+        raise _no_arguments(kwargs)
     if isinstance(model, str):
         loaded = load(model)
         if args or kwargs:
@@ -60,7 +61,7 @@ def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -
     return type(model).__qualname__, TorchModel(model, tuple(args), dict(kwargs or {}), given)
 
 
-def _no_arguments(args: Any, kwargs: Any) -> OnnxsmithError:
+def _no_arguments(kwargs: Any) -> OnnxsmithError:
     is_path = isinstance(kwargs, str | Path)
     shown = f'"{kwargs}"' if is_path else type(kwargs).__qualname__
     return problem(

@@ -9,7 +9,6 @@ import onnx_ir as ir
 from onnxsmith.model.graph import provenance, walk
 from onnxsmith.precision import unknown_names
 from onnxsmith.precision.keep import bare, matching, named
-from onnxsmith.problem import problem
 
 
 def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
@@ -27,12 +26,11 @@ def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
     lost = [entry for entry, found in met.items() if not found]
     if lost:
         known = {name for label, modules in nodes for name in (label, *modules)}
-        raise problem(
+        raise unknown_names.refusal(
             "prune/unknown-layer",
-            unknown_names.what(lost),
-            where=unknown_names.where(lost),
-            why="a keep-list has names of nodes, or paths of torch modules where the file says them"
-            f"{unknown_names.near(lost, known)}",
+            lost,
+            known,
+            why="a keep-list has names of nodes, or paths of torch modules where the file says them",
             fix="`onnxsmith inspect MODEL --nodes` lists the names",
         )
     return frozenset[str]().union(*met.values())
