@@ -78,12 +78,12 @@ def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Oper
         )
     unknown = [name for name in named(request.keep) if not matching(bare(name), units.by_name)]
     if unknown:
-        raise unknown_names.refusal(
+        said = unknown_names.told(unknown, units.by_name, "no node that can be narrow is called")
+        raise problem(
             "bisect/unknown-node",
-            unknown,
-            units.by_name,
-            why="the list was made for another model, or for an earlier version of this one",
+            said.what,
+            where=said.where,
+            why=f"the list was made for another model, or for an earlier version of this one{said.near}",
             fix="`onnxsmith inspect MODEL --nodes` lists the names; or run bisect without --keep",
-            none="no node that can be narrow is called",
         )
     return units

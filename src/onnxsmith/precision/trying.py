@@ -19,7 +19,7 @@ from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work
 from onnxsmith.precision.nothing import everything, nothing
 from onnxsmith.precision.schemes import Schemes
 from onnxsmith.precision.weights import stored_bytes
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.quantisation import CurvePoint, LayerDamage, LeftAlone
 from onnxsmith.runtimes.base import Options, Runtime
 
@@ -152,12 +152,13 @@ class Trying:
         entries = (*self.wishes.wide, *self.wishes.weights, *self.wishes.eight)
         lost = [one for one in entries if not matching(bare(one), nodes)]
         if lost:
-            raise unknown_names.refusal(
+            said = unknown_names.told(lost, nodes)
+            raise problem(
                 "quantize/unknown-layer",
-                lost,
-                nodes,
+                said.what,
+                where=said.where,
                 why="the list was made for another model, or the node was merged with others when the model was "
-                "simplified",
+                f"simplified{said.near}",
                 fix="`onnxsmith simplify MODEL -o s.onnx`, then `onnxsmith inspect s.onnx --nodes` lists the names",
             )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from onnxsmith.precision.keep import Entry, bare
-from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.words import several
 
 _MOST = 10
@@ -15,21 +15,22 @@ _LOOKED_UP = 3
 """Entries for which near names are looked for. A choice: in a list for another model all names are unknown."""
 
 
-def refusal(
-    id: str,  # noqa: A002
-    entries: Sequence[str],
-    names: Collection[str],
-    *,
-    why: str,
-    fix: str,
-    none: str = "no node is called",
-) -> OnnxsmithError:
-    """The problem `id` of entries that name nothing among the `names` of a model. `none` begins its sentence for a
-    single entry."""
-    return problem(id, _what(entries, none), where=_where(entries), why=f"{why}{_near(entries, names)}", fix=fix)
+class Told(NamedTuple):
+    """The parts of a Problem that are the same for every keep-list."""
+
+    what: str
+    where: str
+    near: str
+    """Names of the model that are like the unknown ones, as the end of a sentence; "" if there are none."""
 
 
-def _what(entries: Sequence[str], none: str = "no node is called") -> str:
+def told(entries: Sequence[str], names: Collection[str], none: str = "no node is called") -> Told:
+    """What a Problem says of entries that name nothing among the `names` of a model. `none` begins its sentence for
+    a single entry."""
+    return Told(_what(entries, none), _where(entries), _near(entries, names))
+
+
+def _what(entries: Sequence[str], none: str) -> str:
     """The sentence on entries that name nothing. `none` begins the one for a single entry."""
     listed = ", ".join(repr(bare(one)) for one in entries[:_MOST])
     if len(entries) == 1:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from onnxsmith.model.graph import provenance, walk
 from onnxsmith.precision import unknown_names
 from onnxsmith.precision.keep import bare, matching, named
+from onnxsmith.problem import problem
 
 
 def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
@@ -26,11 +27,12 @@ def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
     lost = [entry for entry, found in met.items() if not found]
     if lost:
         known = {name for label, modules in nodes for name in (label, *modules)}
-        raise unknown_names.refusal(
+        said = unknown_names.told(lost, known)
+        raise problem(
             "prune/unknown-layer",
-            lost,
-            known,
-            why="a keep-list has names of nodes, or paths of torch modules where the file says them",
+            said.what,
+            where=said.where,
+            why=f"a keep-list has names of nodes, or paths of torch modules where the file says them{said.near}",
             fix="`onnxsmith inspect MODEL --nodes` lists the names",
         )
     return frozenset[str]().union(*met.values())
