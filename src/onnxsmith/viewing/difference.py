@@ -15,6 +15,8 @@ from onnxsmith.viewing.model_scene import Viewed
 from onnxsmith.viewing.scene import Difference
 from onnxsmith.viewing.texts import value_type
 
+_EQUAL_KINDS = ("form", "rounding")
+"""Kinds of changes that leave a weight equal: stored otherwise, or rounded otherwise."""
 _EQUAL, _ATTRIBUTES, _WEIGHTS, _BOTH, _OPERATOR, _WIRING = range(6)
 
 
@@ -28,14 +30,17 @@ def difference(models: Sequence[ir.Model], found: Found, shown: Sequence[Viewed]
     weights = _Weights(list(found.weights.changes()))
     pairs: list[tuple[int, int, int]] = []
     changes: dict[int, list[str]] = {}
+    rounded: list[int] = []
     for one, other in found.pairs.nodes.items():
         if one not in numbers[0] or other not in numbers[1]:
             continue
         change = found.changes.get(one)
         changed = list(weights.of(one, other))
         types = list(_types(copies[0][one], copies[1][other]))
-        state = _state(change, [row for row in changed if row.kind != "form"], types)
+        state = _state(change, [row for row in changed if row.kind not in _EQUAL_KINDS], types)
         lines = [*(_lines(change) if change is not None else ()), *map(_weight, changed), *types]
+        if state == _EQUAL and any(row.kind == "rounding" for row in changed):
+            rounded.append(len(pairs))
         if lines:
             changes[len(pairs)] = lines
         pairs.append((numbers[0][one], numbers[1][other], state))
@@ -45,10 +50,10 @@ def difference(models: Sequence[ir.Model], found: Found, shown: Sequence[Viewed]
         for own, done in zip(numbers, paired, strict=True)
     )
     regions = [
-        ([numbers[0][node] for node in region.nodes[0]], [numbers[1][node] for node in region.nodes[1]])
+        ([numbers[0][node] for node in region.named(0)], [numbers[1][node] for node in region.named(1)])
         for region in found.same
     ]
-    return Difference(pairs, removed, added, changes, regions)
+    return Difference(pairs, removed, added, changes, regions, rounded)
 
 
 def _numbers(model: ir.Model, shown: Viewed) -> dict[ir.Node, int]:
@@ -78,7 +83,10 @@ def _lines(change: NodeChange) -> Iterator[str]:
 
 def _weight(change: WeightChange) -> str:
     name = change.name if change.name == change.new_name else f"{change.name} → {change.new_name}"
-    said = [f"weight {name}: {change.form or change.kind}"]
+    what = "equal up to rounding" if change.kind == "rounding" else change.kind
+    said = [f"weight {name}: {change.form or what}"]
+    if change.form and change.kind == "rounding":
+        said.append(what)
     if (change.dtype, change.shape) != (change.new_dtype, change.new_shape):
         said.append(f"{change.dtype}{list(change.shape)} → {change.new_dtype}{list(change.new_shape)}")
     if change.changed is not None:

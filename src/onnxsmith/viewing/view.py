@@ -87,6 +87,10 @@ def _part(whole: scene.Scene, found: Laid) -> View:
         pairs = dict.fromkeys(_STATES, 0)
         for _, _, state in whole.difference.pairs:
             pairs[_STATES[state]] += 1
+        rounded = len(whole.difference.rounded)
+        if rounded:
+            pairs["equal"] -= rounded
+            pairs["equal up to rounding"] = rounded
         pairs |= {"removed": len(whole.difference.removed), "added": len(whole.difference.added)}
     names = [model.name for model in whole.models]
     if len(set(names)) < len(names):
@@ -106,7 +110,7 @@ def _part(whole: scene.Scene, found: Laid) -> View:
 def _otherwise(found: scene.Difference | None) -> dict[str, int]:
     if found is None or not found.regions:
         return {}
-    removed, added = (sum(len(region[side]) for region in found.regions) for side in (0, 1))
+    removed, added = found.otherwise()
     return {"removed": removed, "added": added, "regions": len(found.regions)}
 
 
