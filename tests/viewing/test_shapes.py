@@ -48,7 +48,8 @@ def test_the_condition_stays_omitted() -> None:
 def test_omitted_operands_of_other_operators() -> None:
     found, note = types(
         """g (float[1,4] x, float[1,3,8,8] q, float[5,2,4] t, float[1,12,4] w, float[1,12,3] r, float[1,2,3] h) =>
-        (float[1,4] y, float[1,3,16,16] z, float[5,1,2,3] u, float[1,2,3] c) <float six = {6}, int64[4] to = {1,3,16,16}> {
+        (float[1,4] y, float[1,3,16,16] z, float[5,1,2,3] u, float[1,2,3] c)
+        <float six = {6}, int64[4] to = {1,3,16,16}> {
         y = Clip(x, , six) z = Resize<mode = "nearest">(q, , , to)
         u, , c = LSTM<hidden_size = 3>(t, w, r, , , h) }"""
     )
@@ -126,7 +127,8 @@ def sequence(body: str, inputs: str = "float[N,4] x, float[N,6] z, int64 i") -> 
         ("s = SequenceConstruct(x, x) e = ConcatFromSequence<axis = -1, new_axis = 1>(s)", "float32[N, 4, _"),
         (
             """s = SequenceConstruct(x, x)
-            t = SequenceMap<body = b (float[N,4] p) => (q) { q = Transpose<perm = [1, 0]>(p) }>(s) e = SequenceAt(t, i)""",
+            t = SequenceMap<body = b (float[N,4] p) => (q) { q = Transpose<perm = [1, 0]>(p) }>(s)
+            e = SequenceAt(t, i)""",
             "float32[4, N]",
         ),
         ("o = Optional(x) e = OptionalGetElement(o)", "float32[N, 4]"),
@@ -144,7 +146,8 @@ def test_two_elements_of_different_sizes_share_no_name() -> None:
 
 def test_elements_of_other_ranks_are_counted_in_a_note() -> None:
     _, note = types(
-        "g (float[4] x, float[2,2] z, int64 i) => (float y) { [two] s = SequenceConstruct(x, z) e = SequenceAt(s, i) y = ReduceSum<keepdims = 0>(e) }"
+        """g (float[4] x, float[2,2] z, int64 i) => (float y) {
+        [two] s = SequenceConstruct(x, z) e = SequenceAt(s, i) y = ReduceSum<keepdims = 0>(e) }"""
     )
     assert note is not None
     assert note.startswith("the shapes of 2 results are unknown, from here on: SequenceConstruct two")

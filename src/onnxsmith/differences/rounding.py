@@ -12,8 +12,8 @@ from onnxsmith.differences.figures import blocks
 from onnxsmith.metrics.base import Array
 
 _OPERATIONS = 8
-"""Roundings that two weights may be apart. Folding a BatchNormalization takes an addition, a square root, a division and
-a multiplication on each side, each of which rounds once."""
+"""Roundings that two weights may be apart. Folding a BatchNormalization takes an addition, a square root, a division
+and a multiplication on each side, each of which rounds once."""
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 """Floats of which so many roundings are far below one part in a thousand. In narrower ones they are a change that a
 model may feel, so that every difference counts."""

@@ -11,6 +11,7 @@ from onnxsmith.identity import identifies
 from onnxsmith.memory import no_collection
 from onnxsmith.model.files.load import Source
 from onnxsmith.model.files.outputs import refuse_loss, refuse_other_than_page
+from onnxsmith.model.files.save import disk_problems
 from onnxsmith.model.graph import tensor_paths
 from onnxsmith.problem import problem
 from onnxsmith.report.base import Part, Report
@@ -173,8 +174,5 @@ def _bodies(model: scene.Model, name: str) -> list[scene.Room]:
 
 def _write(files: dict[Path, bytes]) -> None:
     for path, data in files.items():
-        try:
-            with replacing(path) as aside:
-                aside.write_bytes(data)
-        except OSError as error:
-            raise problem("save/failed", "the file could not be written", where=str(path), why=str(error)) from error
+        with disk_problems(path, "the file could not be written"), replacing(path) as aside:
+            aside.write_bytes(data)

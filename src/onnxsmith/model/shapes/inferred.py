@@ -81,7 +81,8 @@ class _Failures:
             error = refused
         if any(value.name and value.shape is None for value in node.outputs):
             named = f"{op_name(node)} {node_label(node)}".strip()
-            reason = getattr(error, "message", "") or str(error.__cause__ or error)
+            source = error.__cause__ or error
+            reason = str(getattr(source, "message", "") or source)
             self._reasons.setdefault(named, " ".join(reason.split())[:_LONGEST])
 
     def note(self) -> str | None:
