@@ -156,7 +156,8 @@ def test_elements_of_other_ranks_are_counted_in_a_note() -> None:
 def test_maps_are_shown_as_declared() -> None:
     found, note = types(
         """g (float[1,3] x) => (int64[1] label, p) {
-        label, raw = ai.onnx.ml.LinearClassifier<coefficients = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], classlabels_ints = [0, 1]>(x)
+        label, raw = ai.onnx.ml.LinearClassifier<
+            coefficients = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], classlabels_ints = [0, 1]>(x)
         p = ai.onnx.ml.ZipMap<classlabels_int64s = [0, 1]>(raw) }""",
         '"": 20, "ai.onnx.ml": 3',
     )

@@ -15,7 +15,7 @@ from onnxsmith.model.files.load import TEXT_SUFFIXES, Source
 from onnxsmith.model.files.save import staged, unwritten
 from onnxsmith.model.graph import walk
 from onnxsmith.precision import keep as keeping
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import problem
 from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.runtimes._lenient import checked as checked_model
