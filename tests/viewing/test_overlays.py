@@ -127,7 +127,8 @@ def test_a_fused_kernel_has_its_time_at_the_node_of_its_operator() -> None:
     assert {name: value for name, (value, _) in found.items()} == {"product": 8e-6, "root": 2e-6, "act": 0}
     assert found["act"][1] == "it is computed in act (FusedMatMul), whose 8.00 us count at product"
     assert found["product"][1] == (
-        "8.00 us in act (FusedMatMul), with root, act fused in; it is computed in root (Sqrt), whose 2.00 us count at root"
+        "8.00 us in act (FusedMatMul), with root, act fused in; "
+        "it is computed in root (Sqrt), whose 2.00 us count at root"
     )
     assert found["root"][1].startswith("2.00 us in root (Sqrt), with product fused in; it is computed in act")
 
