@@ -49,9 +49,11 @@ def enter_map(context: Any, node: ir.Node) -> None:
     for given, value in zip(node.inputs, body.as_graph().inputs, strict=False):
         if given is None or given.type is None:
             continue
-        is_sequence = isinstance(given.type, ir.SequenceType)
-        value.type = value.type or (given.type.elem_type if is_sequence else given.type)
-        value.shape = value.shape or (_own(context, given.shape) if is_sequence else given.shape)
+        if isinstance(given.type, ir.SequenceType):
+            value.type, shape = value.type or given.type.elem_type, _own(context, given.shape)
+        else:
+            value.type, shape = value.type or given.type, given.shape
+        value.shape = value.shape or shape
 
 
 def _own(context: Any, shape: ir.Shape | None) -> ir.Shape | None:
