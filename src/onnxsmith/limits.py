@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import shlex
+import tempfile
+from pathlib import Path
 
 from onnxsmith.problem import Problem
 
@@ -17,6 +20,26 @@ def problem_of(error: BaseException) -> Problem | None:
             return _KINDS[found.errno](found)
         found = found.__cause__ or found.__context__
     return None
+
+
+def writing_refused(path: str | Path, error: OSError) -> tuple[str, str]:
+    """Says why the file or folder that was asked for could not be written, and what helps. The error itself may name a
+    temporary file beside it."""
+    target = Path(path)
+    folder = target.absolute().parent
+    elsewhere = f"give another path, such as {shlex.quote(str(Path(tempfile.gettempdir()) / target.name))}"
+    if not folder.exists():
+        return f"the folder {folder} does not exist", f"mkdir -p {shlex.quote(str(folder))}"
+    if not folder.is_dir():
+        return f"{folder} is a file, not a folder", elsewhere
+    if target.is_dir():
+        return f"{target} is a folder", f"give the path of a file in it, such as {shlex.quote(str(target / 'new'))}"
+    why = error.strerror or str(error)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"this user may not write to the folder {folder}: {why}", elsewhere
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full", f"free some space, or {elsewhere}"
+    return why, elsewhere
 
 
 def _too_many(error: OSError) -> Problem:

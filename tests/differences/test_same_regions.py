@@ -10,7 +10,9 @@ from onnxsmith.differences.diff import diff
 from onnxsmith.differences.graphs import Found
 from onnxsmith.differences.model_pairs import paired
 from onnxsmith.model.files.text import from_text
+from onnxsmith.report.base import Table
 from onnxsmith.report.parts.difference import Difference, otherwise_text
+from onnxsmith.report.parts.same_regions import SameRegions
 from onnxsmith.report.parts.view import View
 from onnxsmith.viewing.view import view
 from tests.viewing.test_view import scene_in
@@ -150,6 +152,21 @@ def test_a_wrong_size_is_no_region() -> None:
     wrong = SIZES.replace("(s1, zero)", "(s1, one)").replace("int64 zero = {0}", "int64 zero = {0}, int64 one = {1}")
     ours = set().union(*(ours for ours, _ in covered(wrong, ONCE)))
     assert not ours & {"shape1", "gather1", "row1", "to1"}
+
+
+def test_the_report_names_the_nodes_of_both_models() -> None:
+    """Also where one model computes the results by nodes that have partners."""
+    part = diff(from_text(RESHAPED), from_text(COMPUTED)).report.part(SameRegions)
+    (row,) = part.rows
+    assert [(one.name, one.elsewhere) for one in row.old] == [("form", True)]
+    assert {(one.name, one.elsewhere) for one in row.new} == {("rows", False), ("columns", False), ("to", False)}
+    (table,) = part.blocks()
+    assert isinstance(table, Table)
+    assert table.rows[0][0] == "Reshape form (counted elsewhere)"
+    for old, new in ((SIZES, ONCE), (ONCE, SIZES), (SPLIT, SLICES), (COMPUTED, RESHAPED)):
+        assert all(row.old and row.new for row in diff(from_text(old), from_text(new)).report.part(SameRegions).rows)
+        scene = scene_in(view(from_text(old), from_text(new)).page)
+        assert all(ours and theirs for ours, theirs in scene["difference"]["regions"])
 
 
 RESHAPED = (

@@ -237,7 +237,9 @@ def test_values_that_are_not_finite_are_refused(tmp_path: Path, value: float, re
         write_image(np.full((2, 2), value), tmp_path / "p.png")
 
 
-@pytest.mark.parametrize("name", ["p.unknown", "nobody/p.png", "p"])
-def test_a_path_that_takes_no_picture_is_told(tmp_path: Path, name: str, refused: Refused) -> None:
-    with refused("save/failed"):
+@pytest.mark.parametrize(
+    ("name", "id_"), [("p.unknown", "save/failed"), ("nobody/p.png", "save/no-folder"), ("p", "save/failed")]
+)
+def test_a_path_that_takes_no_picture_is_told(tmp_path: Path, name: str, id_: str, refused: Refused) -> None:
+    with refused(id_):
         write_image(np.zeros((2, 2)), tmp_path / name)

@@ -77,8 +77,8 @@ def test_small_weights_stay(tmp_path: Path) -> None:
     assert not (tmp_path / "weights").exists()
 
 
-def test_a_full_disk_is_said(file: Path, tmp_path: Path, refused: Refused) -> None:
-    with refused("save/failed"):
+def test_a_missing_folder_is_said(file: Path, tmp_path: Path, refused: Refused) -> None:
+    with refused("save/no-folder"):
         share_weights(load(file), tmp_path / "there" / "is" / "none")
 
 

@@ -46,7 +46,7 @@ def test_bytes_and_nothing_are_refused(tmp_path: Path, refused: Refused) -> None
 
 def test_a_list_that_cannot_be_written_stops_the_model(tmp_path: Path, refused: Refused) -> None:
     ran = False
-    with refused("save/failed"), with_text(tmp_path / "no" / "keep.txt", "text"):
+    with refused("save/no-folder"), with_text(tmp_path / "no" / "keep.txt", "text"):
         ran = True
     assert not ran
 

@@ -125,3 +125,33 @@ def test_counts_in_the_report() -> None:
     assert pairs is not None
     assert (pairs["equal"], pairs["other attributes"], pairs["added"]) == (3, 1, 0)
     assert result.report.headline == "the model → the model: 1 node changed"
+
+
+FLOAT = """g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1.0, 2.0, 3.0, 4.5}, float[2] b = {0, 0}> {
+    [gemm] t = Gemm(x, w, b) [act] y = Relu(t) }"""
+INT8 = """g (float[N,2] x) => (float[N,2] y) <int8[2,2] q = {2, 4, 6, 8}, float s = {0.5},
+    int8 z = {0}, float[2] b = {0, 0}> {
+    [wide] w = DequantizeLinear(q, s, z) [gemm] t = Gemm(x, w, b) [act] y = Relu(t) }"""
+
+
+def test_a_node_that_reads_integers_is_not_equal_to_its_node_in_floats() -> None:
+    state, lines = states(HEAD + FLOAT, HEAD + INT8)["gemm"]
+    assert (state, lines) == (
+        2,
+        ["input 1: float → dequantised from int8[2, 2], which gives other values, by at most 0.5"],
+    )
+    state, lines = states(HEAD + INT8, HEAD + FLOAT)["gemm"]
+    assert (state, lines[0].partition(",")[0]) == (2, "input 1: dequantised from int8[2")
+    assert "act" not in states(HEAD + FLOAT, HEAD + INT8)
+
+
+def test_integers_that_give_the_same_floats_are_equal() -> None:
+    assert "gemm" not in states(HEAD + FLOAT.replace("4.5", "4.0"), HEAD + INT8)
+
+
+def test_a_node_with_quantised_activations_reads_other_tensors() -> None:
+    activations = INT8.replace(
+        "[gemm] t = Gemm(x,", "xq = QuantizeLinear(x, s, z) xd = DequantizeLinear(xq, s, z) [gemm] t = Gemm(xd,"
+    )
+    state, lines = states(HEAD + FLOAT.replace("4.5", "4.0"), HEAD + activations)["gemm"]
+    assert (state, lines) == (5, ["input 0: float → dequantised from int8[N, 2]"])

@@ -93,7 +93,23 @@ def test_an_output_that_nothing_makes(tmp_path: Path) -> None:
     marks, lines, scene = shown(written(tmp_path, "g (float[3] x) => (float[3] z) { [first] a = Neg(x) }"))
     assert marks == {}
     assert "nothing makes the graph output 'z'" in lines[0]
-    assert "z" in scene["models"][0]["values"]["name"]
+    assert lines[1] == "nothing makes the graph output z"
+    model = scene["models"][0]
+    at = model["values"]["name"].index("z")
+    assert (model["values"]["kind"][at], model["types"][model["values"]["type"][at]]) == (2, "nothing makes it")
+    items = model["rooms"][0]["items"]
+    drawn = [kind for kind, ref in zip(items["kind"], items["ref"], strict=True) if kind > 1 and ref == at]
+    assert drawn == [3]  # an output, and not an input above it
+
+
+def test_a_result_of_a_branch_that_nothing_makes(tmp_path: Path) -> None:
+    body = """g (bool c, float[3] x) => (float[3] y) {
+        [chosen] y = If (c) <
+            then_branch = one () => (float[3] p) { [inner] q = Neg(x) },
+            else_branch = two () => (float[3] r) { [other] r = Abs(x) }
+        > }"""
+    marks, _, _ = shown(written(tmp_path, body))
+    assert marks == {"chosen": "reads what nothing makes: in then_branch nothing makes the result p"}
 
 
 def test_a_function_that_is_broken(tmp_path: Path) -> None:

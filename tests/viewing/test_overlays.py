@@ -111,7 +111,7 @@ def test_time_of_kernels() -> None:
     assert {name: value for name, (value, _) in found.items()} == pytest.approx(
         {"product": 3e-6, "root": 2e-6, "act": 3e-6}
     )
-    assert "which computes 2 nodes; 1.00 us in k2" in found["act"][1]
+    assert found["act"][1] == "2.00 us, its part of 4.00 us in k1 (Fused), which computes 2 nodes; 1.00 us in k2 (Relu)"
 
 
 def times(*kernels: KernelTime) -> dict[str, tuple[Any, str]]:
@@ -125,8 +125,20 @@ def test_a_fused_kernel_has_its_time_at_the_node_of_its_operator() -> None:
         KernelTime("root", "Sqrt", "CPU", ("MatMul", "Sqrt"), ("product", "root"), "", 2e-6, True),
     )
     assert {name: value for name, (value, _) in found.items()} == {"product": 8e-6, "root": 2e-6, "act": 0}
-    assert found["act"][1] == "fused into product, which has the time: 8.00 us in act (FusedMatMul)"
-    assert found["product"][1].startswith("8.00 us in act (FusedMatMul), with root, act fused in; fused into root")
+    assert found["act"][1] == "it is computed in act (FusedMatMul), whose 8.00 us count at product"
+    assert found["product"][1] == (
+        "8.00 us in act (FusedMatMul), with root, act fused in; "
+        "it is computed in root (Sqrt), whose 2.00 us count at root"
+    )
+    assert found["root"][1].startswith("2.00 us in root (Sqrt), with product fused in; it is computed in act")
+
+
+def test_nodes_of_a_profile_are_counted_once() -> None:
+    """A node that several kernels compute is one node of the model."""
+    kernels = [KernelTime(f"k{at}", "Relu", "CPU", ("Relu",), ("act",), "", 1e-6, True) for at in range(5)]
+    profile = Profile("m.onnx", 10, 1e-5, "operator", (), (), tuple(kernels), "")
+    result = view(from_text(TEXT), reports=[report(profile)])
+    assert list(result.report.part(View).matched.values()) == [(1, 1)]
 
 
 def test_a_kernel_of_no_operator_of_the_file_has_its_time_at_its_last_node() -> None:

@@ -49,6 +49,33 @@ def test_nodes_of_unknown_origin() -> None:
     assert [(path, count) for _, _, path, count, _ in titles(model)] == [("", 10), ("a", 4), ("b", 4)]
 
 
+WEIGHTS = """g (float[N,4] x) => (float[N,4] y) <float[4,4] w = {1,0,0,0,0,1,0,0,0,0,1,0,0,0,0,1}> {
+    own = Identity(w) turned = Transpose<perm = [1, 0]>(own) shared = Cast<to = 1>(w)
+    [a_m] p = MatMul(x, turned) [a_n] q = MatMul(p, shared) [a_r] r = Relu(q)
+    [b_i_m] s = MatMul(r, shared) [b_i_r] t = Relu(s) [b_i_q] u = Tanh(t)
+    [b_o_m] v = MatMul(u, shared) [b_o_r] z = Relu(v) [b_o_q] y = Tanh(z) }"""
+
+
+def in_scopes(text: str) -> ir.Model:
+    """`b_o_m` becomes `/b/o/m`: ONNX text has no slashes in names."""
+    model = from_text(HEAD + text)
+    for node in model.graph:
+        node.name = f"/{node.name.replace('_', '/')}" if node.name else node.name
+    return model
+
+
+def test_nodes_of_stored_tensors_stand_in_the_module_of_their_readers() -> None:
+    """A chain of them too; one that several modules read stands in the nearest module around all of these."""
+    found = scene_of(in_scopes(WEIGHTS))
+    rooms = {room.path: contents(found, room) for room in found.scene.rooms}
+    assert {"Identity", "Transpose"} <= set(rooms["a"])
+    assert rooms[""].count("Cast") == 1
+    only = scene_of(in_scopes(WEIGHTS.replace("MatMul(p, shared)", "MatMul(p, w)")))
+    rooms = {room.path: contents(only, room) for room in only.scene.rooms}
+    assert "Cast" in rooms["b"]
+    assert "Cast" not in [*rooms[""], *rooms["b/i"], *rooms["b/o"]]
+
+
 def test_repeated_blocks() -> None:
     found = titles(chain(["Exp", *["Relu", "Abs", "Neg", "Sin"] * 3, "Cos"]))
     assert found[1:] == [(f"block A ({n} of 3)", "block", f"block-A.{n}", 4, 3) for n in (1, 2, 3)]

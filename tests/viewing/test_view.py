@@ -166,7 +166,7 @@ def test_files_that_are_kept(tmp_path: Path) -> None:
         assert refused(tmp_path / "m.onnx", **{option: tmp_path / "m.onnx"}) == "save/needed"
     (tmp_path / "note.txt").write_text("mine")
     assert refused(tmp_path / "m.onnx", output=tmp_path / "note.txt") == "save/needed"
-    assert refused(tmp_path / "m.onnx", output=tmp_path / "none" / "m.html") == "save/failed"
+    assert refused(tmp_path / "m.onnx", output=tmp_path / "none" / "m.html") == "save/no-folder"
     assert (tmp_path / "m.onnx").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "note.txt"]
 

@@ -174,8 +174,13 @@ export interface Difference {
   added: number[];
   /** Lines of what changed, by index into `pairs`. */
   changes: Record<number, string[]>;
-  /** Removed and added nodes that compute the same, [of the first model, of the second]; pages before this field have none. */
+  /**
+   * Removed and added nodes that compute the same, [of the first model, of the second]; pages before this field have none.
+   * Where a model has none of its own, nodes of pairs that compute the same stand there.
+   */
   regions?: [number[], number[]][];
+  /** Pairs that are equal up to the rounding of their weights, by index into `pairs`; pages before this field have none. */
+  rounded?: number[];
 }
 
 /** The captured program: one line for each operation, with the nodes that came from it. */

@@ -25,6 +25,7 @@ from onnxsmith.benching.statistics import LEAST_ROUNDS, between
 from onnxsmith.benching.summary import Bench, versions
 from onnxsmith.folders import replacing
 from onnxsmith.model.files.digest import sha256
+from onnxsmith.model.files.save import disk_problems
 from onnxsmith.problem import Problem, problem
 from onnxsmith.report.parts.regressions import Regression, Regressions
 from onnxsmith.report.verdict import Verdict
@@ -74,11 +75,8 @@ def save(path: Path, done: Bench) -> None:
             for track in done.measured.tracks
         ],
     }
-    try:
-        with replacing(path) as aside:
-            aside.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise problem("save/failed", "the baseline could not be written", where=str(path), why=str(error)) from error
+    with disk_problems(path, "the baseline could not be written"), replacing(path) as aside:
+        aside.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
 
 
 def read(path: Path, command: str) -> Baseline:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -132,7 +133,10 @@ def _refuse(models: Sequence[Any], inputs: Any, save: str | Path | None, against
     folder = Path(save).absolute().parent
     if not folder.is_dir():
         raise problem(
-            "save/no-folder", "the folder to write to does not exist", where=str(folder), fix=f"mkdir -p {folder}"
+            "save/no-folder",
+            "the folder to write to does not exist",
+            where=str(folder),
+            fix=f"mkdir -p {quote(str(folder))}",
         )
 
 

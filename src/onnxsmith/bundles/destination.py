@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import quote
 
 from onnxsmith.model.files.digest import sha256
 from onnxsmith.problem import problem
@@ -20,7 +21,10 @@ def check_target(target: Path) -> None:
         raise problem("bundle/folder", "the output is no folder of its own", where=str(target), fix="-o bundle")
     if not parent.is_dir():
         raise problem(
-            "save/no-folder", "the folder to write to does not exist", where=str(parent), fix=f"mkdir -p {parent}"
+            "save/no-folder",
+            "the folder to write to does not exist",
+            where=str(parent),
+            fix=f"mkdir -p {quote(str(parent))}",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,10 @@ def _check_output(path: Path) -> None:
     if not path.absolute().parent.is_dir():
         folder = path.absolute().parent
         raise problem(
-            "save/no-folder", "the folder to write to does not exist", where=str(folder), fix=f"mkdir -p {folder}"
+            "save/no-folder",
+            "the folder to write to does not exist",
+            where=str(folder),
+            fix=f"mkdir -p {quote(str(folder))}",
         )
     if path.suffix.lower() not in (".npz", *IMAGES):
         raise problem(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.differences import attributes, operands
+from onnxsmith.differences import attributes, operands, rounding
+from onnxsmith.differences.constants import Constants
 from onnxsmith.differences.interning import Level
 from onnxsmith.differences.pairs import Pairs, Same
 from onnxsmith.differences.view import View, has_bodies
@@ -46,13 +48,35 @@ def _reads_the_same(a: View, b: View, one: ir.Node, other: ir.Node, same: Same) 
     for _, x, y in operands.pairs(a, b, one, other, same, moved):
         if not same(x, y):
             return False
-        if x is not None and y is not None and a.is_stored(x):
-            constants = a.side.constants
-            if constants.number(x, Level.EXACT) != constants.number(y, Level.EXACT):
-                return False
+        if x is not None and y is not None and a.is_stored(x) and not _holds_the_same(a.side.constants, x, y):
+            return False
     return True
 
 
+def reads_equal_constants(a: View, b: View, one: ir.Node, other: ir.Node, same: Same) -> bool:
+    """Whether the constants that a pair of nodes reads at the same places are equal, up to rounding."""
+    moved = operands.moved(a, b, one, other)
+    return all(
+        x is None or y is None or not a.is_stored(x) or not b.is_stored(y) or _holds_the_same(a.side.constants, x, y)
+        for _, x, y in operands.pairs(a, b, one, other, same, moved)
+    )
+
+
+def _holds_the_same(constants: Constants, x: ir.Value, y: ir.Value) -> bool:
+    """Whether two constants are equal, up to rounding."""
+    if constants.number(x, Level.EXACT) == constants.number(y, Level.EXACT):
+        return True
+    one, other = constants.tensor(x), constants.tensor(y)
+    if one is None or other is None or one.dtype != other.dtype or one.dtype not in _FLOATS:
+        return False
+    try:
+        return rounding.within(np.asarray(one.numpy()), np.asarray(other.numpy()))
+    except (OSError, ValueError):  # values that cannot be read are not known to be equal
+        return False
+
+
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+"""The types of `rounding.within`."""
 _SHAPED = frozenset({"Reshape", "Expand"})
 """Operators whose result follows from the first operand and the shape of the result."""
 

@@ -15,7 +15,12 @@ from onnxsmith.report.parts.weight_changes import WeightChange, WeightChanges
 IGNORED = ("names", "weights", "shapes", "metadata", "doc", "versions")
 """What a caller can ignore."""
 
-_WEIGHTS = {"form": "converted weight", "removed": "removed weight", "added": "added weight"}
+_WEIGHTS = {
+    "form": "converted weight",
+    "rounding": "differently rounded weight",
+    "removed": "removed weight",
+    "added": "added weight",
+}
 _PROPERTIES = {
     "version": ("version", "versions"),
     "function": ("function", ""),

@@ -21,6 +21,7 @@ from onnxsmith.report.base import Report
 from onnxsmith.report.parts.difference import Difference
 from onnxsmith.report.parts.interface_changes import PortChange
 from onnxsmith.report.parts.renamings import Renaming, Renamings
+from onnxsmith.report.parts.same_regions import SameRegions
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.words import several
@@ -63,7 +64,8 @@ def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
     summary = _summary(models, found, counted, names)
     notes += _notes(found, missing)
     headline = f"{_name(old)} → {_name(new)}: {_said(counted, names, missing)}"
-    parts = (summary, *counted.parts, *([Renamings(tuple(names))] if names else []))
+    same = [SameRegions(same_regions.rows(found.same))] if found.same else []
+    parts = (summary, *counted.parts, *same, *([Renamings(tuple(names))] if names else []))
     return Result(Report("diff", verdict, parts, notes=tuple(notes), headline=headline))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from onnxsmith.differences import figures
+from onnxsmith.differences import figures, rounding
 from onnxsmith.metrics.base import Array, is_numeric, widen
 
 _MOST_AXES = 5
@@ -35,6 +35,8 @@ def in_form(a: Array, b: Array) -> tuple[str, Array, bool] | None:
             near = (cosine, f"transposed {order}{', cast' if kind else ''}", turned)
         if cosine > 1 - 1e-9 and figures.equal(turned, b):
             return near[1] if near[2] is turned else f"transposed {order}", turned, True
+        if cosine > 1 - 1e-9 and not kind and rounding.within(turned, b):
+            return f"transposed {order}", turned, False
     if a.shape != b.shape:
         flat = narrow.reshape(b.shape)
         if figures.equal(flat, b):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.differences import attributes, operands, ports
+from onnxsmith.differences import attributes, operands, ports, same_regions
 from onnxsmith.differences.interning import Level
 from onnxsmith.differences.pairing import pair_nodes
 from onnxsmith.differences.pairs import Pairs, Same
@@ -66,6 +66,8 @@ def compare(a: View, b: View, found: Found, *, by_name: bool, forms: SimplifiedF
     ours, theirs = _inputs(a), _inputs(b)
     inputs, outputs = pair_ports(a, b, found.pairs, by_name=by_name)
     pair_nodes(a, b, found.pairs, outputs, forms)
+    if forms is not None and forms.are_worth_it(len(found.pairs.nodes)):
+        found.same = same_regions.found(a, b, found.pairs, forms.tensors)
     sides = ("input", ours, theirs, inputs), ("output", a.graph.outputs, b.graph.outputs, outputs)
     for side, first, second, pairs in sides:
         found.interface += (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.differences import functions, quantizers, same_regions
+from onnxsmith.differences import functions, quantizers
 from onnxsmith.differences.constants import Constants
 from onnxsmith.differences.functions import FunctionPairs
 from onnxsmith.differences.graphs import Found, compare, pair_ports
@@ -47,8 +47,6 @@ def paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
         found.pairs.add(ours, theirs)
     forms = SimplifiedForms(models, _of_main)
     compare(a, b, found, by_name=True, forms=forms)
-    if forms.are_worth_it(len(found.pairs.nodes)):
-        found.same = same_regions.found(a, b, found.pairs, forms.tensors)
     return notes, models, pairs, found
 
 

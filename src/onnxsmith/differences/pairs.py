@@ -26,6 +26,15 @@ class Pairs:
         for one, other in zip(a.outputs, b.outputs, strict=False):
             self.add_values(one, other)
 
+    def part(self, a: ir.Node, b: ir.Node) -> None:
+        """Takes a pair of nodes apart, and the pairs of their results."""
+        del self.nodes[a]
+        self._taken.difference_update((a, b))
+        for one, other in zip(a.outputs, b.outputs, strict=False):
+            if self.values.get(one) is other:
+                del self.values[one]
+                self._taken.difference_update((one, other))
+
     def add_values(self, a: ir.Value, b: ir.Value) -> None:
         """Pairs two values."""
         self.values[a] = b

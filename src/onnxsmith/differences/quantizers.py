@@ -78,15 +78,16 @@ def _floats(graph: ir.Graph, node: ir.Node, *, read: bool) -> ir.Value:
     dtype = scale.dtype if scale is not None else ir.DataType.FLOAT
     shape = ir.Shape(stored.const_value.shape.numpy())
     value = ir.Value(name=f"{result.name}.floats", type=ir.TensorType(dtype), shape=shape)
-    array = _dequantised(node) if read else None
+    array = dequantised(node) if read else None
     if array is not None and scale is not None:
         value.const_value = ir.tensor(array.astype(scale.numpy().dtype), name=value.name)
     graph.initializers.add(value)
     return value
 
 
-def _dequantised(node: ir.Node) -> Floats | None:
-    """The floats; None if a parameter is computed, or the parameters do not fit."""
+def dequantised(node: ir.Node) -> Floats | None:
+    """Returns the floats that a DequantizeLinear makes of stored integers; None if they or a parameter are computed, or
+    the parameters do not fit."""
     held = [None if value is None else value.const_value for value in (*node.inputs, None, None)][:3]
     if held[0] is None or held[1] is None or (held[2] is None and len(node.inputs) > 2 and node.inputs[2] is not None):
         return None

@@ -7,19 +7,24 @@ tensors that are certainly pairs, on both sides.
 A tensor is certain if equal nodes compute it from paired operands, in the models as they are or in their simplified
 forms. A region is counted only if it is small, if every tensor that it reads is certain or is the result of a pair, and
 if all that is computed from it inside the region ends in certain tensors.
+
+Two nodes with other weights, such as a Conv and a Conv with a BatchNormalization folded into it, are no pair if both
+stand in one region: what differs in their weights is what the other nodes of the region make up for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.differences.consistency import judged
-from onnxsmith.differences.pairs import Pairs
+from onnxsmith.differences.consistency import judged, reads_equal_constants
+from onnxsmith.differences.pairs import Pairs, Same
 from onnxsmith.differences.simplified_forms import Carried
 from onnxsmith.differences.view import View
+from onnxsmith.model.graph.walk import node_label, op_name
+from onnxsmith.report.parts import same_regions as report
 
 _MOST_NODES = 40
 """Nodes of one region on one side. A choice: attention with the arithmetic of its sizes has some thirty."""
@@ -30,12 +35,17 @@ Cone = tuple[list[ir.Node], list[ir.Node], tuple[ir.Value, ir.Value]]
 
 @dataclass(frozen=True)
 class SameRegion:
-    """Nodes without a partner, of the first and of the second model, that compute the same. One side may be empty: the
-    other model has a constant in their place, or nodes whose partners are elsewhere. `ends` are the certain pairs of
-    tensors that the region ends in."""
+    """Nodes without a partner, of the first and of the second model, that compute the same. One side may be empty: then
+    nodes of that model that have partners, or are in another region, compute the same, too; `others` are these.
+    `ends` are the certain pairs of tensors that the region ends in."""
 
     nodes: tuple[tuple[ir.Node, ...], tuple[ir.Node, ...]]
     ends: tuple[tuple[ir.Value, ir.Value], ...]
+    others: tuple[tuple[ir.Node, ...], tuple[ir.Node, ...]] = ((), ())
+
+    def named(self, side: int) -> tuple[ir.Node, ...]:
+        """The nodes of one model that stand for the region: its own, else others."""
+        return self.nodes[side] or self.others[side]
 
 
 def counted(regions: Sequence[SameRegion]) -> dict[str, int]:
@@ -46,15 +56,36 @@ def counted(regions: Sequence[SameRegion]) -> dict[str, int]:
     return {"removed": removed, "added": added, "regions": len(regions)}
 
 
+def rows(regions: Sequence[SameRegion]) -> tuple[report.SameRegion, ...]:
+    """Names the nodes of both models in each region, as a report does."""
+    return tuple(
+        report.SameRegion(
+            _named(region, 0), _named(region, 1), tuple((x.name or "", y.name or "") for x, y in region.ends)
+        )
+        for region in regions
+    )
+
+
+def _named(region: SameRegion, side: int) -> tuple[report.RegionNode, ...]:
+    elsewhere = not region.nodes[side]
+    nodes = region.named(side)
+    return tuple(report.RegionNode(node.name or node_label(node), op_name(node), elsewhere) for node in nodes)
+
+
 def found(a: View, b: View, pairs: Pairs, carried: Carried) -> list[SameRegion]:
     """Returns the regions of two graphs, each node in at most one of them. `carried` are pairs of tensors by the
-    simplified forms of both models."""
-    sides = _Side(a, pairs), _Side(b, pairs)
+    simplified forms of both models. Takes pairs with other weights apart that stand in one region."""
+    unlike = _unlike(a, b, pairs)
+    sides = _Side(a, pairs, set(unlike)), _Side(b, pairs, set(unlike.values()))
     for x, y in carried.other.items():
         sides[0].borders.add(x)
         sides[1].borders.add(y)
     sure = _sure(a, b, pairs, carried)
-    ends = [(x, y) for x, y in carried.equal.items() if x not in sure and pairs.values.get(x, y) is y]
+    ends = [
+        (x, y)
+        for x, y in carried.equal.items()
+        if x not in sure and (pairs.values.get(x, y) is y or a.producer(x) in unlike)
+    ]
     for x, y in (*sure.items(), *ends):
         sides[0].end_at(x)
         sides[1].end_at(y)
@@ -66,7 +97,29 @@ def found(a: View, b: View, pairs: Pairs, carried: Carried) -> list[SameRegion]:
     cones.sort(key=lambda cone: len(cone[0]) + len(cone[1]))
     ours = sides[0].closed({node for cone, _, _ in cones for node in cone})
     theirs = sides[1].closed({node for _, cone, _ in cones for node in cone})
-    return list(_assigned(cones, (ours, theirs)))
+    regions = list(_assigned(cones, (ours, theirs), pairs, unlike))
+    for region in regions:
+        for one in region.nodes[0]:
+            if one in pairs.nodes:
+                pairs.part(one, pairs.nodes[one])
+    places = [{node: at for at, node in enumerate(view.nodes)} for view in (a, b)]
+    return [_in_order(region, places) for region in regions]
+
+
+def _in_order(region: SameRegion, places: Sequence[Mapping[ir.Node, int]]) -> SameRegion:
+    """The region with its nodes in the order of their graphs."""
+    nodes, others = (
+        tuple(tuple(sorted(side, key=place.__getitem__)) for side, place in zip(both, places, strict=True))
+        for both in (region.nodes, region.others)
+    )
+    return SameRegion((nodes[0], nodes[1]), region.ends, (others[0], others[1]))
+
+
+def _unlike(a: View, b: View, pairs: Pairs) -> dict[ir.Node, ir.Node]:
+    """The pairs whose nodes have other weights, by more than rounding."""
+    same = Same(a, b, pairs)
+    found = ((one, pairs.nodes[one]) for one in a.nodes if one in pairs.nodes)
+    return {one: other for one, other in found if not reads_equal_constants(a, b, one, other, same)}
 
 
 def _sure(a: View, b: View, pairs: Pairs, carried: Carried) -> dict[ir.Value, ir.Value]:
@@ -83,9 +136,12 @@ def _sure(a: View, b: View, pairs: Pairs, carried: Carried) -> dict[ir.Value, ir
     return sure
 
 
-def _assigned(cones: Iterable[Cone], inside: tuple[set[ir.Node], set[ir.Node]]) -> Iterator[SameRegion]:
+def _assigned(
+    cones: Iterable[Cone], inside: tuple[set[ir.Node], set[ir.Node]], pairs: Pairs, unlike: Mapping[ir.Node, ir.Node]
+) -> Iterator[SameRegion]:
     """Yields the regions of what lies inside. Cones with a node in common are one region, as long as it is small; a
-    node that belongs to two regions goes to the first."""
+    node that belongs to two regions goes to the first. Of the pairs in `unlike` those are in a region whose nodes both
+    are."""
     regions: list[_Growing] = []
     place: dict[ir.Node, _Growing] = {}
     for ours, theirs, ends in cones:
@@ -95,11 +151,13 @@ def _assigned(cones: Iterable[Cone], inside: tuple[set[ir.Node], set[ir.Node]]) 
         if region is None or region.size + sum(map(len, new)) > _MOST_NODES:
             region = _Growing()
             regions.append(region)
-        region.add(new, ends)
+        region.add(new, (ours, theirs), ends)
         place.update((node, region) for side in new for node in side)
+    apart = {node for pair in unlike.items() if place.get(pair[0]) is not place.get(pair[1]) for node in pair}
     for region in regions:
-        if region.size:
-            yield SameRegion((tuple(region.nodes[0]), tuple(region.nodes[1])), tuple(region.ends))
+        first, second = (tuple(node for node in side if node not in apart) for side in region.nodes)
+        if first or second:
+            yield SameRegion((first, second), tuple(region.ends), region.others(pairs))
 
 
 @dataclass(eq=False)
@@ -108,23 +166,49 @@ class _Growing:
 
     nodes: tuple[list[ir.Node], list[ir.Node]] = field(default_factory=lambda: ([], []))
     ends: list[tuple[ir.Value, ir.Value]] = field(default_factory=list)
+    cones: tuple[dict[ir.Node, None], dict[ir.Node, None]] = field(default_factory=lambda: ({}, {}))
 
     @property
     def size(self) -> int:
         return sum(map(len, self.nodes))
 
-    def add(self, nodes: Sequence[Sequence[ir.Node]], end: tuple[ir.Value, ir.Value]) -> None:
+    def add(
+        self,
+        nodes: Sequence[Sequence[ir.Node]],
+        cones: tuple[Sequence[ir.Node], Sequence[ir.Node]],
+        end: tuple[ir.Value, ir.Value],
+    ) -> None:
         for own, new in zip(self.nodes, nodes, strict=True):
             own += new
+        for known, cone in zip(self.cones, cones, strict=True):
+            known.update(dict.fromkeys(cone))
         self.ends.append(end)
+
+    def others(self, pairs: Pairs) -> tuple[tuple[ir.Node, ...], tuple[ir.Node, ...]]:
+        """The nodes in the cones of each side whose partners are not in those of the other; those that compute the ends
+        if all are."""
+        ours, theirs = self.cones
+        back = {pairs.nodes[one]: one for one in ours if one in pairs.nodes}
+        found = (
+            [one for one in ours if pairs.nodes.get(one) not in theirs],
+            [other for other in theirs if other not in back],
+        )
+        makers = [dict.fromkeys(end[side].producer() for end in self.ends) for side in (0, 1)]
+        first, second = (
+            tuple(own) or tuple(node for node in made if node is not None)
+            for own, made in zip(found, makers, strict=True)
+        )
+        return first, second
 
 
 @dataclass(eq=False)
 class _Side:
-    """One graph. `borders` are tensors that a region may begin at, `ends` those that it may end in."""
+    """One graph. `unlike` are nodes whose partner has other weights, `borders` are tensors that a
+    region may begin at, `ends` those that it may end in."""
 
     view: View
     pairs: Pairs
+    unlike: set[ir.Node]
     borders: set[ir.Value] = field(default_factory=set)
     ends: set[ir.Value] = field(default_factory=set)
 
@@ -165,7 +249,7 @@ class _Side:
                 continue
             if all(value in self.ends for value in node.outputs if self._is_used(value)) or self._leads(node, done):
                 done.add(node)
-        return {node for node in done if not self.pairs.has(node)}
+        return {node for node in done if not self.pairs.has(node) or node in self.unlike}
 
     def _leads(self, node: ir.Node, done: set[ir.Node]) -> bool:
         readers = [reader for value in node.outputs for reader, _ in self.view.readers.get(value, ())]

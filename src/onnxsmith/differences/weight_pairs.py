@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.clock import advance
-from onnxsmith.differences import forms
+from onnxsmith.differences import forms, rounding
 from onnxsmith.differences.constants import Constants, strings
 from onnxsmith.differences.figures import equal, figures
 from onnxsmith.differences.interning import Level
@@ -136,7 +136,9 @@ class _Pair:
         if found is not None and arrays is not None:
             changed = found.changed / arrays[0].size
         one, other = self.one, self.other
-        shown = kind != "form" and all(tensor is not None and tensor.size <= _SHOWN for tensor in (one, other))
+        shown = kind not in ("form", "rounding") and all(
+            tensor is not None and tensor.size <= _SHOWN for tensor in (one, other)
+        )
         return WeightChange(
             path=self.path,
             name=self.a.name or "",
@@ -163,11 +165,15 @@ def _numbers(pair: _Pair, one: ir.TensorProtocol, other: ir.TensorProtocol) -> W
     if same_shape and same_dtype and (one is other or equal(first, second)):
         return pair.stored_otherwise()
     kind = "values" if same_shape and same_dtype else "type"
+    if same_shape and same_dtype and rounding.within(first, second):
+        return pair.change("rounding", form=pair.storage(), arrays=(first, second))
     found = forms.in_form(first, second)
     if found is not None:
         form = ", ".join(filter(None, (found[0], pair.storage())))
         if found[2]:  # of a cast alone the figures say what it rounds
             return pair.change("form", form=form, arrays=(first, second) if same_shape and not same_dtype else None)
+        if rounding.within(found[1], second):
+            return pair.change("rounding", form=form, arrays=(found[1], second))
         if kind == "type":
             return pair.change(kind, form=form, arrays=(found[1], second))
     return pair.change(kind, form=pair.storage(), arrays=(first, second) if same_shape else None)

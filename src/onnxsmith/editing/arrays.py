@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def together(patch: Path, text: str, files: Mapping[str, np.ndarray[Any, Any]]) 
         yield lambda: _printed(real, text, files)
         return
     if not real.parent.is_dir():
-        fix = f"mkdir -p {real.parent}"
+        fix = f"mkdir -p {quote(str(real.parent))}"
         raise problem("save/no-folder", "the folder to write to does not exist", where=str(real.parent), fix=fix)
     with disk_problems(real), folders.beside(real) as folder:
         for name, array in files.items():

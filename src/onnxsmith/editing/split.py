@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import onnx_ir as ir
@@ -202,7 +203,7 @@ def _refuse_full(folder: Path) -> None:
             "save/no-folder",
             "the folder to write to does not exist",
             where=str(folder.absolute().parent),
-            fix=f"mkdir -p {folder.absolute().parent}",
+            fix=f"mkdir -p {quote(str(folder.absolute().parent))}",
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onnxsmith.folders import replacing
-from onnxsmith.model.files.save import disk_problems
+from onnxsmith.model.files.save import disk_problems, unwritten
 from onnxsmith.model.graph.signature import Port
 from onnxsmith.problem import problem
 
@@ -156,7 +156,9 @@ def write_image(array: Array, path: Path) -> None:
     try:
         with replacing(path) as aside:
             picture.save(aside)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise unwritten(path, error, "the image could not be written") from error
+    except ValueError as error:
         raise problem(
             "save/failed",
             "the image could not be written",

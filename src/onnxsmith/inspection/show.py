@@ -13,6 +13,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.inspection.weights import place, readable
+from onnxsmith.model.graph import type_texts
 from onnxsmith.model.graph.walk import op_name
 from onnxsmith.words import several
 
@@ -33,11 +34,14 @@ ONNX = Style({}, ",")
 
 
 def value_type(value: ir.Value | None, style: Style = ONNX) -> str:
-    """Returns the dtype and shape of a value: `float[N,3]`, `sequence(float[?])`, "" if both are unknown."""
+    """Returns the dtype and shape of a value: `float[N,3]`, `sequence(float[?])`; a type without elements of one dtype
+    as it is declared, `map(int64, tensor(float))`; "" if both are unknown."""
     if value is None:
         return ""
     if value.type is None and value.const_value is not None:
         return tensor_type(value.const_value, style)
+    if value.type is None and (declared := type_texts.type_text(value)):
+        return declared.replace(",", style.between)
     return type_text(value.type, value.shape, style)
 
 

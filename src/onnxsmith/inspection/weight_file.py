@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 import onnx_ir as ir
 
@@ -40,7 +41,10 @@ def check_target(path: Path) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
         raise problem(
-            "save/no-folder", "the folder to write to does not exist", where=str(folder), fix=f"mkdir -p {folder}"
+            "save/no-folder",
+            "the folder to write to does not exist",
+            where=str(folder),
+            fix=f"mkdir -p {quote(str(folder))}",
         )
     if path.suffix not in _OTHER or path.is_dir():
         raise problem(

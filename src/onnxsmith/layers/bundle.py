@@ -16,12 +16,14 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
 from onnxsmith import folders
 from onnxsmith.layers import _npz, _safetensors
+from onnxsmith.model.files.save import unwritten
 from onnxsmith.model.graph.tensor_paths import near
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._dtypes import name_of, numpy_dtype
@@ -179,7 +181,10 @@ def check_target(path: Path) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
         raise problem(
-            "save/no-folder", "the folder to write to does not exist", where=str(folder), fix=f"mkdir -p {folder}"
+            "save/no-folder",
+            "the folder to write to does not exist",
+            where=str(folder),
+            fix=f"mkdir -p {quote(str(folder))}",
         )
     if not is_bundle(path) or path.is_dir():
         raise problem(
@@ -195,13 +200,7 @@ def _disk(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise problem(
-            "save/failed",
-            "the values could not be written",
-            where=str(path),
-            why=str(error),
-            fix="free disk space, or check the permissions of the folder; an earlier file is unchanged",
-        ) from error
+        raise unwritten(path, error, "the values could not be written") from error
 
 
 def is_bundle(path: Path) -> bool:

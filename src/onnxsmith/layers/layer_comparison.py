@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,11 +46,15 @@ class Request:
 
 
 def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
-    """Compares the layers of `candidate` with those of `reference`.
+    """Compares the layers of `candidate` with those of `reference`. There are none if no tensor of a side is computed
+    from the inputs: its outputs are constants.
 
     Raises:
         OnnxsmithError: `compare/unpaired` if too few tensors could be paired; `runtime/…` if a side fails.
     """
+    constant = [side.label for side in (reference, candidate) if not side.outline.tensors()]
+    if constant:
+        return _without_layers(reference, candidate, constant, request)
     with stage("align"):
         found = aligning.align(reference.outline, candidate.outline, request.ports)
         outlines = reference.outline, candidate.outline
@@ -73,6 +77,23 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
         pieces = chunks(found.pairs, candidate.nbytes(request.feeds[1]), request.budget)
         result = diverge(reference, candidate, pieces, request.feeds, tolerance=request.tolerance)
     return _part(reference, candidate, found, result, request)
+
+
+def _without_layers(reference: Tap, candidate: Tap, constant: Sequence[str], request: Request) -> Layers:
+    who = " or ".join(dict.fromkeys(constant))
+    note = f"there are no layers to compare, only the outputs: no tensor of {who} is computed from the inputs"
+    return Layers(
+        reference=reference.label,
+        candidate=candidate.label,
+        input=request.label,
+        layers=(),
+        culprits=(),
+        share=1.0,
+        paired={},
+        only_reference=tuple(reference.outline.tensors()),
+        only_candidate=tuple(candidate.outline.tensors()),
+        notes=(note,),
+    )
 
 
 def _certain(pair: Pair) -> Pair:

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 import onnx_ir as ir
 
 from onnxsmith.folders import beside, replacing
 from onnxsmith.model.files.load import TEXT_SUFFIXES, Source
-from onnxsmith.model.files.save import staged
+from onnxsmith.model.files.save import staged, unwritten
 from onnxsmith.model.graph import walk
 from onnxsmith.precision import keep as keeping
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import problem
 from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.runtimes._lenient import checked as checked_model
@@ -29,23 +30,13 @@ def checked(path: Path) -> Path:
             "save/no-folder",
             "the folder to write to does not exist",
             where=str(path.absolute().parent),
-            fix=f"mkdir -p {path.absolute().parent}",
+            fix=f"mkdir -p {quote(str(path.absolute().parent))}",
         )
     try:
         with beside(path):
             return path
     except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> OnnxsmithError:
-    return problem(
-        "save/failed",
-        "the file could not be written",
-        where=str(path),
-        why=str(error),
-        fix="check the permissions of the folder",
-    )
+        raise unwritten(path, error, "the file could not be written") from error
 
 
 Sizes = tuple[int | None, int | None]
@@ -113,7 +104,7 @@ def _list_problems(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritten(path, error, "the file could not be written") from error
 
 
 def file_bytes(file: Path, model: ir.Model) -> int | None:

@@ -9,11 +9,12 @@ import sys
 import tempfile
 from importlib import metadata
 from pathlib import Path
+from shlex import quote
 
 from onnxsmith._version import __version__
 from onnxsmith.folders import beside
 from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import save
+from onnxsmith.model.files.save import save, unwritten
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.reduction import arrays
 from onnxsmith.reduction.case import Case
@@ -45,7 +46,7 @@ def checked(output: str | Path) -> Path:
             "save/no-folder",
             "the folder to write to does not exist",
             where=str(path.parent),
-            fix=f"mkdir -p {path.parent}",
+            fix=f"mkdir -p {quote(str(path.parent))}",
         )
     if path.is_symlink() or (path.exists() and not (path.is_dir() and _is_ours(path))):
         raise problem(
@@ -77,7 +78,7 @@ def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:
             _fill(aside, case, oracle)
             _place(aside, target)
     except OSError as error:
-        raise problem("save/failed", "the folder could not be written", where=str(target), why=str(error)) from error
+        raise unwritten(target, error, "the folder could not be written") from error
     return sorted(target.iterdir(), key=lambda file: (file.suffix != ".onnx", file.name))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
 from onnxsmith import folders
+from onnxsmith.limits import writing_refused
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.render.html import View, to_html
 from onnxsmith.report.base import Report
@@ -41,19 +43,43 @@ def write(report: Report, pages: Pages) -> Report:
         texts[pages.html] = to_html(report, view)
     try:
         _place(texts)
-    except OSError as error:
+    except _UnwrittenError as error:
         what = "the HTML report could not be written" if pages.html else "the view could not be written"
-        failed = Problem("report/not-written", what, where=", ".join(texts), why=str(error))
+        why, fix = writing_refused(error.path, error.cause)
+        failed = Problem("report/not-written", what, where=error.path, why=why, fix=fix)
         return replace(report, verdict=Verdict.FAILED, problems=(*report.problems, failed))
     return report
 
 
+class _UnwrittenError(Exception):
+    """A file could not be written."""
+
+    def __init__(self, path: str, cause: OSError) -> None:
+        super().__init__(path)
+        self.path, self.cause = path, cause
+
+
 def _place(texts: dict[str, str]) -> None:
-    with ExitStack() as stack:
-        asides = [(stack.enter_context(folders.replacing(Path(path))), text) for path, text in texts.items()]
-        for aside, text in asides:
-            # file names that are not UTF-8 hold surrogates, which a strict encoder would refuse
-            aside.write_bytes(text.encode(errors="backslashreplace"))
+    """Writes all files aside, then moves them into place."""
+    stacks: dict[str, ExitStack] = {}
+    with ExitStack() as whole:
+        for path, text in texts.items():
+            stacks[path] = whole.enter_context(ExitStack())
+            with _named(path):
+                aside = stacks[path].enter_context(folders.replacing(Path(path)))
+                # file names that are not UTF-8 hold surrogates, which a strict encoder would refuse
+                aside.write_bytes(text.encode(errors="backslashreplace"))
+        for path, stack in stacks.items():
+            with _named(path):
+                stack.close()
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _UnwrittenError(path, error) from error
 
 
 def relative(view: str, html: str) -> str:

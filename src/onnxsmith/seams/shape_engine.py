@@ -62,16 +62,21 @@ REACHES = (*_TABLES, _CALLED, _STANDARD, _RESOLVED, _SCAN, _NAMES, *_ADOPTING)
 class Rules(OpShapeInferenceRegistry):  # type: ignore[misc]  # the library has no types
     """A registry of shape inference functions by domain, operator and version."""
 
+    def copy(self) -> Rules:
+        """A registry with the same rules, to which others may be added."""
+        made = Rules()
+        for domain, op_type, versions in self.iter_supported():
+            for version in versions:
+                rule = self.get(domain, op_type, version)
+                assert rule is not None
+                made.register(domain, op_type, version)(rule)
+        return made
+
 
 def library_rules() -> Rules:
     """A new registry with a copy of the library's rules."""
     registry.collect()
-    made = Rules()
-    for domain, op_type, versions in registry.iter_supported():
-        for version in versions:
-            rule = registry.get(domain, op_type, version)
-            assert rule is not None
-            made.register(domain, op_type, version)(rule)
+    made: Rules = Rules.copy(registry)
     return made
 
 
@@ -80,19 +85,22 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
 
     The library's rules cannot record known integers here, and read no long constant: the rules of onnxsmith record
     them, because they know when integers wrap around.
+
+    `failed` is called with a node whose inference raised an error, and the walk goes on; without it, it raises.
     """
 
     def __init__(self, opset_imports: Mapping[str, int], rules: Rules, enter: Infer, **options: Any) -> None:
         super().__init__(opset_imports, **options)
         self.rules = rules
         self.enter = enter
+        self.failed: Callable[[ir.Node, Exception], None] | None = None
         self._symbolic_values: dict[ir.Value, Any]  # the library looks up known integers here
         if not hasattr(self, "_symbolic_values"):
             self._symbolic_values = {}
 
     def create_child(self, opset_imports: Mapping[str, int] | None = None, *, resolved_attrs: Any = None) -> Context:
         """A context for the body of a function; it shares the allocator of dimension names."""
-        return Context(
+        made = Context(
             opset_imports if opset_imports is not None else self.opset_imports,
             self.rules,
             self.enter,
@@ -100,6 +108,8 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
             resolved_attrs=resolved_attrs,
             allocator=getattr(self, "_allocator", None),
         )
+        made.failed = self.failed
+        return made
 
     def set_symbolic_value(self, value: ir.Value, data: Any) -> None:
         """Records nothing; see `hold`."""
@@ -161,20 +171,25 @@ def walk(
     modified = _enter(context, graph)
     for node in graph:
         before = [(value.shape, value.type) for value in node.outputs]
-        context.enter(context, node)
-        for inner in _graphs(node):
-            modified |= walk(
-                context,
-                inner,
-                model_functions=model_functions,
-                active_functions=active_functions,
-                inference_cache=inference_cache,
-                op_function_cache=op_function_cache,
-            )
-        for value in node.inputs:
-            if value is not None:
-                context.name_anonymous_dims(value)
-        _infer(context, node, functions, op_function_cache)
+        try:
+            context.enter(context, node)
+            for inner in _graphs(node):
+                modified |= walk(
+                    context,
+                    inner,
+                    model_functions=model_functions,
+                    active_functions=active_functions,
+                    inference_cache=inference_cache,
+                    op_function_cache=op_function_cache,
+                )
+            for value in node.inputs:
+                if value is not None:
+                    context.name_anonymous_dims(value)
+            _infer(context, node, functions, op_function_cache)
+        except Exception as error:
+            if context.failed is None:
+                raise
+            context.failed(node, error)
         modified |= any((new.shape, new.type) != old for new, old in zip(node.outputs, before, strict=True))
     return modified
 

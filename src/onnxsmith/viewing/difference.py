@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.differences.figures import equal, figures
 from onnxsmith.differences.graphs import Found
+from onnxsmith.differences.quantizers import dequantised, is_quantizer
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.walk import node_label
 from onnxsmith.report.parts.node_changes import NodeChange
@@ -15,6 +18,10 @@ from onnxsmith.viewing.model_scene import Viewed
 from onnxsmith.viewing.scene import Difference
 from onnxsmith.viewing.texts import value_type
 
+_EQUAL_KINDS = ("form", "rounding")
+"""Kinds of changes that leave a weight equal: stored otherwise, or rounded otherwise."""
+_READ = 16 * 2**20
+"""Bytes of integers that are turned into floats, in one weight. A choice: a tenth of a second of work."""
 _EQUAL, _ATTRIBUTES, _WEIGHTS, _BOTH, _OPERATOR, _WIRING = range(6)
 
 
@@ -28,14 +35,20 @@ def difference(models: Sequence[ir.Model], found: Found, shown: Sequence[Viewed]
     weights = _Weights(list(found.weights.changes()))
     pairs: list[tuple[int, int, int]] = []
     changes: dict[int, list[str]] = {}
+    rounded: list[int] = []
     for one, other in found.pairs.nodes.items():
         if one not in numbers[0] or other not in numbers[1]:
             continue
         change = found.changes.get(one)
         changed = list(weights.of(one, other))
         types = list(_types(copies[0][one], copies[1][other]))
-        state = _state(change, [row for row in changed if row.kind != "form"], types)
-        lines = [*(_lines(change) if change is not None else ()), *map(_weight, changed), *types]
+        read, is_weight = _quantised(copies[0][one], copies[1][other])
+        state = _state(change, [row for row in changed if row.kind not in _EQUAL_KINDS], types)
+        if read and state in (_EQUAL, _WIRING, _ATTRIBUTES):
+            state = max(state, _WIRING) if not is_weight else _BOTH if state == _ATTRIBUTES else _WEIGHTS
+        lines = [*(_lines(change) if change is not None else ()), *map(_weight, changed), *types, *read]
+        if state == _EQUAL and any(row.kind == "rounding" for row in changed):
+            rounded.append(len(pairs))
         if lines:
             changes[len(pairs)] = lines
         pairs.append((numbers[0][one], numbers[1][other], state))
@@ -45,10 +58,10 @@ def difference(models: Sequence[ir.Model], found: Found, shown: Sequence[Viewed]
         for own, done in zip(numbers, paired, strict=True)
     )
     regions = [
-        ([numbers[0][node] for node in region.nodes[0]], [numbers[1][node] for node in region.nodes[1]])
+        ([numbers[0][node] for node in region.named(0)], [numbers[1][node] for node in region.named(1)])
         for region in found.same
     ]
-    return Difference(pairs, removed, added, changes, regions)
+    return Difference(pairs, removed, added, changes, regions, rounded)
 
 
 def _numbers(model: ir.Model, shown: Viewed) -> dict[ir.Node, int]:
@@ -78,7 +91,10 @@ def _lines(change: NodeChange) -> Iterator[str]:
 
 def _weight(change: WeightChange) -> str:
     name = change.name if change.name == change.new_name else f"{change.name} → {change.new_name}"
-    said = [f"weight {name}: {change.form or change.kind}"]
+    what = "equal up to rounding" if change.kind == "rounding" else change.kind
+    said = [f"weight {name}: {change.form or what}"]
+    if change.form and change.kind == "rounding":
+        said.append(what)
     if (change.dtype, change.shape) != (change.new_dtype, change.new_shape):
         said.append(f"{change.dtype}{list(change.shape)} → {change.new_dtype}{list(change.new_shape)}")
     if change.changed is not None:
@@ -92,6 +108,53 @@ def _weight(change: WeightChange) -> str:
     if change.old or change.new:
         said.append(f"{change.old} → {change.new}")
     return ", ".join(said)
+
+
+def _quantised(one: ir.Node, other: ir.Node) -> tuple[list[str], bool]:
+    """The operands that only one of two nodes reads through a DequantizeLinear, and whether a weight is among them. A
+    weight of which the integers give the same floats is no difference."""
+    said: list[str] = []
+    is_weight = False
+    for place, (x, y) in enumerate(zip(one.inputs, other.inputs, strict=False)):
+        makers = [_dequantizer(value) for value in (x, y)]
+        maker = makers[0] or makers[1]
+        if maker is None or all(makers) or x is None or y is None or maker.inputs[0] is None:
+            continue
+        integers, plain = maker.inputs[0], y if makers[0] is not None else x
+        if plain.const_value is None or integers.const_value is None:
+            said.append(_read(place, value_type(integers), makers[0] is not None))
+            continue
+        gap = _gap(plain.const_value, maker, integers.const_value.nbytes)
+        if gap == 0:
+            continue
+        off = f", which gives other values, by at most {gap:.3g}" if gap is not None else ""
+        said.append(_read(place, value_type(integers), makers[0] is not None) + off)
+        is_weight = True
+    return said, is_weight
+
+
+def _gap(stored: ir.TensorProtocol, maker: ir.Node, nbytes: int) -> float | None:
+    """How far stored floats are from those that a DequantizeLinear makes of stored integers, 0 if they are equal; None
+    if that is unknown."""
+    try:
+        floats = dequantised(maker) if nbytes <= _READ else None
+        array = np.asarray(stored.numpy()) if floats is not None else None
+    except (OSError, ValueError):  # values that cannot be read
+        return None
+    if floats is None or array is None or floats.shape != array.shape:
+        return None
+    made = floats.astype(array.dtype)
+    return 0.0 if equal(array, made) else figures(array, made).max_abs
+
+
+def _read(place: int, integers: str, by_old: bool) -> str:
+    through = f"dequantised from {integers}"
+    return f"input {place}: {through} → float" if by_old else f"input {place}: float → {through}"
+
+
+def _dequantizer(value: ir.Value | None) -> ir.Node | None:
+    made = value.producer() if value is not None else None
+    return made if made is not None and is_quantizer(made) and made.op_type == "DequantizeLinear" else None
 
 
 def _types(one: ir.Node, other: ir.Node) -> Iterator[str]:

@@ -5,12 +5,13 @@ outside the folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx_ir as ir
 
+from onnxsmith.inspection.scopes import subgraphs
 from onnxsmith.inspection.weights import readable
 from onnxsmith.model.files.load import Source, load, load_broken
 from onnxsmith.model.graph import captures, walk
@@ -37,6 +38,8 @@ class Faults:
 
     problem: Problem
     marks: dict[ir.Node, tuple[str, str]] = field(default_factory=dict)
+    unmade: list[str] = field(default_factory=list)
+    """Outputs of the main graph that nothing makes: no node can be marked for them."""
 
     @property
     def of_graph(self) -> bool:
@@ -49,6 +52,9 @@ class Faults:
         counts = {one: sum(kind == one for kind, _ in self.marks.values()) for one in reversed(CLASSES)}
         marked = ", ".join(f"{several(count, 'node')}: {kind}" for kind, count in counts.items() if count)
         lines = [f"the file is broken: {'; '.join(text for text in said if text)}"]
+        if self.unmade:
+            one = len(self.unmade) == 1
+            lines.append(f"nothing makes the graph {'output' if one else 'outputs'} {', '.join(self.unmade)}")
         return [*lines, f"marked are {marked}"] if marked else lines
 
     def overlay(self, shown: Viewed) -> scene.Overlay | None:
@@ -102,9 +108,24 @@ def _mark(model: ir.Model, found: Faults) -> None:
             said = " → ".join(node_label(one) for one in [*cycle[:6], *(cycle[:1] if len(cycle) <= 6 else ())])
             said += " → …" if len(cycle) > 6 else ""
             found.marks.update((node, (CYCLE, said)) for node in cycle)
+    found.unmade = [value.name or "" for value in model.graph.outputs if captures.is_undefined(value)]
+    for node, name, given in _bodies(model):
+        unmade = [value.name or "" for value in given if captures.is_undefined(value)]
+        if unmade and node not in found.marks:
+            found.marks[node] = UNDEFINED, f"in {name} nothing makes the result {', '.join(unmade)}"
     for node in walk.all_nodes(model):
         if node not in found.marks:
             found.marks.update((node, mark) for mark in _of(node))
+
+
+def _bodies(model: ir.Model) -> Iterator[tuple[ir.Node, str, Sequence[ir.Value]]]:
+    """The branches, bodies and functions of nodes, by name, with their outputs."""
+    for node in walk.all_nodes(model):
+        for name, graph in subgraphs(node):
+            yield node, name, graph.outputs
+        function = model.functions.get(node.op_identifier())
+        if function is not None:
+            yield node, f"the function {function.name}", function.outputs
 
 
 def _of(node: ir.Node) -> Iterator[tuple[str, str]]:

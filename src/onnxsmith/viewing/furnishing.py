@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from onnxsmith.inspection.scopes import subgraphs
+from onnxsmith.model.graph import captures
 from onnxsmith.viewing.flows import Draft, Drawn, Reads, connect, drawn, furnish
 from onnxsmith.viewing.layout.arrange import arranged
 from onnxsmith.viewing.numbering import Numbering, Part
@@ -54,7 +55,7 @@ class _Furnishing:
         kind = "graph" if not scope.path else "branch" if scope.depth else "function"
         box = Box(scope.path.rpartition("/")[2] or scope.graph.name or "the model", scope.path, kind)
         sources = part.sources()
-        how = ways(part.held, sources)
+        how = ways(part.held, sources, part.reads)
         letters = [letter(node) for node in part.held] if how.kind == "block" else []
         grown(box, range(len(part.nodes)), how, letters, sources)
         homes: list[Draft | None] = [None] * len(part.nodes)
@@ -76,8 +77,10 @@ class _Furnishing:
         inputs = [values[one] for one in scope.graph.inputs if kinds[values[one]] == GRAPH_INPUT]
         outputs = [values[one] for one in scope.graph.outputs if one in values]
         stored = [one for one in outputs if kinds[one] == CONSTANT]
+        lost = {values[one] for one in scope.graph.outputs if one in values and captures.is_undefined(one)}
+        stored += [one for one in outputs if one in lost]  # in a broken graph: no node and no input makes it
         root.outputs.update(((OUTPUT, one), None) for one in stored)
-        outputs = [one for one in outputs if kinds[one] != CONSTANT]
+        outputs = [one for one in outputs if kinds[one] != CONSTANT and one not in lost]
         placed = [one for one in homes if one is not None]
         connect(Reads(part.nodes, part.reads, part.made, inputs, outputs), placed, root)
         return root.number

@@ -97,12 +97,13 @@ def _whole(made: _Models, found: Laid) -> scene.Scene:
 def _difference(found: scene.Difference) -> str:
     """Counts changes; removed and added nodes that compute what nodes of the other model compute are counted apart."""
     changed = sum(state != 0 for _, _, state in found.pairs)
-    removed, added = (sum(len(region[side]) for region in found.regions) for side in (0, 1))
+    removed, added = found.otherwise()
     counts = (
         (changed, "changed"),
         (len(found.removed) - removed, "removed"),
         (len(found.added) - added, "added"),
         (removed + added, "computed otherwise"),
+        (len(found.rounded), "equal up to rounding"),
     )
     said = [f"{several(count, 'node')} {what}" for count, what in counts if count]
     return ", ".join(said) or "all nodes are equal"

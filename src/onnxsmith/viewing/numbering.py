@@ -89,13 +89,14 @@ class Numbering:
             else:
                 self._node(part, node)
         for value in scope.graph.outputs:
-            self._undefined(value)
+            self._undefined(value, GRAPH_OUTPUT)
         self.parts.append(part)
 
-    def _undefined(self, value: ir.Value) -> None:
-        """Numbers a value that nothing makes, in a broken graph: it is shown where a graph input is."""
+    def _undefined(self, value: ir.Value, kind: int = GRAPH_INPUT) -> None:
+        """Numbers a value that nothing makes, in a broken graph: one that a node reads is shown where a graph input is,
+        one that the graph gives where an output is."""
         if value not in self.values and captures.is_undefined(value):
-            self._value(value, GRAPH_INPUT, -1, value.meta.get(OPENED, "nothing makes it"))
+            self._value(value, kind, -1, value.meta.get(OPENED, "nothing makes it"))
 
     def _node(self, part: Part, node: ir.Node) -> None:
         number, columns = len(self.nodes), self.model.nodes

@@ -127,13 +127,23 @@ class Overlay:
 @dataclass(eq=False)
 class Difference:
     """What differs between two models. `pairs` are node, node, state; `changes` are lines by index of the pair.
-    `regions` are removed nodes and added nodes that compute the same."""
+    `regions` are removed nodes and added nodes that compute the same; nodes of pairs, where a model has none of its own
+    for that. `rounded` are the pairs that are equal up to the rounding of their weights, by index."""
 
     pairs: list[tuple[int, int, int]]
     removed: list[int]
     added: list[int]
     changes: dict[int, list[str]]
     regions: list[tuple[list[int], list[int]]] = field(default_factory=list)
+    rounded: list[int] = field(default_factory=list)
+
+    def otherwise(self) -> tuple[int, int]:
+        """Counts the removed and the added nodes in regions."""
+        own = set(self.removed), set(self.added)
+        removed, added = (
+            len({node for region in self.regions for node in region[side]} & own[side]) for side in (0, 1)
+        )
+        return removed, added
 
 
 @dataclass(eq=False)

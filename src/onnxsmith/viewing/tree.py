@@ -42,37 +42,47 @@ class Ways:
     paths: list[Path]
 
 
-def ways(nodes: Sequence[ir.Node], sources: Sequence[Sequence[int]]) -> Ways:
+def ways(nodes: Sequence[ir.Node], sources: Sequence[Sequence[int]], reads: Sequence[Sequence[int]]) -> Ways:
     """Returns the modules or scopes of each node. `kind` is `module`, `scope`, or `block` if the graph names neither.
     Scopes are what stands before the last `/` of a name, if at least half of the names have one. `sources` are the
-    nodes that each node reads from."""
+    nodes that each node reads from, `reads` the values without constants."""
     calls = [provenance.calls(node)[0] for node in nodes]
     modules: list[Path | None] = [tuple(step for step in one if step)[:_DEEPEST] if one else None for one in calls]
     if any(modules):
-        return Ways("module", _completed(modules, sources))
+        return Ways("module", _completed(modules, sources, reads))
     if 2 * sum("/" in (node.name or "").strip("/") for node in nodes) >= max(len(nodes), 1):
         scopes = [_scopes(node.name) if node.name and "/" in node.name else None for node in nodes]
-        return Ways("scope", _completed(scopes, sources))
+        return Ways("scope", _completed(scopes, sources, reads))
     return Ways("block", [()] * len(nodes))
 
 
-def _completed(paths: Sequence[Path | None], sources: Sequence[Sequence[int]]) -> list[Path]:
+def _completed(
+    paths: Sequence[Path | None], sources: Sequence[Sequence[int]], reads: Sequence[Sequence[int]]
+) -> list[Path]:
     """Gives a node of unknown origin, which an optimiser made say, the module around all that it reads from and all
-    that reads from it; none to a node at an end of the graph."""
-    ahead, behind = list(paths), list(paths)
+    that reads from it; none to a node at an end of the graph. One that computes only from stored tensors, such as the
+    Identity or Cast of a weight, gets the module around its readers."""
+    stored: list[bool] = []
+    for own, made in zip(reads, sources, strict=True):
+        stored.append(len(own) == len(made) and all(stored[one] for one in made))
+    known = [None if of_stored and not path else path for path, of_stored in zip(paths, stored, strict=True)]
+    ahead, behind = list(known), list(known)
     for at, read in enumerate(sources):
-        if paths[at] is None:
+        if known[at] is None:
             ahead[at] = _around(ahead[one] for one in read)
-    readers: list[list[int]] = [[] for _ in paths]
-    for at in reversed(range(len(paths))):
-        if paths[at] is None:
+    readers: list[list[int]] = [[] for _ in known]
+    for at in reversed(range(len(known))):
+        if known[at] is None:
             behind[at] = _around(behind[one] for one in readers[at])
         for one in sources[at]:
             readers[one].append(at)
-    both = zip(ahead, behind, strict=True)
-    return [
-        _around((before, after)) or () if before is not None and after is not None else () for before, after in both
-    ]
+    found = []
+    for before, after, of_stored in zip(ahead, behind, stored, strict=True):
+        if after is not None and (of_stored or before is not None):
+            found.append(after if of_stored else _around((before, after)) or ())
+        else:
+            found.append(())
+    return found
 
 
 def _around(paths: Iterable[Path | None]) -> Path | None:

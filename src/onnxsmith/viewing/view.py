@@ -11,6 +11,7 @@ from onnxsmith.identity import identifies
 from onnxsmith.memory import no_collection
 from onnxsmith.model.files.load import Source
 from onnxsmith.model.files.outputs import refuse_loss, refuse_other_than_page
+from onnxsmith.model.files.save import disk_problems
 from onnxsmith.model.graph import tensor_paths
 from onnxsmith.problem import problem
 from onnxsmith.report.base import Part, Report
@@ -87,6 +88,10 @@ def _part(whole: scene.Scene, found: Laid) -> View:
         pairs = dict.fromkeys(_STATES, 0)
         for _, _, state in whole.difference.pairs:
             pairs[_STATES[state]] += 1
+        rounded = len(whole.difference.rounded)
+        if rounded:
+            pairs["equal"] -= rounded
+            pairs["equal up to rounding"] = rounded
         pairs |= {"removed": len(whole.difference.removed), "added": len(whole.difference.added)}
     names = [model.name for model in whole.models]
     if len(set(names)) < len(names):
@@ -106,7 +111,7 @@ def _part(whole: scene.Scene, found: Laid) -> View:
 def _otherwise(found: scene.Difference | None) -> dict[str, int]:
     if found is None or not found.regions:
         return {}
-    removed, added = (sum(len(region[side]) for region in found.regions) for side in (0, 1))
+    removed, added = found.otherwise()
     return {"removed": removed, "added": added, "regions": len(found.regions)}
 
 
@@ -169,8 +174,5 @@ def _bodies(model: scene.Model, name: str) -> list[scene.Room]:
 
 def _write(files: dict[Path, bytes]) -> None:
     for path, data in files.items():
-        try:
-            with replacing(path) as aside:
-                aside.write_bytes(data)
-        except OSError as error:
-            raise problem("save/failed", "the file could not be written", where=str(path), why=str(error)) from error
+        with disk_problems(path, "the file could not be written"), replacing(path) as aside:
+            aside.write_bytes(data)

@@ -16,12 +16,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 import onnx
 import onnx_ir as ir
 from google.protobuf.message import EncodeError
 
 from onnxsmith import folders
+from onnxsmith.limits import writing_refused
 from onnxsmith.model.files import external
 from onnxsmith.model.files.external import EXTERNAL_FROM, in_memory
 from onnxsmith.model.files.load import TEXT_SUFFIXES
@@ -179,7 +181,7 @@ def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
             "save/no-folder",
             "the folder to write to does not exist",
             where=str(path.parent),
-            fix=f"mkdir -p {path.parent}",
+            fix=f"mkdir -p {quote(str(path.parent))}",
         )
     with contextlib.ExitStack() as stack:
         with disk_problems(path):
@@ -333,20 +335,30 @@ def _is_full(target: Path) -> bool:
 
 
 @contextmanager
-def disk_problems(target: Path) -> Iterator[None]:
-    """Turns errors of the disk into `save/failed`."""
+def disk_problems(target: Path, what: str = "the model could not be written") -> Iterator[None]:
+    """Turns errors of the disk into `save/failed`, and a missing folder into `save/no-folder`. `what` says what could
+    not be written."""
     try:
         yield
     except OnnxsmithError:
         raise
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT) or (error.errno is None and _is_full(target))
-        raise problem(
-            "save/failed",
-            "the disk is full" if full else "the model could not be written",
-            where=str(target),
-            why=str(error),
-            fix="free some space and run it again; the old file is unchanged"
-            if full
-            else "check the permissions of the folder; the old file is unchanged",
-        ) from error
+        if full:
+            raise problem(
+                "save/failed",
+                "the disk is full",
+                where=str(target),
+                why=str(error),
+                fix="free some space and run it again; the old file is unchanged",
+            ) from error
+        raise unwritten(target, error, what) from error
+
+
+def unwritten(target: Path, error: OSError, what: str) -> OnnxsmithError:
+    """The problem of a file or folder that the operating system refused to write."""
+    why, fix = writing_refused(target, error)
+    if not target.absolute().parent.exists():
+        folder = str(target.absolute().parent)
+        return problem("save/no-folder", "the folder to write to does not exist", where=folder, fix=fix)
+    return problem("save/failed", what, where=str(target), why=why, fix=fix)

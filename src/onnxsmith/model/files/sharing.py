@@ -29,7 +29,7 @@ def share_weights(model: ir.Model, data: Path) -> None:
     weights.
 
     Raises:
-        OnnxsmithError: `save/failed` when the disk is full or refuses.
+        OnnxsmithError: `save/no-folder`; `save/failed` when the disk is full or refuses.
     """
     if held(model) < LARGE:
         return

@@ -48,4 +48,6 @@ def _of_message(type_: onnx.TypeProto) -> str:
         case "map_type":
             inner = _of_message(type_.map_type.value_type).removeprefix("tensor(").removesuffix(")")
             return f"map({name(type_.map_type.key_type).lower()},tensor({inner}))"
+        case "opaque_type":
+            return f"opaque({type_.opaque_type.domain},{type_.opaque_type.name})"
     return ""

@@ -6,7 +6,8 @@ runs to its limit, and keeps the shape of its state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,12 @@ def branch(infer: Infer) -> Infer:
 
 def loop(infer: Infer) -> Infer:
     """Allows for a loop that never runs, so that its initial state is the result, or that its condition ends early. The
-    engine assumes neither."""
+    engine assumes neither. A loop without a condition counts as one whose condition is true: the engine asks for one,
+    which the standard makes optional."""
 
     def careful(context: Any, node: ir.Node) -> None:
-        infer(context, node)
+        with _conditioned(node):
+            infer(context, node)
         body = node.attributes["body"].as_graph()
         states = len(node.inputs) - 2
         for index, (value, result) in enumerate(zip(node.outputs, body.outputs[1:], strict=True)):
@@ -47,6 +50,19 @@ def loop(infer: Infer) -> Infer:
                 value.shape = ir.Shape([context.new_symbolic_dim(), *list(value.shape)[1:]])
 
     return careful
+
+
+@contextmanager
+def _conditioned(node: ir.Node) -> Iterator[None]:
+    """Gives a loop without a condition one, inside the block."""
+    if len(node.inputs) < 2 or node.inputs[1] is not None:
+        yield
+        return
+    node.replace_input_with(1, ir.Value(type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([])))
+    try:
+        yield
+    finally:
+        node.replace_input_with(1, None)
 
 
 def _either(context: Any, a: ir.Shape | None, b: ir.Shape | None) -> ir.Shape | None:

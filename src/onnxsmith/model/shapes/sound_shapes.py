@@ -24,7 +24,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model.graph.signature import names_something
-from onnxsmith.model.shapes import integer_rules, machine_learning, reshape_and_slice, sound_flow, symbols
+from onnxsmith.model.shapes import integer_rules, machine_learning, reshape_and_slice, sequences, sound_flow, symbols
 from onnxsmith.model.shapes.known_integers import elements
 from onnxsmith.seams.shape_engine import Context, Rules, library_rules
 
@@ -69,9 +69,27 @@ def rules() -> Rules:
     return registry
 
 
-def context(model: ir.Model) -> Context:
-    """Makes an empty inference context for a model, with these rules."""
-    return Context(model.opset_imports, rules(), sound_flow.enter_bodies)
+@cache
+def _with_sequences() -> Rules:
+    registry = rules().copy()
+    for op in sequences.OPERATORS:
+        _wrap(registry, op, sequences.around)
+    _wrap(registry, "SequenceMap", sequences.mapped)
+    return registry
+
+
+def context(model: ir.Model, *, elements: bool = False) -> Context:
+    """Makes an empty inference context for a model, with these rules. With `elements`, the value of a sequence gets the
+    shape that all its elements have."""
+    if not elements:
+        return Context(model.opset_imports, rules(), sound_flow.enter_bodies)
+
+    def enter(context: Any, node: ir.Node) -> None:
+        sound_flow.enter_bodies(context, node)
+        if node.op_type == "SequenceMap" and not node.domain:
+            sequences.enter_map(context, node)
+
+    return Context(model.opset_imports, _with_sequences(), enter)
 
 
 def is_sound(dim: int | ir.SymbolicDim) -> bool:

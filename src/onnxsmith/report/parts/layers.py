@@ -129,6 +129,9 @@ class Layers(Part):
         raise LookupError(f"no layer {name!r}")
 
     def blocks(self) -> Iterator[Block]:
+        if not self.layers:
+            yield from (Text(note, Tone.WARN) for note in self.notes)
+            return
         ways = ", ".join(f"{count} by {how}" for how, count in self.paired.items())
         rows = [("input", self.input), ("pairs", f"{len(self.layers)} ({ways}), {self.share:.0%} of the tensors")]
         for who, names in (("reference", self.only_reference), ("candidate", self.only_candidate)):

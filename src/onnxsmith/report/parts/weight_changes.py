@@ -20,11 +20,12 @@ class WeightChange:
     `form` says how the same weight is stored otherwise: `transposed (1, 0)`, `reshaped`, `cast`, `Constant →
     initializer`; "" if only values differ. The figures compare the weights after that; for a mere `cast` they say what
     it rounds. `old` and `new` are the values of small constants. `max_abs` and `cosine_distance` are over elements that
-    are finite on both sides. `max_rel` is
-    relative to the root mean square plus the element's own size. `changed` is the share of the elements that differ,
-    where NaN equals NaN. `cosine_distance` is 1 minus the cosine of the angle between the two weights. The figures are
-    None if the shapes do not fit, if only one model has the weight, or without a number. `kind` is `values`, `form`,
-    `type` (dtype or shape differ, and more than the form), `removed` or `added` (no node reads it), or `unreadable`.
+    are finite on both sides. `max_rel` is relative to the root mean square plus the element's own size. `changed` is
+    the share of the elements that differ, where NaN equals NaN. `cosine_distance` is 1 minus the cosine of the angle
+    between the two weights. The figures are None if the shapes do not fit, if only one model has the weight, or without
+    a number. `kind` is `values`, `rounding` (float32 or float64 values that differ by a few units in the last place),
+    `form`, `type` (dtype or shape differ, and more than the form), `removed` or `added` (no node reads it), or
+    `unreadable`.
     """
 
     path: str

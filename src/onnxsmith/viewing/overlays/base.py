@@ -21,12 +21,21 @@ class Names:
         self._nodes, self._values, self._modules = nodes, values, modules
         self._around = {"", *(path[:at] for path in modules for at, sign in enumerate(path) if sign in "./")}
         """Modules that hold only modules."""
-        self.asked = 0
-        self.found = 0
+        self._asked: dict[str, bool] = {}
         self.absent: list[str] = []
         """Names of nothing that the model has."""
         self.stored: list[str] = []
         """Names of inputs and stored tensors, which no node computes."""
+
+    @property
+    def asked(self) -> int:
+        """How many names the report uses: a name in several rows counts once."""
+        return len(self._asked)
+
+    @property
+    def found(self) -> int:
+        """How many of these are names of the model."""
+        return sum(self._asked.values())
 
     def node(self, name: str) -> list[int]:
         """The nodes of a name: several, if graphs inside the model share it."""
@@ -48,7 +57,7 @@ class Names:
         """The nodes of a torch module, without those of the modules in it."""
         found = self._modules.get(path, [])
         if not found and path in self._around:
-            self.asked, self.found = self.asked + 1, self.found + 1
+            self._asked[path] = True
             return []
         return self._counted(path, found)
 
@@ -57,9 +66,9 @@ class Names:
         return [node] if node >= 0 else []
 
     def _counted(self, name: str, found: list[int]) -> list[int]:
-        self.asked += 1
-        self.found += bool(found)
-        if not found:
+        is_new = name not in self._asked
+        self._asked[name] = bool(found) or self._asked.get(name, False)
+        if not found and is_new:
             is_stored = name in self._values or name.startswith(_STORED)
             (self.stored if is_stored else self.absent).append(name)
         return found

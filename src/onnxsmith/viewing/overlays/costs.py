@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from onnxsmith.report.parts.costs import CostRow, Costs
 from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
+from onnxsmith.words import several
 
 
 class ModuleCosts(Overlaying):
@@ -30,8 +31,7 @@ def _divided(
                 break
             own -= of(inner) if inner.depth == row.depth + 1 else 0
         for node in nodes[at] if own > 0 else ():
-            said = (
-                f"{row.name}: {own:,} {unit} in {len(nodes[at])} nodes of its own; {of(row):,} with the modules in it"
-            )
+            held = several(len(nodes[at]), "node")
+            said = f"{row.name}: {own:,} {unit} in {held} of its own; {of(row):,} with the modules in it"
             layer.figures[node] = own / len(nodes[at]), said
     return layer

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from onnxsmith.report.parts._text import duration
 from onnxsmith.report.parts.profile import KernelTime, Profile
 from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
+from onnxsmith.words import several
 
 _MOST_KERNELS = 4
 """Kernels that the text of a node names. A choice: one line."""
@@ -14,7 +15,7 @@ _MOST_KERNELS = 4
 
 class Times(Overlaying):
     """Seconds in a run. A kernel that computes several nodes gives its time to the node whose operator it has: a Conv
-    with an Add and a Relu in it is a Conv. The others have no time of their own and say in which kernel they are."""
+    with an Add and a Relu in it is a Conv. The others get no time of that kernel, and say where it counts."""
 
     def subject(self, part: Profile) -> str:
         return part.subject
@@ -27,6 +28,7 @@ class Times(Overlaying):
     def layers(self, part: Profile, names: Names) -> Iterator[Layer]:
         seconds: dict[int, float] = {}
         texts: dict[int, list[str]] = {}
+        others: dict[int, list[str]] = {}
         for kernel in part.kernels:
             main = _main(kernel)
             nodes = {node: name for name in kernel.nodes for node in names.node(name)}
@@ -34,9 +36,12 @@ class Times(Overlaying):
             for node, name in nodes.items():
                 own = kernel.seconds / len(owners) if node in owners else 0.0
                 seconds[node] = seconds.get(node, 0.0) + own
-                texts.setdefault(node, []).append(_said(kernel, name, [nodes[one] for one in owners]))
+                texts.setdefault(node, [])
+                place = texts if node in owners else others
+                place.setdefault(node, []).append(_said(kernel, name, [nodes[one] for one in owners]))
         layer = Layer(f"time on {part.subject}", "s")
-        for node, said in texts.items():
+        for node, own_texts in texts.items():
+            said = [*own_texts, *others.get(node, ())]
             more = f"; and {len(said) - _MOST_KERNELS:,} more" if len(said) > _MOST_KERNELS else ""
             layer.figures[node] = seconds[node], "; ".join(said[:_MOST_KERNELS]) + more
         yield layer
@@ -53,13 +58,13 @@ def _main(kernel: KernelTime) -> set[str]:
 
 
 def _said(kernel: KernelTime, name: str, owners: list[str]) -> str:
-    said = f"{duration(kernel.seconds)} in {kernel.name} ({kernel.op})"
-    if len(kernel.nodes) < 2:
-        return said
+    """Says how much of a kernel's time counts at a node, as its figure does."""
     if name not in owners:
-        return f"fused into {', '.join(owners)}, which has the time: {said}"
-    if len(owners) == len(kernel.nodes):
-        return f"{said}, which computes {len(owners)} nodes"
+        where = ", ".join(owners)
+        return f"it is computed in {kernel.name} ({kernel.op}), whose {duration(kernel.seconds)} count at {where}"
+    said = f"{duration(kernel.seconds)} in {kernel.name} ({kernel.op})"
+    if len(owners) > 1:
+        part = duration(kernel.seconds / len(owners))
+        said = f"{part}, its part of {said}, which computes {several(len(owners), 'node')}"
     others = [one for one in kernel.nodes if one not in owners]
-    shared = f", shared by {len(owners)} nodes" if len(owners) > 1 else ""
-    return f"{said}{shared}, with {', '.join(others)} fused in"
+    return f"{said}, with {', '.join(others)} fused in" if others else said

@@ -1,0 +1,93 @@
+"""What a command says of a file that it cannot write: the path that was asked for, why, and what helps."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from onnxsmith.folders import replacing
+from onnxsmith.limits import writing_refused
+from onnxsmith.model.files.save import disk_problems
+from onnxsmith.model.files.text import from_text
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.render.pages import Pages, write
+from onnxsmith.report.base import Report
+from onnxsmith.report.parts.written import Written
+from onnxsmith.report.verdict import Verdict
+from onnxsmith.viewing.view import view
+
+MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[N] x) => (float[N] y) { y = Neg(x) }'
+REPORT = Report("inspect", Verdict.DONE, (Written({}, "nothing"),), headline="m")
+
+
+def through_view(path: Path) -> None:
+    view(from_text(MODEL), output=path)
+
+
+def through_pages(path: Path) -> None:
+    problems = write(REPORT, Pages(html=str(path))).problems
+    if problems:
+        raise OnnxsmithError(problems[0])
+
+
+@pytest.mark.parametrize("command", [through_view, through_pages])
+def test_the_fix_for_a_missing_folder_works_when_pasted(tmp_path: Path, command: Callable[[Path], None]) -> None:
+    path = tmp_path / "a folder" / "in it" / "page.html"
+    with pytest.raises(OnnxsmithError) as caught:
+        command(path)
+    found = caught.value.problem
+    assert found.fix == f"mkdir -p {shlex.quote(str(path.parent))}"
+    assert ".onnxsmith-" not in f"{found.where} {found.why}"
+    assert found.where in (str(path), str(path.parent))
+    subprocess.run(found.fix, shell=True, check=True)
+    command(path)
+    assert path.is_file()
+
+
+@pytest.mark.parametrize("command", [through_view, through_pages])
+def test_a_path_that_is_a_folder(tmp_path: Path, command: Callable[[Path], None]) -> None:
+    with pytest.raises(OnnxsmithError) as caught:
+        command(tmp_path)
+    found = caught.value.problem
+    assert (found.where, found.why) == (str(tmp_path), f"{tmp_path} is a folder")
+    assert found.fix.startswith("give the path of a file in it, such as ")
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OnnxsmithError) as caught:
+        through_pages(tmp_path / "file" / "page.html")
+    assert caught.value.problem.why == f"{tmp_path / 'file'} is a file, not a folder"
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_a_folder_without_permission(tmp_path: Path, number: int) -> None:
+    why, fix = writing_refused(tmp_path / "m.html", OSError(number, os.strerror(number), "/x/.m.html.onnxsmith-1"))
+    assert why == f"this user may not write to the folder {tmp_path}: {os.strerror(number)}"
+    assert fix.startswith("give another path, such as ")
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    why, fix = writing_refused(tmp_path / "m.html", OSError(errno.ENOSPC, "No space left on device"))
+    assert (why, fix.partition(",")[0]) == ("the disk is full", "free some space")
+
+
+def test_the_page_that_failed_is_named_and_none_is_written(tmp_path: Path) -> None:
+    good, bad = tmp_path / "report.html", tmp_path / "none" / "view.html"
+    (tmp_path / "m.onnxtxt").write_text(MODEL)
+    report = write(REPORT, Pages(str(good), str(bad), (str(tmp_path / "m.onnxtxt"),)))
+    assert [one.where for one in report.problems] == [str(bad)]
+    assert not good.exists()
+
+
+def test_a_missing_folder_is_no_folder(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "m.json"
+    with pytest.raises(OnnxsmithError) as caught, disk_problems(path), replacing(path) as aside:
+        aside.write_text("x")
+    assert caught.value.problem.id == "save/no-folder"
