@@ -196,7 +196,7 @@ class _Pair:
 
         with ExitStack() as stack:
             noise, faults = (stack.enter_context(Probe(source, prepare)) for source in self.sources)
-            arbiter = Arbiter(*(partial(_in_double, source) for source in self.sources))
+            arbiter = Arbiter(partial(_in_double, self.sources[0]), partial(_in_double, self.sources[1]))
             stack.callback(arbiter.close)
             evidence = Evidence(Noise(noise), faults=faults if plant else None, arbiter=arbiter)
             ours, theirs = (
