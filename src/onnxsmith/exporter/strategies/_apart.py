@@ -97,12 +97,13 @@ def _compiled(data: bytes) -> Any:
 
 
 def _send(path: Path, job: Any) -> None:
-    pickler = type("Pickler", (_Pickler,), {"sources": {}})
+    sources: dict[str, str] = {}
+    pickler = type("Pickler", (_Pickler,), {"sources": sources})
     try:
         torch.save(job, path, pickle_module=SimpleNamespace(__name__="cloudpickle", Pickler=pickler))
     except Exception as error:
         raise RuntimeError(f"the module cannot be sent to another process: {type(error).__name__}: {error}") from error
-    beside = {"factories": _factory_files(path), "sources": pickler.sources}
+    beside = {"factories": _factory_files(path), "sources": sources}
     path.with_suffix(".json").write_text(json.dumps(beside), encoding="utf-8")
 
 
