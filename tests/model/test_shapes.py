@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
@@ -12,6 +13,8 @@ from onnx import helper
 from onnxsmith.model.files.load import load
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 
@@ -77,3 +80,41 @@ def test_extracted_features_are_columns(data: str, indices: str, wanted: list[in
         "{ t = ai.onnx.ml.ArrayFeatureExtractor(x, i) y = ReduceSum(t) }"
     )
     assert shape(inferred(model)[0], "t") == wanted
+
+
+REGRESSORS = {
+    "LinearRegressor<coefficients = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], targets = 2>": 2,
+    "LinearRegressor<coefficients = [1.0, 2.0, 3.0, 4.0]>": 1,
+    "FeatureVectorizer<inputdimensions = [4]>": 4,
+    "TreeEnsembleRegressor<n_targets = 2, nodes_treeids = [0], nodes_nodeids = [0], nodes_featureids = [0], "
+    'nodes_modes = ["LEAF"], nodes_values = [0.0], nodes_truenodeids = [0], nodes_falsenodeids = [0], '
+    "target_treeids = [0], target_nodeids = [0], target_ids = [0], target_weights = [1.5]>": 2,
+}
+
+
+@pytest.mark.parametrize("operator", REGRESSORS)
+def test_columns_of_machine_learning(operator: str) -> None:
+    """The shape that is inferred is the one that onnxruntime gives."""
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20, "ai.onnx.ml": 3]> '
+        f"g (float[N,4] x) => (float[A,B] y) {{ t = ai.onnx.ml.{operator}(x) y = Identity(t) }}"
+    )
+    assert shape(inferred(model)[0], "t") == ["N", REGRESSORS[operator]]
+    with runtimes.get("onnxruntime").prepare(model, Options()) as session:
+        assert session.run({"x": np.ones((3, 4), np.float32)})["y"].shape == (3, REGRESSORS[operator])
+
+
+def test_rows_of_a_classifier() -> None:
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20, "ai.onnx.ml": 3]> '
+        "g (float[N,4] x) => (int64[A] m, float[B,C] u) { l, t = ai.onnx.ml.TreeEnsembleClassifier"
+        "<classlabels_int64s = [3, 5, 7], nodes_treeids = [0], nodes_nodeids = [0], nodes_featureids = [0], "
+        'nodes_modes = ["LEAF"], nodes_values = [0.0], nodes_truenodeids = [0], nodes_falsenodeids = [0], '
+        "class_treeids = [0], class_nodeids = [0], class_ids = [1], class_weights = [1.5]>(x) "
+        "m = Identity(l) u = Identity(t) }"
+    )
+    known = inferred(model)[0]
+    assert (shape(known, "l"), shape(known, "t")) == (["N"], ["N", 3])
+    with runtimes.get("onnxruntime").prepare(model, Options()) as session:
+        outputs = session.run({"x": np.ones((2, 4), np.float32)})
+    assert (outputs["m"].shape, outputs["u"].shape) == ((2,), (2, 3))

@@ -43,3 +43,13 @@ def test_what_reads_the_middle_keeps_it() -> None:
     text = """g (float[N,4] x) => (float[M] a, float[N,2,2] y) <int64[1] s = {-1}, int64[3] t = {-1, 2, 2}> {
         a = Reshape(x, s)\n y = Reshape(a, t) }"""
     assert_rewritten(RULE, "Reshape Reshape", text)
+
+
+def test_a_computed_target_that_says_every_size() -> None:
+    """Two merges one after the other, as flatten(2, 3).flatten(3, 4) is exported."""
+    text = """g (float[N,2,H,2,W,2] x) => (float[A,B,C,D] y) <int64[1] two = {2}> {
+        n = Shape<end = 2>(x)\n h = Shape<start = 2, end = 3>(x)\n w = Shape<start = 4, end = 5>(x)
+        hh = Mul(h, two)\n ww = Mul(w, two)\n s = Concat<axis = 0>(n, hh, w, two)\n t = Concat<axis = 0>(n, hh, ww)
+        a = Reshape<allowzero = 1>(x, s)\n y = Reshape<allowzero = 1>(a, t) }"""
+    result = assert_rewritten(RULE, "Shape Shape Shape Mul Mul Concat Reshape", text)
+    assert result.graph.node(-1).inputs[0] is result.graph.inputs[0]

@@ -52,8 +52,8 @@ class Export(Command):
         "task of the transformers model: text-generation-with-past, image-classification, …", metavar="NAME"
     )
     strategy: str | None = option(
-        "try only this way to capture: torch-export, torch-plain, torch-recomposed, torch-strict, torchscript "
-        "or torchscript-script",
+        "try only this way to capture: torch-export, torch-plain, torch-recomposed, torch-recorded, torch-strict, "
+        "torchscript or torchscript-script",
         metavar="NAME",
     )
 

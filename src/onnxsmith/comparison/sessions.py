@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
-from onnxsmith.comparison import foreign, intermediate_outputs, random_draws, runtime_choice
+from onnxsmith.comparison import float64_session, foreign, intermediate_outputs, random_draws, runtime_choice
+from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan, Run
 from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.probe import Probe
@@ -194,12 +196,19 @@ class _Pair:
 
         with ExitStack() as stack:
             noise, faults = (stack.enter_context(Probe(source, prepare)) for source in self.sources)
-            evidence = Evidence(Noise(noise), faults=faults if plant else None)
+            arbiter = Arbiter(partial(_in_double, self.sources[0]), partial(_in_double, self.sources[1]))
+            stack.callback(arbiter.close)
+            evidence = Evidence(Noise(noise), faults=faults if plant else None, arbiter=arbiter)
             ours, theirs = (
                 Side(f"{name} on {self.runtime} ({session.provider})", session)
                 for name, session in zip(self.names, sessions, strict=True)
             )
             return verify(ours, theirs, plan, self.tolerances, evidence, on_run=on_run)
+
+
+def _in_double(source: Path | ir.Model) -> Session | None:
+    """One side in float64, which is asked only where the two differ."""
+    return float64_session.in_double(load(source))
 
 
 _KEPT = 8

@@ -13,6 +13,10 @@ SCALING = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_co
 """Ways to find the place of an element that leave it where it is when nothing is scaled."""
 
 
+REPEATS = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+"""Attributes with which a Resize by whole scales repeats each element."""
+
+
 def given(node: ir.Node, index: int) -> ir.Value | None:
     """An input of a node, where it has it and it is not empty by its shape."""
     value = node.inputs[index] if len(node.inputs) > index else None

@@ -11,13 +11,15 @@ import copyreg
 import importlib.util
 import io
 import json
+import linecache
+import marshal
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import cloudpickle
@@ -71,13 +73,20 @@ def _death(code: int, said: str) -> str:
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no types
     """Pickles TorchScript modules by `torch.jit.save`, and modules with parametrizations by their attributes: their own
-    `__getstate__` raises, to prevent files that a later torch cannot read."""
+    `__getstate__` raises, to prevent files that a later torch cannot read. Notes in `sources` the text of code that is
+    in no file, such as a notebook's."""
+
+    sources: dict[str, str]
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, torch.jit.ScriptModule | torch.jit.ScriptFunction):
             written = io.BytesIO()
             torch.jit.save(obj, written)
             return _compiled, (written.getvalue(),)
+        if isinstance(obj, CodeType):  # cloudpickle leaves its file out, where TorchScript and inspect read the source
+            if lines := [] if Path(obj.co_filename).exists() else linecache.getlines(obj.co_filename):
+                self.sources[obj.co_filename] = "".join(lines)
+            return marshal.loads, (marshal.dumps(obj),)
         if isinstance(obj, torch.nn.Module) and is_parametrized(obj):
             return copyreg.__newobj__, (type(obj),), obj.__dict__  # type: ignore[attr-defined]
         return super().reducer_override(obj)
@@ -88,11 +97,14 @@ def _compiled(data: bytes) -> Any:
 
 
 def _send(path: Path, job: Any) -> None:
+    sources: dict[str, str] = {}
+    pickler = type("Pickler", (_Pickler,), {"sources": sources})
     try:
-        torch.save(job, path, pickle_module=SimpleNamespace(__name__="cloudpickle", Pickler=_Pickler))
+        torch.save(job, path, pickle_module=SimpleNamespace(__name__="cloudpickle", Pickler=pickler))
     except Exception as error:
         raise RuntimeError(f"the module cannot be sent to another process: {type(error).__name__}: {error}") from error
-    path.with_suffix(".json").write_text(json.dumps(_factory_files(path)), encoding="utf-8")
+    beside = {"factories": _factory_files(path), "sources": sources}
+    path.with_suffix(".json").write_text(json.dumps(beside), encoding="utf-8")
 
 
 def _factory_files(job: Path) -> dict[str, str]:
@@ -112,8 +124,11 @@ def main(folder: str) -> None:
     """Runs in the new process: reads the job, calls the function, writes the result."""
     place = Path(folder)
     try:
-        for name, file in json.loads((place / "job.json").read_text(encoding="utf-8")).items():
+        beside = json.loads((place / "job.json").read_text(encoding="utf-8"))
+        for name, file in beside["factories"].items():
             _import(name, file)
+        for file, text in beside["sources"].items():
+            linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         function, given = torch.load(place / "job", weights_only=False)
         found = {"answer": function(given)}
     except BaseException as error:  # noqa: BLE001 — the caller reports any error

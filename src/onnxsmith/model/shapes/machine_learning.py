@@ -28,9 +28,46 @@ def infer(context: Any, node: ir.Node) -> None:
         if value.type is None and formal is not None and formal.types == {"tensor(float)"}:
             value.type = ir.TensorType(ir.DataType.FLOAT)
     operand = node.inputs[0] if node.inputs else None
-    if node.op_type in _SAME_SHAPE and operand is not None and operand.shape is not None:
-        value = node.outputs[0]
-        value.shape = operand.shape if value.shape is None else value.shape
+    if operand is not None and operand.shape is not None:
+        _shape(node, operand.shape)
+
+
+def _shape(node: ir.Node, given: ir.Shape) -> None:
+    """Sets the shapes that follow from the operand's, where they are unknown."""
+    if node.op_type in _SAME_SHAPE:
+        node.outputs[0].shape = node.outputs[0].shape or given
+    columns = _columns(node) if len(given) == 2 and node.op_type in _COLUMNS else None
+    if columns is None:
+        return
+    *labels, scores = (value for value in node.outputs if value is not None)
+    scores.shape = scores.shape or ir.Shape([given[0], columns])
+    for value in labels:
+        value.shape = value.shape or ir.Shape([given[0]])
+
+
+_COLUMNS: dict[str, tuple[str, ...]] = {
+    "FeatureVectorizer": ("inputdimensions",),
+    "LinearRegressor": ("targets",),
+    "TreeEnsembleClassifier": ("classlabels_int64s", "classlabels_strings"),
+    "TreeEnsembleRegressor": ("n_targets",),
+}
+"""Operators that make a row of as many columns as an attribute says (ai.onnx.ml: "number of targets", "the class
+labels", "the size of each input"); classifiers make a vector of labels first."""
+
+
+def _columns(node: ir.Node) -> int | None:
+    """The columns of the result; None where they are not said. Two labels or more: a single one has its own rules."""
+    found = next((node.attributes[name] for name in _COLUMNS[node.op_type] if name in node.attributes), None)
+    if node.op_type == "LinearRegressor" and found is None:
+        return 1  # the attribute's default
+    if found is None or found.is_ref():
+        return None
+    if found.type is ir.AttributeType.INT:
+        return found.as_int()
+    if node.op_type == "FeatureVectorizer":
+        return sum(found.as_ints())
+    labels = len(found.value)
+    return labels if labels > 1 else None
 
 
 def versions() -> dict[str, tuple[int, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from onnxsmith.model.shapes import facts
@@ -19,7 +21,8 @@ class ReshapeChain(Rule):
     1. An element of the target is 0 and copies a dimension that is not provably the same before the first of the two,
        and the result cannot be said otherwise.
 
-    A computed target that cannot be said by a constant is no match.
+    A computed target whose elements are the sizes of the result stays, from opset 14 on, where a 0 can be one of them.
+    Another one that cannot be said by a constant is no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -58,11 +61,21 @@ class ReshapeChain(Rule):
         if written is not None:
             return Match(node, (node, first), {**found, "target": written})
         if target is None:
-            return None
+            return Match(node, (node, first), {**found, "sizes": True}) if _says(node, wanted) else None
         return NoMatch("the target copies a dimension that only the first result has")
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         if "target" in match.found:
             source: ir.Value = match.found["source"]
             return source if match.found["target"] is None else _views.reshaped(tape, match)
-        return tape.op("Reshape", [match.found["source"], match.node.inputs[1]], dict(match.node.attributes))
+        attributes: dict[str, ir.Attr | int] = dict(match.node.attributes)
+        if "sizes" in match.found:
+            attributes["allowzero"] = 1
+        return tape.op("Reshape", [match.found["source"], match.node.inputs[1]], attributes)
+
+
+def _says(node: ir.Node, wanted: Sequence[facts.Element | None] | None) -> bool:
+    """Whether the elements of a computed target are the sizes of the result, each one, so that with `allowzero` they
+    mean the same for any data."""
+    elements = facts.integers(node.inputs[1])
+    return facts.opset(node) >= 14 and elements is not None and facts.same(elements, wanted)

@@ -11,7 +11,6 @@ from onnxsmith.rules._patterns import maker, read_elsewhere, too_old
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _DTYPES = (ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.UINT8, ir.DataType.INT8)
-_NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 
 
 class ExpandResize(Rule):
@@ -71,7 +70,7 @@ class ExpandResize(Rule):
         return refusal or Match(node, (node, expand, view), {"source": source, "factors": factors})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        attributes = {name: ir.AttrString(name, value) for name, value in _NEAREST.items()}
+        attributes = {name: ir.AttrString(name, value) for name, value in _resizes.REPEATS.items()}
         opset = facts.opset(match.node)
         return _resizes.write(tape, match.found["source"], match.found["factors"], attributes, opset)
 

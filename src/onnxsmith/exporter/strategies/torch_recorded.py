@@ -1,0 +1,82 @@
+"""torch.export of the operators that a run of forward records, for a forward that computes derivatives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.fx.experimental import _config as symbolic_shapes
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from onnxsmith.exporter.strategies.base import Captured, Example
+from onnxsmith.exporter.strategies.torch_export import TorchExport
+from onnxsmith.exporter.tracing.flat import Flat, own_name
+from onnxsmith.problem import Problem, problem
+from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
+
+_DERIVATIVES = re.compile(r"TensorWrapper|doesn't have storage|has no attribute 'constant'|requires_grad|requires grad")
+"""What torch.export says where it meets the tensors of torch.func or torch.autograd, which it cannot look into."""
+_CONSTANT = {"forward/data-attribute", "export/constant-input"}
+"""Problems of a trace that stored such a tensor as a constant."""
+
+
+class TorchRecorded(TorchExport):
+    """Runs forward once under `make_fx`, which stands below torch.func and torch.autograd and records the operators
+    that these call, the derivative's among them. torch.export then traces what was recorded. Branches and loops of
+    Python are as they were in that run, as in any trace; the comparison with the module holds the file to it."""
+
+    title = "torch.export of recorded operators + torch.onnx"
+    rank = 35
+
+    def is_worth_it(self, before: Sequence[Problem]) -> bool:
+        """After a trace that stopped at a tensor of torch.func or torch.autograd."""
+        return any(one.id in _CONSTANT or _DERIVATIVES.search(one.why) for one in before)
+
+    def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        try:
+            recorded = _recorded(program, example)
+        except Exception as error:
+            raise problem(
+                "export/capture-failed",
+                "the operators of forward could not be recorded",
+                where=type(program.module).__qualname__,
+                why=f"{type(error).__name__}: {' '.join(str(error).split())[:300]}",
+                fix="rewrite the derivative with tensor operations",
+            ) from error
+        return super().capture(recorded, example, opset)
+
+
+def _recorded(program: TorchProgram, example: Example) -> TorchProgram:
+    """The program with a module that holds the recorded operators, and the weights under their own names."""
+    flat = Flat(program)
+    tensors = [to_tensor(example[port.name]) for port in program.signature.inputs]
+    record = make_fx(flat.forward, tracing_mode="symbolic", _allow_non_fake_inputs=True)
+    # dimensions of one size in the example are not one dimension
+    with symbolic_shapes.patch(use_duck_shape=False), torch.no_grad():  # type: ignore[attr-defined]
+        module: Any = record(*tensors)
+    _own_weights(module, flat)
+    names = [port.name for port in program.signature.inputs]
+    return replace(program, module=module, leaves=tensors, names=names, rebuild=_positional)
+
+
+def _positional(leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return tuple(leaves), {}
+
+
+def _own_weights(module: Any, flat: Flat) -> None:
+    """Reads each weight under the name that it has in the user's module."""
+    known = {id(tensor): own_name(name) for name, tensor in (*flat.named_parameters(), *flat.named_buffers())}
+    for name, part in flat.module.named_children():
+        module.add_module(name, part)
+    nodes = module.graph.find_nodes(op="get_attr")
+    renamed = {node.target: known[id(held)] for node in nodes if id(held := getattr(module, node.target)) in known}
+    for node in nodes:
+        node.target = renamed.get(node.target, node.target)
+    for target, own in renamed.items():
+        delattr(module, target)
+        if "." not in own:
+            setattr(module, own, getattr(flat.module, own))
+    module.recompile()
