@@ -15,14 +15,20 @@ import { listenToPrinting } from "./print";
 import type { Scene } from "./scene";
 import { Side, type Chosen } from "./side";
 import { canvasMeasure } from "./text";
+import type { PlaceInUrl } from "./url";
 import { UrlKeeper } from "./url_keeper";
 import { plural } from "./words";
 
 /** "family", "difference", or the index of an overlay. */
 export type Colour = "family" | "difference" | number;
 
-/** A jump zooms in to this, where words are legible. */
+/** A jump zooms in to this, where words are legible, and out to NEAR. */
 const LEGIBLE = 0.75;
+const NEAR = 1.2;
+/** Several things are shown whole down to this zoom, where titles can still be read; below it, the first of them is. */
+const LEAST_WHOLE = 0.6;
+/** Around several things, in pixels. */
+const MARGIN = 40;
 
 export class App {
   readonly sides: Side[];
@@ -76,6 +82,11 @@ export class App {
     this.panes.forEach((pane) => pane.resize());
     if (!this.url.restore()) this.first();
     this.refresh();
+  }
+
+  /** Goes to another place by a change of the address. */
+  goTo(change: Partial<PlaceInUrl>): void {
+    this.url.go(change);
   }
 
   private first(): void {
@@ -197,8 +208,10 @@ export class App {
     this.selectionChanged();
   }
 
+  /** Clears the selection; without one, the search. */
   clear(): void {
-    this.choose(this.active, null);
+    if (this.side.selection.length) this.choose(this.active, null);
+    else if (this.page.clearSearch()) this.say("The search is cleared");
   }
 
   /** Selects what lies anywhere in the model and moves there; opens or enters rooms as needed. */
@@ -215,16 +228,25 @@ export class App {
     if (changed) this.openPartners(model);
     if (other && theirs.length) changed = other.uncoverAll(theirs) || changed;
     side.selection = all;
-    const boxes = all.flatMap((one) => side.spot(one) ?? []).map((spot) => side.picture.box(spot));
-    if (boxes.length > 1) side.camera.fit(around(boxes), LEGIBLE, 80);
-    else if (boxes.length) {
-      side.camera.zoom = Math.max(LEGIBLE, Math.min(1.2, side.camera.zoom));
-      side.camera.show(boxes[0]);
-    }
+    this.lookAt(side, all, theirs);
     if (changed) this.pictureChanged(model);
     this.selectionChanged();
     this.panes[model].movedFromOutside();
     this.follow(model);
+  }
+
+  /** Moves a camera to several things, zoomed so that words are legible; with `theirs`, in both pictures at the same zoom. */
+  private lookAt(side: Side, all: Chosen[], theirs: Chosen[]): void {
+    const { camera } = side;
+    const groups = [side.boxes(all), this.sides[1 - side.graph.index]?.boxes(theirs) ?? []].filter((boxes) => boxes.length);
+    if (!groups[0]) return;
+    const present = Math.max(LEGIBLE, Math.min(NEAR, camera.zoom));
+    const zooms = groups.map((boxes) => camera.zoomFor(around(boxes), MARGIN));
+    const whole = Math.min(...zooms);
+    camera.zoom = whole >= LEAST_WHOLE ? Math.min(present, whole) : present;
+    const place = side.place(all)!;
+    if (all.length > 1 || theirs.length || this.differences) camera.centre(place);
+    else camera.show(place);
   }
 
   show(side: Side, chosen: Chosen): void {

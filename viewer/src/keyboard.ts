@@ -108,7 +108,7 @@ export const KEYS: [string, Key[]][] = [
       { keys: "x", words: "the other model", on: ["x"], act: (app) => app.activate(1 - app.active) },
       { keys: "s", words: "save what is visible as SVG", on: ["s"], act: (app) => saveSvg(app) },
       { keys: "t", words: "light or dark", on: ["t"], act: (app) => app.page.switchTheme() },
-      { keys: "Esc", words: "clear the selection", on: ["Escape"], act: (app) => app.clear() },
+      { keys: "Esc", words: "clear the selection, then the search", on: ["Escape"], act: (app) => app.clear() },
       { keys: "?", words: "this help", on: ["?"], act: (app) => app.page.help() },
     ],
   ],
@@ -131,7 +131,12 @@ export function listenToKeys(app: App): void {
     if (target.closest("dialog")) return;
     const isField = target.matches("input, select, textarea");
     if (isField) {
-      if (event.key === "Escape") app.pane.canvas.focus();
+      // A choice that stands, and Escape, give the keys back to the picture.
+      const leaves = event.key === "Escape" || (event.key === "Enter" && target.matches("select"));
+      if (leaves) {
+        event.preventDefault();
+        app.pane.canvas.focus();
+      }
       return;
     }
     // Buttons and links keep the keys that press them.

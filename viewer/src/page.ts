@@ -5,10 +5,12 @@ import { Changes } from "./changes";
 import { button, el, replace } from "./dom";
 import { Figures } from "./figures";
 import { helpDialog } from "./help";
+import { hoverText } from "./hover_text";
 import { icon } from "./icons";
 import { Inspector } from "./inspector";
 import { differenceLegend, familyLegend, overlayLegend } from "./legend";
 import { listenToKeys } from "./keyboard";
+import { Notices } from "./notices";
 import { Outline } from "./outline";
 import type { Hit } from "./picture";
 import { ProgramPanel } from "./program";
@@ -22,6 +24,11 @@ import { SIDE_WORDS } from "./words";
 
 export type Tab = "outline" | "results" | "figures" | "changes" | "program";
 
+/** Whether the panels lie over the picture, as in the style. */
+function isNarrow(): boolean {
+  return window.matchMedia("(max-width: 760px)").matches;
+}
+
 export class Page {
   readonly inspector: Inspector;
   private readonly outline: Outline;
@@ -29,6 +36,7 @@ export class Page {
   private readonly figures: Figures;
   private readonly changes: Changes;
   private readonly program: ProgramPanel;
+  readonly notices = new Notices((change) => this.app.goTo(change));
   private readonly tabs: Tabs<Tab>;
   private readonly left = el("aside", { class: "left", "aria-label": "Lists" });
   private readonly right = el("aside", { class: "right", "aria-label": "Inspector" });
@@ -85,6 +93,7 @@ export class Page {
     this.search = new SearchField(this.results, {
       open: () => this.open("results"),
       step: (by) => this.step("results", by),
+      leave: () => app.pane.canvas.focus(),
       say: (text) => this.say(text),
     });
     this.colours = this.makeColours();
@@ -117,7 +126,7 @@ export class Page {
       "Arrow keys move along the edges, Enter opens a level, question mark lists all keys. The outline holds the same items as a list.",
     );
     const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
-    replace(root, this.header(), warningLines(app.scene.warnings ?? []), el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
+    replace(root, this.header(), warningLines(app.scene.warnings ?? []), this.notices.element, el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
     this.left.hidden = window.innerWidth < 900;
     this.right.hidden = window.innerWidth < 700;
     document.title = `${app.scene.models.map((model) => model.name).join(" → ")} · onnxsmith view`;
@@ -165,7 +174,11 @@ export class Page {
         ),
       ),
     );
+    let byPointer = false;
+    select.addEventListener("pointerdown", () => (byPointer = true));
+    select.addEventListener("keydown", () => (byPointer = false));
     select.addEventListener("change", () => {
+      if (byPointer) app.pane.canvas.focus(); // keys such as w would choose another entry
       const { value } = select;
       app.setColour(value === "family" || value === "difference" ? value : Number(value));
       if (typeof app.colour === "number") this.open("figures");
@@ -230,7 +243,7 @@ export class Page {
 
   hover(side: Side, hit: Hit | null): void {
     const chosen = hit && side.chosenAt(hit);
-    const text = chosen ? this.app.nameOf(side, chosen) : "";
+    const text = chosen ? hoverText(this.app, side, chosen) : "";
     const { canvas } = this.app.panes[side.graph.index];
     if (canvas.title !== text) canvas.title = text;
   }
@@ -268,17 +281,24 @@ export class Page {
     this.search.focus();
   }
 
+  /** Forgets the search. Returns whether there was one. */
+  clearSearch(): boolean {
+    return this.search.clear();
+  }
+
   searchFor(text: string): void {
     this.search.searchFor(text);
   }
 
   step(tab: "results" | "figures" | "changes", by: number): void {
-    if (tab === "changes" && !this.app.differences) return this.say("There is no second model to compare with");
+    if (tab === "changes" && !this.app.differences) return this.toast("There is no second model to compare with");
     if (tab === "figures" && typeof this.app.colour !== "number") {
-      if (!this.app.overlays.length) return this.say("There are no figures");
+      if (!this.app.overlays.length) return this.toast("There are no figures");
       this.app.setColour(0);
     }
-    this.open(tab);
+    // In a narrow window the list would cover the picture: there it stays closed if it was.
+    if (isNarrow()) this.tabs.open(tab);
+    else this.open(tab);
     this[tab].step(by);
   }
 

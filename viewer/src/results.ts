@@ -5,6 +5,7 @@ import { button, el, replace } from "./dom";
 import { List } from "./list";
 import { KINDS, search, type Kind, type Result } from "./search";
 import type { Chosen } from "./side";
+import { placeWords, stepped, type Step } from "./stepping";
 import { grouped, SIDE_WORDS } from "./words";
 
 const KIND_WORDS: Record<Kind, string> = {
@@ -43,7 +44,7 @@ export class Results {
       role: "listbox",
       rowHeight: 40,
       row: (index) => this.row(this.shown[index]),
-      pick: (index) => this.go(index),
+      pick: (index) => this.go({ at: index, turned: "" }),
       empty:
         "Nothing found. Search for a name, an operator, a shape such as “3×224”, a dtype, a module or a source line; “op:conv” looks at operators only, “reads:mask” finds the nodes that read a tensor.",
     });
@@ -138,17 +139,17 @@ export class Results {
 
   /** The next result, or the one before; starts again at the end. */
   step(by: number): void {
-    if (this.shown.length)
-      this.go((this.at + by + this.shown.length + (this.at < 0 && by < 0 ? 1 : 0)) % this.shown.length);
+    if (this.shown.length) this.go(stepped(this.at, by, this.shown.length));
+    else this.app.page.toast("Nothing is found: / searches");
   }
 
-  private go(index: number): void {
-    this.at = index;
-    this.list.setCurrent(index);
-    const { model, chosen } = this.shown[index];
+  private go(step: Step): void {
+    this.at = step.at;
+    this.list.setCurrent(step.at);
+    const { model, chosen } = this.shown[step.at];
     this.app.jump(model, chosen);
     this.changed();
-    this.app.say(`Result ${index + 1} of ${this.shown.length}`);
+    this.app.page.toast(placeWords("Result", step, this.shown.length));
   }
 }
 
