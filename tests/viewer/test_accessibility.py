@@ -31,7 +31,7 @@ def test_no_serious_fault(opened: Open, theme: str) -> None:
     page = opened(scenes.with_overlays(2), color_scheme=theme)
     assert faults(page) == []
     page.evaluate("window.onnxsmithView.jump(0, { kind: 'node', ref: 0 })")
-    for tab in ("Found", "Figures", "Program", "Outline"):
+    for tab in ("Found", "Figures", "Program", "Tensors", "Outline"):
         page.locator("[role=tab]", has_text=tab).click()
         if tab == "Found":
             page.locator("input[type=search]").fill("norm")

@@ -353,7 +353,7 @@ export class App {
     this.highlights.point(nodes);
   }
 
-  step(tab: Exclude<Tab, "outline" | "program">, by: number): void {
+  step(tab: Exclude<Tab, "outline" | "tensors" | "program">, by: number): void {
     this.page.step(tab, by);
   }
 

@@ -73,8 +73,16 @@ function selected(from: Side, to: Side, differences: Differences): Places | null
   const theirs = new Set(nodes.flatMap(({ ref }) => differences.counterparts(from.graph.index, ref)));
   const there = to.place([...theirs].map((ref): Chosen => ({ kind: "node", ref })));
   if (there) return { here, there };
-  return placesOf(from, to, pairedNear(from, to, nodes[0].ref, differences));
+  const near = placesOf(from, to, pairedNear(from, to, nodes[0].ref, differences));
+  if (!near) return null;
+  // A neighbour out of sight would leave the other picture empty: then its partner stands where the selection is.
+  const away = (side: "left" | "top"): number => Math.abs(near.here[side] - here[side]) * from.camera.zoom;
+  const isNear = away("left") < from.camera.width * BESIDE && away("top") < from.camera.height * BESIDE;
+  return isNear ? near : { here, there: near.there };
 }
+
+/** A neighbour this share of the view away is still in sight. */
+const BESIDE = 0.4;
 
 /** So many selected nodes are kept beside what stands for them. */
 const MOST_TOGETHER = 40;

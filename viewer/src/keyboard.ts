@@ -100,6 +100,12 @@ export const KEYS: [string, Key[]][] = [
     "Page",
     [
       { keys: "o", words: "outline: the items as a list", on: ["o"], act: (app) => app.page.open("outline", true) },
+      {
+        keys: "b",
+        words: "stored tensors by size: type to filter, Enter goes to the reader",
+        on: ["b"],
+        act: (app) => app.page.open("tensors", true),
+      },
       { keys: "p", words: "program", on: ["p"], act: (app) => app.page.open("program", true) },
       { keys: "l", words: "show or hide the panel on the left", on: ["l"], act: (app) => app.page.togglePanel("left") },
       { keys: "i", words: "show or hide the inspector", on: ["i"], act: (app) => app.page.togglePanel("right") },

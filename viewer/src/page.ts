@@ -19,10 +19,11 @@ import { saveSvg } from "./saving";
 import { SearchField } from "./search_field";
 import type { Side } from "./side";
 import { Tabs } from "./tabs";
+import { Tensors } from "./tensors";
 import { warningLines } from "./warnings";
 import { SIDE_WORDS } from "./words";
 
-export type Tab = "outline" | "results" | "figures" | "changes" | "program";
+export type Tab = "outline" | "results" | "figures" | "changes" | "tensors" | "program";
 
 /** Whether the panels lie over the picture, as in the style. */
 function isNarrow(): boolean {
@@ -35,6 +36,7 @@ export class Page {
   private readonly results: Results;
   private readonly figures: Figures;
   private readonly changes: Changes;
+  private readonly tensors: Tensors;
   private readonly program: ProgramPanel;
   readonly notices = new Notices((change) => this.app.goTo(change));
   private readonly tabs: Tabs<Tab>;
@@ -64,6 +66,7 @@ export class Page {
     this.results = new Results(app, () => this.search.showCount());
     this.figures = new Figures(app);
     this.changes = new Changes(app);
+    this.tensors = new Tensors(app);
     this.program = new ProgramPanel(app);
     this.tabs = new Tabs<Tab>([
       { key: "outline", title: "Outline", element: this.outline.element, shown: () => this.outline.show() },
@@ -79,6 +82,7 @@ export class Page {
             },
           ]
         : []),
+      { key: "tensors", title: "Tensors", element: this.tensors.element, shown: () => this.tensors.show() },
       ...(app.scene.program
         ? [
             {
@@ -208,6 +212,7 @@ export class Page {
 
   pictureChanged(): void {
     this.showCrumbs();
+    if (this.tabs.current === "tensors" && !this.left.hidden) this.tensors.show(); // of the other model, perhaps
     this.outline.changed(this.tabs.current === "outline" && !this.left.hidden);
     this.zoomed();
   }
@@ -268,7 +273,8 @@ export class Page {
   open(tab: Tab, focus = false): void {
     this.left.hidden = false;
     this.tabs.open(tab);
-    if (focus) this.tabs.focusInside();
+    if (focus && tab === "tensors") this.tensors.focusFilter();
+    else if (focus) this.tabs.focusInside();
   }
 
   togglePanel(side: "left" | "right"): void {
