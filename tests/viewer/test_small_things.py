@@ -60,14 +60,6 @@ def test_the_map_gives_way_to_the_selection(opened: Open) -> None:
     assert "at-left" in small.get_attribute("class")
 
 
-def test_paper_is_white_without_the_event_of_a_print_dialog(opened: Open) -> None:
-    page = opened(scenes.with_overlays(2), color_scheme="dark")
-    page.emulate_media(media="print")
-    settled(page)
-    pixel = page.evaluate("[...window.onnxsmithView.panes[0].canvas.getContext('2d').getImageData(2, 300, 1, 1).data]")
-    assert pixel == [255, 255, 255, 255]
-
-
 def test_counts_of_operators_stay_on_one_line(opened: Open) -> None:
     page = opened(scenes.flat(30))
     page.locator(".share span:last-child").first.evaluate("element => { element.textContent = '1,234,567'; }")

@@ -4,6 +4,7 @@ import type { App } from "./app";
 import { GROUP_SIGNS, GROUP_WORDS, GROUPS, groupOf, STATE_SIGNS, STATE_WORDS, type Change, type Group } from "./differences";
 import { button, el, replace } from "./dom";
 import { List } from "./list";
+import type { Table } from "./print";
 import { placeWords, stepped, type Step } from "./stepping";
 import type { Chosen } from "./side";
 import { grouped } from "./words";
@@ -99,6 +100,19 @@ export class Changes {
 
   show(): void {
     this.list.fill(this.shown.length, this.at);
+  }
+
+  /** The rows as a table, for paper. */
+  table(): Table {
+    const names = (model: number, nodes: number[]): string =>
+      nodes.map((node) => this.app.nameOf(this.app.sides[model], { kind: "node", ref: node })).join(", ");
+    const rows = this.shown.map(({ nodes, state, lines }) => [
+      `${STATE_SIGNS[state]} ${STATE_WORDS[state]}`,
+      names(0, nodes[0]),
+      names(1, nodes[1]),
+      lines.join("; "),
+    ]);
+    return { title: "Changes", head: ["Change", "Old", "New", "What"], rows };
   }
 
   step(by: number): void {

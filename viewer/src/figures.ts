@@ -4,6 +4,7 @@ import type { App } from "./app";
 import { el, replace, style } from "./dom";
 import { List } from "./list";
 import type { OverlayFigures } from "./overlays";
+import type { Table } from "./print";
 import { scaleOf } from "./scales";
 import { placeWords, stepped, type Step } from "./stepping";
 
@@ -63,6 +64,19 @@ export class Figures {
         el("small", { class: "dim" }, text || "\u00a0"),
       ],
     };
+  }
+
+  /** The rows as a table, for paper. */
+  table(): Table {
+    const { figures } = this;
+    if (!figures) return { title: "Figures", head: [], rows: [] };
+    const { overlay } = figures;
+    const { graph } = this.app.sides[overlay.model];
+    const rows = figures.order.map((row) => {
+      const node = overlay.nodes[row];
+      return [figures.writeNode(node), graph.op(node).type, graph.nodeName(node), overlay.texts[row]];
+    });
+    return { title: overlay.title, head: ["Figure", "Operator", "Node", "Remark"], rows };
   }
 
   step(by: number): void {

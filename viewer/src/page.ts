@@ -8,11 +8,12 @@ import { helpDialog } from "./help";
 import { hoverText } from "./hover_text";
 import { icon } from "./icons";
 import { Inspector } from "./inspector";
-import { differenceLegend, familyLegend, overlayLegend } from "./legend";
+import { legendOf } from "./legend";
 import { listenToKeys } from "./keyboard";
 import { Notices } from "./notices";
 import { Outline } from "./outline";
 import type { Hit } from "./picture";
+import type { Table } from "./print";
 import { ProgramPanel } from "./program";
 import { Results } from "./results";
 import { saveSvg } from "./saving";
@@ -46,6 +47,8 @@ export class Page {
   private readonly legend = el("div", { class: "legend", role: "note", "aria-label": "Legend" });
   private readonly live = el("div", { class: "offscreen", role: "status", "aria-live": "polite" });
   private readonly message = el("div", { class: "toast", hidden: true });
+  /** What is printed; empty while nothing is. */
+  readonly paper = el("div", { class: "paper" });
   private readonly stage = el("div", { class: "panes" });
   private readonly zoom = button("100 %", () => this.app.pane.zoomBy(1 / this.app.side.camera.zoom), {
     title: "Zoom to 100 %",
@@ -130,7 +133,7 @@ export class Page {
       "Arrow keys move along the edges, Enter opens a level, question mark lists all keys. The outline holds the same items as a list.",
     );
     const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
-    replace(root, this.header(), warningLines(app.scene.warnings ?? []), this.notices.element, el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
+    replace(root, this.header(), this.paper, warningLines(app.scene.warnings ?? []), this.notices.element, el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
     this.left.hidden = window.innerWidth < 900;
     this.right.hidden = window.innerWidth < 700;
     document.title = `${app.scene.models.map((model) => model.name).join(" → ")} · onnxsmith view`;
@@ -231,11 +234,7 @@ export class Page {
     this.colours.value = String(app.colour);
     const figures = typeof app.colour === "number" ? app.overlays[app.colour] : null;
     this.figures.fill(figures, app.palette.dark);
-    const parts = figures
-      ? overlayLegend(figures, app.palette.dark)
-      : app.colour === "difference"
-        ? differenceLegend(app.palette, app.differences!)
-        : familyLegend(app.side.graph, app.palette);
+    const parts = legendOf(app, app.palette);
     replace(this.legend, ...parts);
     this.legend.hidden = parts.length === 0;
     this.outline.changed(this.tabs.current === "outline" && !this.left.hidden);
@@ -306,6 +305,20 @@ export class Page {
     if (isNarrow()) this.tabs.open(tab);
     else this.open(tab);
     this[tab].step(by);
+  }
+
+  /** The list that stands beside the picture, for paper; null if none is shown. */
+  list(): Table | null {
+    if (this.left.hidden) return null;
+    const lists = {
+      outline: this.outline,
+      results: this.results,
+      figures: this.figures,
+      changes: this.changes,
+      tensors: this.tensors,
+      program: this.program,
+    };
+    return lists[this.tabs.current].table();
   }
 
   help(): void {

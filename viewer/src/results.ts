@@ -4,6 +4,7 @@ import type { App } from "./app";
 import { button, el, replace } from "./dom";
 import { List } from "./list";
 import { KINDS, search, type Kind, type Result } from "./search";
+import type { Table } from "./print";
 import type { Chosen } from "./side";
 import { placeWords, stepped, type Step } from "./stepping";
 import { grouped, SIDE_WORDS } from "./words";
@@ -129,6 +130,16 @@ export class Results {
         el("small", { class: "dim" }, this.app.sides.length > 1 ? `${SIDE_WORDS[model]} · ${second}` : second),
       ],
     };
+  }
+
+  /** The rows as a table, for paper. */
+  table(): Table {
+    const rows = this.shown.map(({ kind, chosen, text, model }) => {
+      const side = this.app.sides[model];
+      const place = chosen.kind === "node" ? this.where(model, chosen.ref) : "";
+      return [KIND_WORDS[kind], this.app.nameOf(side, chosen), text, place];
+    });
+    return { title: "Found", head: ["Kind", "What", "Matched", "Where"], rows };
   }
 
   private where(model: number, node: number): string {

@@ -1,5 +1,6 @@
 /** Draws the picture as SVG, to be saved. */
 
+import { style } from "./dom";
 import type { Align, Surface } from "./surface";
 import { FONTS } from "./text";
 
@@ -82,8 +83,26 @@ export class SvgSurface implements Surface {
     this.parts.push("</g>");
   };
 
+  /** Draws into a part as high as its own, that begins at `left`: what lies outside is cut off. */
+  part(left: number, width: number, height: number, draw: () => void): void {
+    this.parts.push(`<svg x="${round(left)}" y="0" width="${round(width)}" height="${round(height)}">`);
+    draw();
+    this.parts.push("</svg>");
+  }
+
+  /** The drawing as an element of the page, as wide as `width` or as its container. */
+  element(title: string, width: number): SVGElement {
+    const parsed = new DOMParser().parseFromString(this.toString(title), "image/svg+xml").documentElement;
+    const made = document.adoptNode(parsed) as unknown as SVGElement;
+    made.removeAttribute("width");
+    made.removeAttribute("height");
+    made.setAttribute("role", "img");
+    style(made, "max-width", `${round(width)}px`);
+    return made;
+  }
+
   toString(title: string): string {
     const size = `width="${round(this.width)}" height="${round(this.height)}" viewBox="0 0 ${round(this.width)} ${round(this.height)}"`;
-    return `<svg xmlns="http://www.w3.org/2000/svg" ${size}><title>${escaped(title)}</title>${this.parts.join("\n")}</svg>\n`;
+    return `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" ${size}><title>${escaped(title)}</title>${this.parts.join("\n")}</svg>\n`;
   }
 }

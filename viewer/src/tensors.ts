@@ -3,6 +3,7 @@
 import type { App } from "./app";
 import { button, el, replace } from "./dom";
 import { List, type Row } from "./list";
+import type { Table } from "./print";
 import { compared, storedTensors, totalBytes, type Order, type Stored } from "./stored";
 import { grouped, inBytes, share } from "./words";
 
@@ -142,10 +143,11 @@ export class Tensors {
   }
 
   /** The rows as a table, for paper. */
-  table(): { head: string[]; rows: string[][] } {
+  table(): Table {
     this.show();
     const { graph } = this.app.sides[this.model];
     return {
+      title: "Stored tensors",
       head: ["Tensor", "Type", "Size", "Share", "Read by"],
       rows: this.shown.map(({ value, bytes, readers, type }) => [
         graph.valueName(value),
