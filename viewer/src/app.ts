@@ -1,5 +1,6 @@
 /** The state of the page and all that can be done to it. Panels and keys call this; this calls the panels. */
 
+import { aim } from "./aim";
 import { Differences } from "./differences";
 import { clicked } from "./clicks";
 import { follow } from "./following";
@@ -10,7 +11,7 @@ import { DifferenceLook, FamilyLook, OverlayLook, type Look } from "./looks";
 import { OverlayFigures } from "./overlays";
 import { Page, type Tab } from "./page";
 import { Pane } from "./pane";
-import { around, type Hit } from "./picture";
+import type { Hit } from "./picture";
 import { listenToPrinting } from "./print";
 import type { Scene } from "./scene";
 import { Side, type Chosen } from "./side";
@@ -21,14 +22,6 @@ import { plural } from "./words";
 
 /** "family", "difference", or the index of an overlay. */
 export type Colour = "family" | "difference" | number;
-
-/** A jump zooms in to this, where words are legible, and out to NEAR. */
-const LEGIBLE = 0.75;
-const NEAR = 1.2;
-/** Several things are shown whole down to this zoom, where titles can still be read; below it, the first of them is. */
-const LEAST_WHOLE = 0.6;
-/** Around several things, in pixels. */
-const MARGIN = 40;
 
 export class App {
   readonly sides: Side[];
@@ -170,8 +163,8 @@ export class App {
     this.sides.forEach((side) => side.home());
     this.pictureChanged(this.active);
     const words = all.every(Boolean) ? "All levels are open" : "Levels are open up to 5,000 items; open others one by one";
-    if (!this.side.graph.hasBodies) this.say(words);
-    else this.page.toast(`${words}. Branches, bodies and functions are shown alone: ⤢ on their node`);
+    if (!this.side.graph.hasBodies) return all.every(Boolean) ? this.say(words) : this.page.toast(words);
+    this.page.toast(`${words}. Branches, bodies and functions are shown alone: ⤢ on their node`);
   }
 
   closeAll(): void {
@@ -228,25 +221,12 @@ export class App {
     if (changed) this.openPartners(model);
     if (other && theirs.length) changed = other.uncoverAll(theirs) || changed;
     side.selection = all;
-    this.lookAt(side, all, theirs);
+    aim(side, all, this.differences ? other : undefined, theirs);
     if (changed) this.pictureChanged(model);
     this.selectionChanged();
     this.panes[model].movedFromOutside();
     this.follow(model);
-  }
-
-  /** Moves a camera to several things, zoomed so that words are legible; with `theirs`, in both pictures at the same zoom. */
-  private lookAt(side: Side, all: Chosen[], theirs: Chosen[]): void {
-    const { camera } = side;
-    const groups = [side.boxes(all), this.sides[1 - side.graph.index]?.boxes(theirs) ?? []].filter((boxes) => boxes.length);
-    if (!groups[0]) return;
-    const present = Math.max(LEGIBLE, Math.min(NEAR, camera.zoom));
-    const zooms = groups.map((boxes) => camera.zoomFor(around(boxes), MARGIN));
-    const whole = Math.min(...zooms);
-    camera.zoom = whole >= LEAST_WHOLE ? Math.min(present, whole) : present;
-    const place = side.place(all)!;
-    if (all.length > 1 || theirs.length || this.differences) camera.centre(place);
-    else camera.show(place);
+    this.page.jumped();
   }
 
   show(side: Side, chosen: Chosen): void {
@@ -259,6 +239,7 @@ export class App {
   centre(): void {
     const last = this.side.selection.at(-1);
     if (last) this.jump(this.active, last);
+    else this.refuse("Nothing is selected");
   }
 
   fit(): void {
@@ -321,7 +302,8 @@ export class App {
   }
 
   activate(model: number, focus = true): void {
-    if (!this.sides[model] || (model === this.active && !focus)) return;
+    if (!this.sides[model]) return this.refuse("There is no second model");
+    if (model === this.active && !focus) return;
     this.active = model;
     this.page.layOut();
     this.page.pictureChanged();
@@ -330,9 +312,10 @@ export class App {
   }
 
   setBoth(both: boolean): void {
-    if (this.sides.length < 2) return;
+    if (this.sides.length < 2) return this.refuse("There is no second model");
     this.both = both;
     this.page.layOut();
+    this.pane.canvas.focus(); // a picture that was moved has lost it
     this.panes.forEach((pane) => pane.resize());
     this.follow(this.active);
     this.url.changed();
@@ -355,6 +338,11 @@ export class App {
 
   step(tab: Exclude<Tab, "outline" | "tensors" | "program">, by: number): void {
     this.page.step(tab, by);
+  }
+
+  /** Says in sight why a key does nothing here. */
+  refuse(text: string): void {
+    this.page.toast(text);
   }
 
   say(text: string): void {

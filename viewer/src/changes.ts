@@ -126,8 +126,9 @@ export class Changes {
     const { nodes, state, lines } = this.shown[step.at];
     const model = nodes[this.app.active].length ? this.app.active : 1 - this.app.active;
     this.app.jumpToAll(model, asChosen(nodes[model]), asChosen(nodes[1 - model]));
-    const words = state === "otherwise" ? `${STATE_WORDS[state]}, ${lines[0]}` : STATE_WORDS[state];
-    this.app.page.toast(`${placeWords("Difference", step, this.shown.length)}: ${words}`);
+    const words = `${placeWords("Difference", step, this.shown.length)}: ${STATE_WORDS[state]}`;
+    this.app.page.toast(words);
+    if (state === "otherwise") this.app.say(`${words}, ${lines[0]}`);
   }
 }
 

@@ -90,6 +90,6 @@ export class Figures {
     this.list.setCurrent(step.at);
     const { overlay, order } = this.figures!;
     this.app.jump(overlay.model, { kind: "node", ref: overlay.nodes[order[step.at]] });
-    this.app.page.toast(`${placeWords("Node", step, order.length)} by ${overlay.title}`);
+    this.app.page.toast(placeWords("Node", step, order.length, ` by ${overlay.title}`));
   }
 }

@@ -2,6 +2,7 @@
 
 import type { App } from "./app";
 import { Changes } from "./changes";
+import { colourChoice } from "./colour_choice";
 import { button, el, replace } from "./dom";
 import { Figures } from "./figures";
 import { helpDialog } from "./help";
@@ -103,7 +104,7 @@ export class Page {
       leave: () => app.pane.canvas.focus(),
       say: (text) => this.say(text),
     });
-    this.colours = this.makeColours();
+    this.colours = colourChoice(app, () => typeof app.colour === "number" && this.open("figures"));
     this.build(root);
     this.watchTheme();
     listenToKeys(app);
@@ -164,33 +165,6 @@ export class Page {
       button("?", () => this.help(), { title: "Keys", key: "?", class: "icon" }),
       button(icon("panel"), () => this.togglePanel("right"), { title: "Inspector", key: "i", class: "icon" }),
     );
-  }
-
-  private makeColours(): HTMLSelectElement {
-    const { app } = this;
-    const choice = (value: string, text: string): HTMLOptionElement => el("option", { value }, text);
-    const select = el(
-      "select",
-      {},
-      choice("family", "operator family"),
-      app.differences ? choice("difference", "difference") : null,
-      ...app.overlays.map(({ overlay }, at) =>
-        choice(
-          String(at),
-          app.sides.length > 1 ? `${overlay.title} (${app.scene.models[overlay.model].name})` : overlay.title,
-        ),
-      ),
-    );
-    let byPointer = false;
-    select.addEventListener("pointerdown", () => (byPointer = true));
-    select.addEventListener("keydown", () => (byPointer = false));
-    select.addEventListener("change", () => {
-      if (byPointer) app.pane.canvas.focus(); // keys such as w would choose another entry
-      const { value } = select;
-      app.setColour(value === "family" || value === "difference" ? value : Number(value));
-      if (typeof app.colour === "number") this.open("figures");
-    });
-    return select;
   }
 
   // What the app calls.
@@ -270,6 +244,7 @@ export class Page {
   // Panels.
 
   open(tab: Tab, focus = false): void {
+    if (!this.tabs.has(tab)) return this.toast(`This page has no ${tab}`);
     this.left.hidden = false;
     this.tabs.open(tab);
     if (focus && tab === "tensors") this.tensors.focusFilter();
@@ -280,6 +255,12 @@ export class Page {
     const panel = side === "left" ? this.left : this.right;
     panel.hidden = !panel.hidden;
     if (side === "left" && !panel.hidden) this.tabs.open(this.tabs.current);
+  }
+
+  /** The camera went elsewhere: in a narrow window the list that led there no longer covers it. */
+  jumped(): void {
+    this.zoomed();
+    if (isNarrow()) this.left.hidden = true;
   }
 
   focusSearch(): void {

@@ -96,7 +96,7 @@ export class ProgramPanel {
   private go(index: number): void {
     this.describe(index);
     const { nodes } = this.app.scene.program!.lines[index];
-    if (!nodes.length) this.app.say("No node came from this line");
+    if (!nodes.length) this.app.refuse("No node came from this line");
     else
       this.app.jumpToAll(
         0,

@@ -17,7 +17,7 @@ export function stepped(at: number, by: number, count: number): Step {
   return { at: next, turned: "" };
 }
 
-/** "Difference 3 of 12", and whether the list began again. */
-export function placeWords(noun: string, { at, turned }: Step, count: number): string {
-  return `${noun} ${grouped(at + 1)} of ${grouped(count)}${turned ? `, ${turned}` : ""}`;
+/** "Difference 3 of 12", and whether the list began again; `more` is said between the two. */
+export function placeWords(noun: string, { at, turned }: Step, count: number, more = ""): string {
+  return `${noun} ${grouped(at + 1)} of ${grouped(count)}${more}${turned ? `, ${turned}` : ""}`;
 }
