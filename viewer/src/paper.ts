@@ -9,8 +9,8 @@ const ACROSS = { width: 255, height: 152 };
 const PIXELS = 96 / 25.4;
 /** On paper, words are legible at this zoom; a picture that is smaller is cut into strips. A choice. */
 const LEGIBLE = 0.5;
-/** So many strips, at most, stand beside each other. A choice: more are too narrow to follow. */
-const MOST_STRIPS = 6;
+/** So many strips, at most, stand beside each other. A choice: a chain of 20,000 nodes fills a page with them. */
+const MOST_STRIPS = 40;
 /** Between strips, in units of the picture. */
 export const GAP = 40;
 /** Around the picture. */
@@ -76,11 +76,22 @@ function cut(whole: Box, gaps: number[], count: number): Box[] {
   let { top } = whole;
   for (let left = count; left > 1; left--) {
     const wanted = top + (whole.bottom - top) / left;
-    const near = gaps.filter((gap) => gap > top).sort((a, b) => Math.abs(a - wanted) - Math.abs(b - wanted))[0];
-    const isNear = near !== undefined && Math.abs(near - wanted) < (wanted - top) / 2;
-    const bottom = isNear ? near : wanted;
+    const near = nearest(gaps, wanted);
+    const bottom = Math.abs(near - wanted) < (wanted - top) / 2 ? near : wanted;
     strips.push({ ...whole, top, bottom });
     top = bottom;
   }
   return [...strips, { ...whole, top }];
+}
+
+/** The number nearest to a wanted one, out of numbers in order; infinity if there are none. */
+function nearest(numbers: number[], wanted: number): number {
+  let [low, high] = [-1, numbers.length];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle] <= wanted) low = middle;
+    else high = middle;
+  }
+  const [before, after] = [numbers[low] ?? -Infinity, numbers[high] ?? Infinity];
+  return wanted - before < after - wanted ? before : after;
 }
