@@ -97,3 +97,21 @@ def test_with_two_models_it_lists_the_active_one(opened: Open) -> None:
         page.keyboard.press("Escape")
         assert f"{of(page, count)} stored tensors" in page.locator("#panel-tensors .head").inner_text()
         page.keyboard.press("x")
+
+
+def test_a_row_that_is_cut_off_has_a_tooltip_with_all_of_it(opened: Open) -> None:
+    maker = scenes.ModelMaker()
+    maker.room("main", "graph", "")
+    x = maker.value("x", kind=1)
+    long = maker.constant("a.very.long.prefix." * 6 + "weight", "float32[8]", bytes=32)
+    short = maker.constant("b", "float32[8]", bytes=32)
+    _, y = maker.node("Add", [x, long], name="first")
+    _, z = maker.node("Mul", [y, short], name="second")
+    maker.model["values"]["kind"][z] = 2
+    page = opened(scenes.scene(maker.finish()))
+    page.keyboard.press("b")
+    rows = page.locator("#panel-tensors [role=option]")
+    for at in range(2):
+        rows.nth(at).locator("b").hover()
+    assert "prefix.weight" in rows.nth(0).get_attribute("title")
+    assert rows.nth(1).get_attribute("title") is None

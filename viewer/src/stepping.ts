@@ -11,6 +11,7 @@ export interface Step {
 /** The row after `at`, or before it with a negative `by`; -1 stands for no row yet. `count` is not 0. */
 export function stepped(at: number, by: number, count: number): Step {
   if (at < 0) return { at: by < 0 ? count - 1 : 0, turned: "" };
+  if (count === 1) return { at: 0, turned: "the only one" };
   const next = at + by;
   if (next >= count) return { at: 0, turned: "from the start again" };
   if (next < 0) return { at: count - 1, turned: "from the end again" };

@@ -24,6 +24,7 @@ test("a step begins again at the other end, and says so", () => {
   assert.deepEqual(stepped(-1, 1, 3), { at: 0, turned: "" });
   assert.deepEqual(stepped(-1, -1, 3), { at: 2, turned: "" });
   assert.deepEqual(stepped(0, 1, 3), { at: 1, turned: "" });
+  assert.equal(placeWords("Result", stepped(0, 1, 1), 1), "Result 1 of 1, the only one");
   assert.equal(placeWords("Result", stepped(2, 1, 3), 3), "Result 1 of 3, from the start again");
   assert.equal(placeWords("Result", stepped(0, -1, 3), 3), "Result 3 of 3, from the end again");
 });
