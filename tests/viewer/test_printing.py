@@ -1,4 +1,4 @@
-"""On paper: the whole level on white, as large as the page allows, with its legend, and the list beside it as a table."""
+"""On paper: the whole level on white, as large as the page allows, with legend, and the list beside it as a table."""
 
 from __future__ import annotations
 

@@ -67,7 +67,8 @@ def test_a_region_is_in_sight_in_both_pictures(opened: Open) -> None:
         assert of(page, f"app.sides[{model}].camera.zoom") >= LEGIBLE
     assert _inside(page, 1)  # two nodes beside each other; the three of the first lie too far apart for words
     first = "app.sides[0].boxes(app.sides[0].selection)[0]"
-    assert of(page, f"{first}.top >= app.sides[0].camera.view().top && {first}.top <= app.sides[0].camera.view().bottom")
+    seen = "app.sides[0].camera.view()"
+    assert of(page, f"{first}.top >= {seen}.top && {first}.top <= {seen}.bottom")
 
 
 def test_a_node_of_two_regions_does_not_hold_the_steps(opened: Open) -> None:
@@ -112,6 +113,15 @@ def test_enter_gives_the_keys_to_the_picture(opened: Open) -> None:
     assert field.input_value() == ""
     assert of(page, "app.side.found.length") == 0
     assert page.evaluate("document.activeElement.getAttribute('role')") == "application"
+
+
+def test_enter_right_after_typing_looks_for_what_was_typed(opened: Open) -> None:
+    page = opened(scenes.with_overlays(2))
+    for query, name in (("softmax", "softmax_0"), ("norm1", "norm1_0")):
+        page.keyboard.press("/")
+        page.keyboard.type(query)  # faster than the moment of rest after which the search begins
+        page.keyboard.press("Enter")
+        assert page.locator(".inspector .name").inner_text() == name
 
 
 def test_a_query_without_results_keeps_the_field(opened: Open) -> None:

@@ -23,6 +23,8 @@ export class SearchField {
   private readonly input: HTMLInputElement;
   private readonly found = el("span", { class: "found", "aria-live": "polite" });
   private typing = 0;
+  /** The query whose results are listed: what was typed since waits for a moment of rest, or for Enter. */
+  private searched = "";
 
   constructor(
     private readonly results: Results,
@@ -59,7 +61,7 @@ export class SearchField {
     if (event.key !== "Enter") return;
     event.preventDefault();
     window.clearTimeout(this.typing);
-    if (this.results.position < 0) this.search();
+    if (this.input.value !== this.searched || this.results.position < 0) this.search();
     if (this.isEmpty) return;
     this.page.step(event.shiftKey ? -1 : 1);
     if (this.results.count) this.page.leave();
@@ -89,7 +91,8 @@ export class SearchField {
   }
 
   private search(): void {
-    this.results.query(this.input.value);
+    this.searched = this.input.value;
+    this.results.query(this.searched);
     if (!this.isEmpty) this.page.open();
     this.page.say(this.isEmpty || this.results.count ? "" : "Nothing found");
   }
