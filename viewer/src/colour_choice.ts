@@ -8,7 +8,7 @@ export function colourChoice(app: App, chosen: () => void): HTMLSelectElement {
   const choice = (value: string, text: string): HTMLOptionElement => el("option", { value }, text);
   const select = el(
     "select",
-    {},
+    { "aria-label": "Colour by" }, // the words beside it are hidden in a narrow window
     choice("family", "operator family"),
     app.differences ? choice("difference", "difference") : null,
     ...app.overlays.map(({ overlay }, at) =>

@@ -216,7 +216,9 @@ export class Page {
 
   zoomed(): void {
     const percent = this.app.side.camera.zoom * 100;
-    this.zoom.textContent = `${percent >= 10 ? Math.round(percent) : Number(percent.toPrecision(1))} %`;
+    const text = `${percent >= 10 ? Math.round(percent) : Number(percent.toPrecision(1))} %`;
+    this.zoom.textContent = text;
+    this.zoom.setAttribute("aria-label", `${text}: zoom to 100 %`);
   }
 
   hover(side: Side, hit: Hit | null): void {
