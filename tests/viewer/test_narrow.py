@@ -114,3 +114,20 @@ def test_what_is_removed_stands_beside_something(opened: Open) -> None:
     box = "app.sides[1].picture.box(app.sides[1].spot({ kind: 'node', ref: 1 }))"
     assert of(page, f"{box}.right > {seen}.left && {box}.left < {seen}.right")
     assert of(page, f"{box}.bottom > {seen}.top && {box}.top < {seen}.bottom")
+
+
+def test_a_frame_without_a_size_at_first_shows_its_panels_later(browser: Any) -> None:
+    """As the frame of a notebook, now and then."""
+    from html import escape
+
+    from tests.viewer.page import html
+
+    page = browser.new_page()
+    held = escape(html(scenes.with_overlays(1)), quote=True)
+    page.set_content(f'<iframe width="0" height="700" sandbox="allow-scripts" srcdoc="{held}"></iframe>')
+    frame = page.frame_locator("iframe")
+    frame.locator("canvas[role=application]").wait_for(state="attached")
+    page.evaluate("document.querySelector('iframe').width = 1000")
+    frame.locator("[role=treeitem]").nth(1).click()
+    assert frame.locator("aside.right").is_visible()
+    page.close()

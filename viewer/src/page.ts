@@ -135,9 +135,17 @@ export class Page {
     );
     const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
     replace(root, this.header(), this.paper, warningLines(app.scene.warnings ?? []), this.notices.element, el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
+    this.fitPanels();
+    // A frame of a notebook may have no size yet when its page starts.
+    if (!window.innerWidth) window.addEventListener("resize", () => this.fitPanels(), { once: true });
+    document.title = `${app.scene.models.map((model) => model.name).join(" → ")} · onnxsmith view`;
+  }
+
+  /** Shows the panels that the window has space for. */
+  private fitPanels(): void {
     this.left.hidden = window.innerWidth < 900;
     this.right.hidden = window.innerWidth < 700;
-    document.title = `${app.scene.models.map((model) => model.name).join(" → ")} · onnxsmith view`;
+    if (!this.left.hidden && this.tabs.current === "outline" && this.app.page) this.outline.show();
   }
 
   private header(): HTMLElement {
