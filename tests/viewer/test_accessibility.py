@@ -31,7 +31,7 @@ def test_no_serious_fault(opened: Open, theme: str) -> None:
     page = opened(scenes.with_overlays(2), color_scheme=theme)
     assert faults(page) == []
     page.evaluate("window.onnxsmithView.jump(0, { kind: 'node', ref: 0 })")
-    for tab in ("Found", "Figures", "Program", "Outline"):
+    for tab in ("Found", "Figures", "Program", "Tensors", "Outline"):
         page.locator("[role=tab]", has_text=tab).click()
         if tab == "Found":
             page.locator("input[type=search]").fill("norm")
@@ -53,3 +53,10 @@ def test_no_serious_fault_with_two_models(opened: Open, theme: str) -> None:
 
 def test_no_serious_fault_where_nothing_can_be_shown(opened: Open) -> None:
     assert faults(opened(None, text="{")) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_serious_fault_in_a_narrow_window_at_an_address_that_leads_nowhere(opened: Open, theme: str) -> None:
+    page = opened(scenes.with_overlays(2), "#nolevel&at=node:softmax.1", size=(400, 800), color_scheme=theme)
+    assert page.locator(".lost").is_visible()
+    assert faults(page) == []

@@ -289,20 +289,6 @@ def test_what_is_visible_is_saved_as_svg(opened: Open, tmp_path: Path) -> None:
     assert {"embeddings", "encoder", "classifier"} <= set(texts)
 
 
-def test_it_prints_on_white(opened: Open, tmp_path: Path) -> None:
-    page = opened(scenes.with_overlays(2), color_scheme="dark")
-    page.evaluate("window.onnxsmithView.jump(0, { kind: 'node', ref: 0 })")
-    page.emulate_media(media="print")
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    pixel = page.evaluate("[...window.onnxsmithView.panes[0].canvas.getContext('2d').getImageData(2, 300, 1, 1).data]")
-    assert pixel == [255, 255, 255, 255]
-    assert page.locator(".inspector").is_visible()
-    assert not page.locator(".tools").is_visible()
-    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    page.pdf(path=tmp_path / "page.pdf")
-    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
-
-
 def test_hostile_names_do_nothing(opened: Open) -> None:
     scene = json.loads(
         json.dumps(scenes.with_overlays(2))

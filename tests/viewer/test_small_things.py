@@ -10,12 +10,24 @@ from tests.viewer.page import BUILT
 
 
 def test_an_address_that_leads_nowhere_is_said(opened: Open) -> None:
-    page = opened(scenes.with_overlays(2), "#layers.9")
-    assert "Nothing here is called layers.9" in page.locator(".toast").inner_text()
-    assert not opened(scenes.with_overlays(2), "#encoder.layer.1").locator(".toast").is_visible()
-    assert not opened(scenes.with_overlays(2), "#softmax_1").locator(".toast").is_visible()
-    missing = opened(scenes.with_overlays(2), "#encoder&at=node:none")
-    assert "Nothing here is called node:none" in missing.locator(".toast").inner_text()
+    page = opened(scenes.with_overlays(2), "#encoder.layer.9/zz&at=node:ghost&colour=memory")
+    line = page.locator(".lost")
+    page.wait_for_timeout(3000)  # longer than a message that goes away
+    for words in ("encoder.layer.9/zz; encoder is shown", "No node is called ghost", "called memory"):
+        assert words in line.inner_text()
+    assert page.locator(".crumbs [aria-current]").inner_text() == "encoder"
+    line.get_by_title("Close this message").click()
+    assert not line.is_visible()
+    assert not opened(scenes.with_overlays(2), "#encoder.layer.1").locator(".lost").is_visible()
+    assert not opened(scenes.with_overlays(2), "#softmax_1").locator(".lost").is_visible()
+
+
+def test_an_address_of_an_older_file_offers_near_names(opened: Open) -> None:
+    page = opened(scenes.with_overlays(2), "#encoder&at=node:encoder.softmax.1")
+    page.locator(".lost button", has_text="softmax_1").click()
+    settled(page)
+    assert page.locator(".inspector .name").inner_text() == "softmax_1"
+    assert not page.locator(".lost").is_visible()
 
 
 def test_shift_and_click_select_several_in_the_outline(opened: Open) -> None:
@@ -46,14 +58,6 @@ def test_the_map_gives_way_to_the_selection(opened: Open) -> None:
     )
     settled(page)
     assert "at-left" in small.get_attribute("class")
-
-
-def test_paper_is_white_without_the_event_of_a_print_dialog(opened: Open) -> None:
-    page = opened(scenes.with_overlays(2), color_scheme="dark")
-    page.emulate_media(media="print")
-    settled(page)
-    pixel = page.evaluate("[...window.onnxsmithView.panes[0].canvas.getContext('2d').getImageData(2, 300, 1, 1).data]")
-    assert pixel == [255, 255, 255, 255]
 
 
 def test_counts_of_operators_stay_on_one_line(opened: Open) -> None:

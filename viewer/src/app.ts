@@ -1,5 +1,6 @@
 /** The state of the page and all that can be done to it. Panels and keys call this; this calls the panels. */
 
+import { aim } from "./aim";
 import { Differences } from "./differences";
 import { clicked } from "./clicks";
 import { follow } from "./following";
@@ -10,19 +11,17 @@ import { DifferenceLook, FamilyLook, OverlayLook, type Look } from "./looks";
 import { OverlayFigures } from "./overlays";
 import { Page, type Tab } from "./page";
 import { Pane } from "./pane";
-import { around, type Hit } from "./picture";
+import type { Hit } from "./picture";
 import { listenToPrinting } from "./print";
 import type { Scene } from "./scene";
 import { Side, type Chosen } from "./side";
 import { canvasMeasure } from "./text";
+import type { PlaceInUrl } from "./url";
 import { UrlKeeper } from "./url_keeper";
 import { plural } from "./words";
 
 /** "family", "difference", or the index of an overlay. */
 export type Colour = "family" | "difference" | number;
-
-/** A jump zooms in to this, where words are legible. */
-const LEGIBLE = 0.75;
 
 export class App {
   readonly sides: Side[];
@@ -76,6 +75,11 @@ export class App {
     this.panes.forEach((pane) => pane.resize());
     if (!this.url.restore()) this.first();
     this.refresh();
+  }
+
+  /** Goes to another place by a change of the address. */
+  goTo(change: Partial<PlaceInUrl>): void {
+    this.url.go(change);
   }
 
   private first(): void {
@@ -159,8 +163,8 @@ export class App {
     this.sides.forEach((side) => side.home());
     this.pictureChanged(this.active);
     const words = all.every(Boolean) ? "All levels are open" : "Levels are open up to 5,000 items; open others one by one";
-    if (!this.side.graph.hasBodies) this.say(words);
-    else this.page.toast(`${words}. Branches, bodies and functions are shown alone: ⤢ on their node`);
+    if (!this.side.graph.hasBodies) return all.every(Boolean) ? this.say(words) : this.page.toast(words);
+    this.page.toast(`${words}. Branches, bodies and functions are shown alone: ⤢ on their node`);
   }
 
   closeAll(): void {
@@ -197,8 +201,10 @@ export class App {
     this.selectionChanged();
   }
 
+  /** Clears the selection; without one, the search. */
   clear(): void {
-    this.choose(this.active, null);
+    if (this.side.selection.length) this.choose(this.active, null);
+    else if (this.page.clearSearch()) this.say("The search is cleared");
   }
 
   /** Selects what lies anywhere in the model and moves there; opens or enters rooms as needed. */
@@ -215,16 +221,12 @@ export class App {
     if (changed) this.openPartners(model);
     if (other && theirs.length) changed = other.uncoverAll(theirs) || changed;
     side.selection = all;
-    const boxes = all.flatMap((one) => side.spot(one) ?? []).map((spot) => side.picture.box(spot));
-    if (boxes.length > 1) side.camera.fit(around(boxes), LEGIBLE, 80);
-    else if (boxes.length) {
-      side.camera.zoom = Math.max(LEGIBLE, Math.min(1.2, side.camera.zoom));
-      side.camera.show(boxes[0]);
-    }
+    aim(side, all, this.differences ? other : undefined, theirs);
     if (changed) this.pictureChanged(model);
     this.selectionChanged();
     this.panes[model].movedFromOutside();
     this.follow(model);
+    this.page.jumped();
   }
 
   show(side: Side, chosen: Chosen): void {
@@ -237,6 +239,7 @@ export class App {
   centre(): void {
     const last = this.side.selection.at(-1);
     if (last) this.jump(this.active, last);
+    else this.refuse("Nothing is selected");
   }
 
   fit(): void {
@@ -299,7 +302,8 @@ export class App {
   }
 
   activate(model: number, focus = true): void {
-    if (!this.sides[model] || (model === this.active && !focus)) return;
+    if (!this.sides[model]) return this.refuse("There is no second model");
+    if (model === this.active && !focus) return;
     this.active = model;
     this.page.layOut();
     this.page.pictureChanged();
@@ -308,9 +312,10 @@ export class App {
   }
 
   setBoth(both: boolean): void {
-    if (this.sides.length < 2) return;
+    if (this.sides.length < 2) return this.refuse("There is no second model");
     this.both = both;
     this.page.layOut();
+    this.pane.canvas.focus(); // a picture that was moved has lost it
     this.panes.forEach((pane) => pane.resize());
     this.follow(this.active);
     this.url.changed();
@@ -331,8 +336,13 @@ export class App {
     this.highlights.point(nodes);
   }
 
-  step(tab: Exclude<Tab, "outline" | "program">, by: number): void {
+  step(tab: Exclude<Tab, "outline" | "tensors" | "program">, by: number): void {
     this.page.step(tab, by);
+  }
+
+  /** Says in sight why a key does nothing here. */
+  refuse(text: string): void {
+    this.page.toast(text);
   }
 
   say(text: string): void {

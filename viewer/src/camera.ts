@@ -55,11 +55,15 @@ export class Camera {
 
   /** Shows a box whole, at `most` 100%. */
   fit(box: Box, most = 1, margin = 24): void {
+    this.zoom = Math.min(most, this.zoomFor(box, margin));
+    this.centre(box);
+  }
+
+  /** The zoom at which a box fills the view. */
+  zoomFor(box: Box, margin: number): number {
     const across = (this.width - 2 * margin) / Math.max(1, box.right - box.left);
     const down = (this.height - 2 * margin) / Math.max(1, box.bottom - box.top);
-    this.zoom = Math.min(most, NEAREST, Math.max(FARTHEST, Math.min(across, down)));
-    this.x = (box.left + box.right) / 2;
-    this.y = (box.top + box.bottom) / 2;
+    return Math.min(NEAREST, Math.max(FARTHEST, Math.min(across, down)));
   }
 
   /** Shows the top of a box at a zoom at which text is legible, where the whole box would be too small. */
@@ -77,6 +81,19 @@ export class Camera {
     const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
     this.x = Math.min(x + across, Math.max(x - across, this.x));
     this.y = Math.min(y + down, Math.max(y - down, this.y));
+  }
+
+  /** Whether a box can be seen whole at the present zoom. */
+  holds(box: Box, margin = 24): boolean {
+    return (
+      (box.right - box.left) * this.zoom <= this.width - 2 * margin &&
+      (box.bottom - box.top) * this.zoom <= this.height - 2 * margin
+    );
+  }
+
+  centre(box: Box): void {
+    this.x = (box.left + box.right) / 2;
+    this.y = (box.top + box.bottom) / 2;
   }
 
   copy(): { x: number; y: number; zoom: number } {

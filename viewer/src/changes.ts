@@ -4,6 +4,8 @@ import type { App } from "./app";
 import { GROUP_SIGNS, GROUP_WORDS, GROUPS, groupOf, STATE_SIGNS, STATE_WORDS, type Change, type Group } from "./differences";
 import { button, el, replace } from "./dom";
 import { List } from "./list";
+import type { Table } from "./print";
+import { placeWords, stepped, type Step } from "./stepping";
 import type { Chosen } from "./side";
 import { grouped } from "./words";
 
@@ -21,7 +23,7 @@ export class Changes {
       role: "listbox",
       rowHeight: 40,
       row: (index) => this.row(this.shown[index]),
-      pick: (index) => this.go(index),
+      pick: (index) => this.go({ at: index, turned: "" }),
       empty: "The two models are equal, node by node.",
     });
     this.element = el("div", { class: "tab" }, this.kinds, this.list.element);
@@ -88,6 +90,7 @@ export class Changes {
 
   /** Selects the row of a node that was chosen in a picture. */
   follow(model: number, node: number): void {
+    if (this.shown[this.at]?.nodes[model].includes(node)) return; // a node may lie in two regions
     const change = this.app.differences?.changes[this.app.differences.change(model, node)];
     const at = change ? this.shown.indexOf(change) : -1;
     if (at < 0) return;
@@ -99,19 +102,33 @@ export class Changes {
     this.list.fill(this.shown.length, this.at);
   }
 
-  step(by: number): void {
-    const count = this.shown.length;
-    if (count) this.go((this.at + by + count + (this.at < 0 && by < 0 ? 1 : 0)) % count);
+  /** The rows as a table, for paper. */
+  table(): Table {
+    const names = (model: number, nodes: number[]): string =>
+      nodes.map((node) => this.app.nameOf(this.app.sides[model], { kind: "node", ref: node })).join(", ");
+    const rows = this.shown.map(({ nodes, state, lines }) => [
+      `${STATE_SIGNS[state]} ${STATE_WORDS[state]}`,
+      names(0, nodes[0]),
+      names(1, nodes[1]),
+      lines.join("; "),
+    ]);
+    return { title: "Changes", head: ["Change", "Old", "New", "What"], rows };
   }
 
-  private go(index: number): void {
-    this.at = index;
-    this.list.setCurrent(index);
-    const { nodes, state, lines } = this.shown[index];
+  step(by: number): void {
+    if (this.shown.length) this.go(stepped(this.at, by, this.shown.length));
+    else this.app.page.toast("There are no differences here");
+  }
+
+  private go(step: Step): void {
+    this.at = step.at;
+    this.list.setCurrent(step.at);
+    const { nodes, state, lines } = this.shown[step.at];
     const model = nodes[this.app.active].length ? this.app.active : 1 - this.app.active;
     this.app.jumpToAll(model, asChosen(nodes[model]), asChosen(nodes[1 - model]));
-    const words = state === "otherwise" ? `${STATE_WORDS[state]}, ${lines[0]}` : STATE_WORDS[state];
-    this.app.say(`Change ${index + 1} of ${this.shown.length}: ${words}`);
+    const words = `${placeWords("Difference", step, this.shown.length)}: ${STATE_WORDS[state]}`;
+    this.app.page.toast(words);
+    if (state === "otherwise") this.app.say(`${words}, ${lines[0]}`);
   }
 }
 

@@ -1,5 +1,6 @@
 /** What changed from the first model to the second, by node. */
 
+import { drawnOrder } from "./drawn_order";
 import type { Graph } from "./graph";
 import { outside } from "./overlays";
 import type { Difference } from "./scene";
@@ -120,15 +121,38 @@ export class Differences {
     }
   }
 
-  /** In the order of the nodes in the files, an added node where it stands in the second. */
+  /** In the order of the first picture, from the inputs on; an added node after the nearest node before it that has a partner. */
   private order(): void {
-    const [first, second] = this.graphs.map((graph) => Math.max(1, graph.model.nodes.op.length));
+    const drawn = this.graphs.map(drawnOrder);
+    const first = (model: number, nodes: number[]): number =>
+      nodes.reduce((least, node) => Math.min(least, drawn[model][node]), Infinity);
+    const after = this.placesOfSecond(drawn);
     const place = ({ nodes: [ours, theirs] }: Change): number =>
-      ours.length ? Math.min(...ours) / first : Math.min(...theirs) / second;
-    this.changes.sort((a, b) => place(a) - place(b));
+      ours.length ? first(0, ours) : after[first(1, theirs)];
+    const keys = new Map(this.changes.map((change) => [change, [place(change), first(1, change.nodes[1])]]));
+    this.changes.sort((a, b) => {
+      const [one, other] = [keys.get(a)!, keys.get(b)!];
+      return one[0] - other[0] || (one[1] === other[1] ? 0 : one[1] - other[1]);
+    });
     this.changes.forEach((change, at) =>
       change.nodes.forEach((nodes, model) => nodes.forEach((node) => this.changeOf[model].set(node, at))),
     );
+  }
+
+  /** For each place of the second picture, where it lies in the first: half a place after the last counterpart before it. */
+  private placesOfSecond(drawn: Int32Array[]): Float64Array {
+    const regions = new Map<number, number>();
+    for (const { nodes } of this.changes)
+      for (const node of nodes[1]) if (nodes[0].length) regions.set(node, nodes[0][0]);
+    const nodes = Array.from(drawn[1], (_, node) => node).sort((a, b) => drawn[1][a] - drawn[1][b]);
+    const places = new Float64Array(nodes.length + 1);
+    let last = -1;
+    for (const node of nodes) {
+      const partner = this.partners[1].get(node) ?? regions.get(node);
+      if (partner !== undefined) last = drawn[0][partner];
+      places[drawn[1][node]] = last + 0.5;
+    }
+    return places;
   }
 
   state(model: number, node: number): State | undefined {

@@ -11,7 +11,7 @@ export function walk(app: App, direction: Direction): void {
   const next = spot ? neighbour(side.picture, spot, direction) : firstOf(side.picture, side.room);
   const chosen = next && side.chosenAt(next);
   if (chosen) app.choose(app.active, chosen, { show: true });
-  else app.say("Nothing further this way");
+  else app.refuse("Nothing further this way");
 }
 
 /** Goes to a reader of the selection ("down") or to what computes its first operand ("up"), wherever that is. */
@@ -26,5 +26,5 @@ export function followEdge(app: App, way: "up" | "down"): void {
   const nodes = known.flatMap((value) => (way === "down" ? graph.readers(value) : [producer[value]]));
   const node = nodes.find((one) => one >= 0);
   if (node !== undefined) app.jump(app.active, { kind: "node", ref: node });
-  else app.say(way === "up" ? "Nothing computes it: a graph input or a constant" : "No node reads it");
+  else app.refuse(way === "up" ? "Nothing computes it: a graph input or a constant" : "No node reads it");
 }

@@ -4,7 +4,9 @@ import type { App } from "./app";
 import { el, replace, style } from "./dom";
 import { List } from "./list";
 import type { OverlayFigures } from "./overlays";
+import type { Table } from "./print";
 import { scaleOf } from "./scales";
+import { placeWords, stepped, type Step } from "./stepping";
 
 export class Figures {
   readonly element: HTMLElement;
@@ -20,7 +22,7 @@ export class Figures {
       role: "listbox",
       rowHeight: 40,
       row: (index) => this.row(index),
-      pick: (index) => this.go(index),
+      pick: (index) => this.go({ at: index, turned: "" }),
       empty: "No figures: choose an overlay under “Colour by”. `onnxsmith view --with report.json` brings one along.",
     });
     this.element = el("div", { class: "tab" }, this.head, this.list.element);
@@ -42,7 +44,7 @@ export class Figures {
   }
 
   private row(index: number) {
-    const { overlay, order, figures, write } = this.figures!;
+    const { overlay, order, figures } = this.figures!;
     const row = order[index];
     const node = overlay.nodes[row];
     const { graph } = this.app.sides[overlay.model];
@@ -56,7 +58,7 @@ export class Figures {
           "span",
           {},
           dot,
-          el("b", {}, write.call(this.figures, figures[row])),
+          el("b", {}, this.figures!.writeNode(node)),
           el("span", { class: "dim" }, `${graph.op(node).type} ${graph.nodeName(node)}`),
         ),
         el("small", { class: "dim" }, text || "\u00a0"),
@@ -64,16 +66,30 @@ export class Figures {
     };
   }
 
-  step(by: number): void {
-    const count = this.figures?.order.length ?? 0;
-    if (count) this.go((this.at + by + count + (this.at < 0 && by < 0 ? 1 : 0)) % count);
+  /** The rows as a table, for paper. */
+  table(): Table {
+    const { figures } = this;
+    if (!figures) return { title: "Figures", head: [], rows: [] };
+    const { overlay } = figures;
+    const { graph } = this.app.sides[overlay.model];
+    const rows = figures.order.map((row) => {
+      const node = overlay.nodes[row];
+      return [figures.writeNode(node), graph.op(node).type, graph.nodeName(node), overlay.texts[row]];
+    });
+    return { title: overlay.title, head: ["Figure", "Operator", "Node", "Remark"], rows };
   }
 
-  private go(index: number): void {
-    this.at = index;
-    this.list.setCurrent(index);
+  step(by: number): void {
+    const count = this.figures?.order.length ?? 0;
+    if (count) this.go(stepped(this.at, by, count));
+    else this.app.page.toast("There are no figures here");
+  }
+
+  private go(step: Step): void {
+    this.at = step.at;
+    this.list.setCurrent(step.at);
     const { overlay, order } = this.figures!;
-    this.app.jump(overlay.model, { kind: "node", ref: overlay.nodes[order[index]] });
-    this.app.say(`${index + 1} of ${order.length} by ${overlay.title}`);
+    this.app.jump(overlay.model, { kind: "node", ref: overlay.nodes[order[step.at]] });
+    this.app.page.toast(placeWords("Node", step, order.length, ` by ${overlay.title}`));
   }
 }

@@ -1,8 +1,8 @@
 /** Moves the camera of one model so that it shows what the other one shows: a pair of nodes stays at the same height. */
 
 import type { Differences } from "./differences";
-import { rowAt, type Picture } from "./picture";
-import type { Side } from "./side";
+import { rowAt, type Box, type Picture } from "./picture";
+import type { Chosen, Side } from "./side";
 
 /** So many items around the middle of the screen are tried. */
 const MOST_TRIED = 600;
@@ -10,6 +10,12 @@ const MOST_TRIED = 600;
 interface Anchor {
   node: number;
   partner: number;
+}
+
+/** Boxes of the two pictures that belong at the same place of the screen. */
+interface Places {
+  here: Box;
+  there: Box;
 }
 
 /** The node nearest to the middle of the screen that has a partner in the other picture. */
@@ -56,14 +62,35 @@ function* nodesAround(picture: Picture, x: number, y: number): Generator<number>
   }
 }
 
-/** What is selected, if it is in view: what a person looks at stays beside its partner, or beside that of a neighbour. */
-function selected(from: Side, to: Side, differences: Differences): Anchor | null {
-  const last = from.selection.at(-1);
-  const spot = last?.kind === "node" ? from.picture.spotOfNode(last.ref) : null;
-  if (!last || !spot || spot.item < 0) return null;
-  const [seen, box] = [from.camera.view(), from.picture.box(spot)];
-  const isSeen = box.right > seen.left && box.left < seen.right && box.bottom > seen.top && box.top < seen.bottom;
-  return isSeen ? pairedNear(from, to, last.ref, differences) : null;
+/** What is selected, if it is in view: what a person looks at stays beside what stands for it, or beside that of a neighbour. */
+function selected(from: Side, to: Side, differences: Differences): Places | null {
+  const nodes = from.selection.filter(({ kind }) => kind === "node").slice(0, MOST_TOGETHER);
+  const here = from.place(nodes);
+  if (!here) return null;
+  const seen = from.camera.view();
+  const isSeen = here.right > seen.left && here.left < seen.right && here.bottom > seen.top && here.top < seen.bottom;
+  if (!isSeen) return null;
+  const theirs = new Set(nodes.flatMap(({ ref }) => differences.counterparts(from.graph.index, ref)));
+  const there = to.place([...theirs].map((ref): Chosen => ({ kind: "node", ref })));
+  if (there) return { here, there };
+  const near = placesOf(from, to, pairedNear(from, to, nodes[0].ref, differences));
+  if (!near) return null;
+  // A neighbour out of sight would leave the other picture empty: then its partner stands where the selection is.
+  const away = (side: "left" | "top"): number => Math.abs(near.here[side] - here[side]) * from.camera.zoom;
+  const isNear = away("left") < from.camera.width * BESIDE && away("top") < from.camera.height * BESIDE;
+  return isNear ? near : { here, there: near.there };
+}
+
+/** A neighbour this share of the view away is still in sight. */
+const BESIDE = 0.4;
+
+/** So many selected nodes are kept beside what stands for them. */
+const MOST_TOGETHER = 40;
+
+function placesOf(from: Side, to: Side, found: Anchor | null): Places | null {
+  const here = found && from.picture.spotOfNode(found.node);
+  const there = found && to.picture.spotOfNode(found.partner);
+  return here && there ? { here: from.picture.box(here), there: to.picture.box(there) } : null;
 }
 
 /** So many nodes around one without a partner are looked at. */
@@ -88,13 +115,11 @@ function pairedNear(from: Side, to: Side, start: number, differences: Difference
 /** Puts the partner of the anchor at the same place of the screen. Without an anchor, at the same share of the picture. */
 export function follow(from: Side, to: Side, differences: Differences | null): void {
   to.camera.zoom = from.camera.zoom;
-  const found = differences && (selected(from, to, differences) ?? anchor(from, to, differences));
-  const here = found && from.picture.spotOfNode(found.node);
-  const there = found && to.picture.spotOfNode(found.partner);
-  if (here && there) {
-    const [a, b] = [from.picture.box(here), to.picture.box(there)];
-    to.camera.x = (b.left + b.right) / 2 + from.camera.x - (a.left + a.right) / 2;
-    to.camera.y = b.top + from.camera.y - a.top;
+  const found = differences && (selected(from, to, differences) ?? placesOf(from, to, anchor(from, to, differences)));
+  if (found) {
+    const { here, there } = found;
+    to.camera.x = (there.left + there.right) / 2 + from.camera.x - (here.left + here.right) / 2;
+    to.camera.y = (there.top + there.bottom) / 2 + from.camera.y - (here.top + here.bottom) / 2;
   } else {
     to.camera.x = (from.camera.x / Math.max(1, from.picture.root.width)) * to.picture.root.width;
     to.camera.y = (from.camera.y / Math.max(1, from.picture.root.height)) * to.picture.root.height;

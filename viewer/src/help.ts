@@ -20,7 +20,8 @@ export function helpDialog(): HTMLDialogElement {
   const dialog: HTMLDialogElement = el(
     "dialog",
     { class: "help", "aria-labelledby": "help-title" },
-    el("h2", { id: "help-title" }, "Keys"),
+    // Focused first: the button at the end would scroll a small window down.
+    el("h2", { id: "help-title", tabindex: -1, autofocus: true }, "Keys"),
     el("div", { class: "columns" }, ...groups),
     pointer,
     button("Close", () => dialog.close(), { class: "primary" }),

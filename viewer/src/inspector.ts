@@ -95,12 +95,12 @@ export class Inspector {
   private figures(side: Side, node: number): Part[] {
     const list = el("dl", { class: "facts" });
     for (const figures of this.app.figuresOf(side.graph.index)) {
-      const figure = figures.node(node);
-      if (figure === undefined) continue;
+      const figure = figures.writeNode(node);
+      if (!figure) continue;
       const text = figures.text(node);
       list.append(
         el("dt", {}, figures.overlay.title),
-        el("dd", {}, el("b", {}, figures.write(figure)), text ? el("small", { class: "dim" }, ` ${text}`) : null),
+        el("dd", {}, el("b", {}, figure), text ? el("small", { class: "dim" }, ` ${text}`) : null),
       );
     }
     return list.children.length ? [section("Measured", [list])] : [];

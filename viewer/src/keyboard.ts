@@ -100,6 +100,12 @@ export const KEYS: [string, Key[]][] = [
     "Page",
     [
       { keys: "o", words: "outline: the items as a list", on: ["o"], act: (app) => app.page.open("outline", true) },
+      {
+        keys: "b",
+        words: "stored tensors by size: type to filter, Enter goes to the reader",
+        on: ["b"],
+        act: (app) => app.page.open("tensors", true),
+      },
       { keys: "p", words: "program", on: ["p"], act: (app) => app.page.open("program", true) },
       { keys: "l", words: "show or hide the panel on the left", on: ["l"], act: (app) => app.page.togglePanel("left") },
       { keys: "i", words: "show or hide the inspector", on: ["i"], act: (app) => app.page.togglePanel("right") },
@@ -108,7 +114,7 @@ export const KEYS: [string, Key[]][] = [
       { keys: "x", words: "the other model", on: ["x"], act: (app) => app.activate(1 - app.active) },
       { keys: "s", words: "save what is visible as SVG", on: ["s"], act: (app) => saveSvg(app) },
       { keys: "t", words: "light or dark", on: ["t"], act: (app) => app.page.switchTheme() },
-      { keys: "Esc", words: "clear the selection", on: ["Escape"], act: (app) => app.clear() },
+      { keys: "Esc", words: "clear the selection, then the search", on: ["Escape"], act: (app) => app.clear() },
       { keys: "?", words: "this help", on: ["?"], act: (app) => app.page.help() },
     ],
   ],
@@ -131,7 +137,12 @@ export function listenToKeys(app: App): void {
     if (target.closest("dialog")) return;
     const isField = target.matches("input, select, textarea");
     if (isField) {
-      if (event.key === "Escape") app.pane.canvas.focus();
+      // A choice that stands, and Escape, give the keys back to the picture.
+      const leaves = event.key === "Escape" || (event.key === "Enter" && target.matches("select"));
+      if (leaves) {
+        event.preventDefault();
+        app.pane.canvas.focus();
+      }
       return;
     }
     // Buttons and links keep the keys that press them.

@@ -1,5 +1,6 @@
 /** What the colours of the picture mean. */
 
+import type { App } from "./app";
 import type { Palette } from "./colours";
 import { familyPaints, FAMILIES } from "./colours";
 import { GROUPS, GROUP_SIGNS, GROUP_WORDS, type Differences } from "./differences";
@@ -18,20 +19,20 @@ function swatch(colour: string, ...words: string[]): HTMLElement {
 }
 
 /** The families of operators that a model has. */
-export function familyLegend(graph: Graph, palette: Palette): HTMLElement[] {
+function familyLegend(graph: Graph, palette: Palette): HTMLElement[] {
   const used = new Set(graph.model.nodes.op.map((op) => graph.model.ops[op].family));
   const paints = familyPaints(palette);
   return FAMILIES.filter((family) => used.has(family)).map((family) => swatch(paints[family].strong, family));
 }
 
 /** The groups of changes; that of regions only where there are any. */
-export function differenceLegend(palette: Palette, differences: Differences): HTMLElement[] {
+function differenceLegend(palette: Palette, differences: Differences): HTMLElement[] {
   return GROUPS.filter((group) => group !== "otherwise" || differences.hasRegions).map((group) =>
     swatch(palette[group], `${GROUP_SIGNS[group]} ${GROUP_WORDS[group]}`),
   );
 }
 
-export function overlayLegend(figures: OverlayFigures, dark: boolean): HTMLElement[] {
+function overlayLegend(figures: OverlayFigures, dark: boolean): HTMLElement[] {
   const { overlay } = figures;
   const scale = scaleOf(overlay, dark);
   if (overlay.scale === "classes") return overlay.classes.map((name, at) => swatch(scale.colour(at), name));
@@ -51,4 +52,12 @@ export function overlayLegend(figures: OverlayFigures, dark: boolean): HTMLEleme
     ),
     el("small", { class: "dim" }, words),
   ];
+}
+
+/** The legend of what colours stand for now. */
+export function legendOf(app: App, palette: Palette): HTMLElement[] {
+  if (typeof app.colour === "number") return overlayLegend(app.overlays[app.colour], palette.dark);
+  return app.colour === "difference" && app.differences
+    ? differenceLegend(palette, app.differences)
+    : familyLegend(app.side.graph, palette);
 }

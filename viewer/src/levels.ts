@@ -4,10 +4,12 @@ import type { App } from "./app";
 import { followEdge } from "./edges";
 import { outside } from "./overlays";
 
+const NOTHING = "Nothing is selected: r selects the first item, o lists all";
+
 /** Shows the room around the one that is shown. */
 export function leave(app: App): void {
   const { graph, room } = app.side;
-  if (room === 0) return app.say("This is the main graph");
+  if (room === 0) return app.refuse("This is the main graph");
   app.enter(app.active, Math.max(0, outside(graph, room)));
 }
 
@@ -19,6 +21,7 @@ export function toggleSelected(app: App): void {
   if (canOpen) app.toggle(app.active, last.ref);
   else if (last?.kind === "node") enterSelected(app);
   else if (last?.kind === "value") followEdge(app, "up");
+  else app.refuse(last ? "This level is shown already" : NOTHING);
 }
 
 /** Shows a selected room, or the first body of a selected node, alone. */
@@ -27,4 +30,5 @@ export function enterSelected(app: App): void {
   if (last?.kind === "room") app.enter(app.active, last.ref);
   const bodies = last?.kind === "node" ? app.side.graph.model.nodes.bodies[last.ref] : [];
   if (bodies.length) app.enter(app.active, bodies[0][1]);
+  else if (last?.kind !== "room") app.refuse(last ? "Nothing is inside: only levels and nodes with a body can be opened" : NOTHING);
 }

@@ -53,6 +53,7 @@ export class List {
       this.pressed = (event.target as Element).closest("[data-toggle]") ? "sign" : "row";
     });
     this.scroller.addEventListener("click", (event) => this.click(event));
+    this.scroller.addEventListener("mouseover", (event) => nameWhole(event.target as Element));
     if (options.point) {
       this.scroller.addEventListener("mousemove", (event) => this.options.point!(this.rowOf(event)));
       this.scroller.addEventListener("mouseleave", () => this.options.point!(-1));
@@ -179,4 +180,13 @@ export class List {
     const { expanded } = this.options.row(this.current);
     if (expanded !== undefined && expanded !== open) this.options.toggle!(this.current);
   }
+}
+
+/** Gives a row whose words are cut off a tooltip with all of them. */
+function nameWhole(target: Element): void {
+  const row = target.closest<HTMLElement>("[data-index]");
+  if (!row || row.title) return;
+  const parts = [row, ...row.querySelectorAll<HTMLElement>("*")];
+  if (parts.some((part) => part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0))
+    row.title = [...row.children].map((part) => part.textContent?.trim()).join("\n");
 }

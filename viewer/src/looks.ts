@@ -98,8 +98,7 @@ export class OverlayLook implements Look {
     return figure ? this.paint(figure.worst) : this.muted;
   }
   nodeNote(node: number): string {
-    const figure = this.figures.node(node);
-    return figure === undefined ? "" : this.figures.write(figure);
+    return this.figures.writeNode(node);
   }
   roomNote(room: number, brief: boolean): string {
     const figure = this.figures.room(room);

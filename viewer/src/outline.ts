@@ -5,6 +5,7 @@ import type { Frame } from "./compose";
 import { el, style } from "./dom";
 import { List, type Row } from "./list";
 import type { Chosen } from "./side";
+import type { Table } from "./print";
 import { plural } from "./words";
 
 interface Line {
@@ -54,6 +55,23 @@ export class Outline {
 
   focus(): void {
     this.list.focus();
+  }
+
+  /** The rows as a table, for paper: items of inner levels are indented. */
+  table(): Table {
+    this.show();
+    const { side } = this.app;
+    const rows = this.lines.map((line) => {
+      const { kind, ref } = this.chosen(line);
+      const indent = "\u2003".repeat(line.frame.depth);
+      if (kind === "room") {
+        const { title, count } = side.graph.model.rooms[ref];
+        return [indent + title, plural(count, "node"), side.paint.roomNote(ref, false)];
+      }
+      if (kind === "value") return [indent + side.graph.valueName(ref), side.graph.typeText(ref), ""];
+      return [indent + side.labels.node(ref).title, side.graph.nodeName(ref), side.paint.nodeNote(ref)];
+    });
+    return { title: "Items of this level", head: ["Item", "Name", ""], rows };
   }
 
   private add(frame: Frame): void {

@@ -79,6 +79,17 @@ export class OverlayFigures {
     return this.overlay.classes[figure] ?? (Number.isNaN(figure) ? "unknown" : `class ${figure}`);
   }
 
+  /**
+   * The figure of a node in words; "" without one. A node that was fused into another one has none of the kernel's time:
+   * its 0 is said to be its own, because the text beside it names the time of the kernel.
+   */
+  writeNode(node: number): string {
+    const figure = this.node(node);
+    if (figure === undefined) return "";
+    const isOwn = figure === 0 && additive(this.overlay.unit) && this.text(node) !== "";
+    return isOwn ? `${this.write(figure)} of its own` : this.write(figure);
+  }
+
   /** What a room says: the sum, where figures may be added, and the worst, unless the colour has to tell it. */
   writeRoom(figure: RoomFigure, brief = false): string {
     const worst = this.write(figure.worst);

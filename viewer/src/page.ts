@@ -2,25 +2,35 @@
 
 import type { App } from "./app";
 import { Changes } from "./changes";
+import { colourChoice } from "./colour_choice";
 import { button, el, replace } from "./dom";
 import { Figures } from "./figures";
 import { helpDialog } from "./help";
+import { hoverText } from "./hover_text";
 import { icon } from "./icons";
 import { Inspector } from "./inspector";
-import { differenceLegend, familyLegend, overlayLegend } from "./legend";
+import { legendOf } from "./legend";
 import { listenToKeys } from "./keyboard";
+import { Notices } from "./notices";
 import { Outline } from "./outline";
 import type { Hit } from "./picture";
+import type { Table } from "./print";
 import { ProgramPanel } from "./program";
 import { Results } from "./results";
 import { saveSvg } from "./saving";
 import { SearchField } from "./search_field";
 import type { Side } from "./side";
 import { Tabs } from "./tabs";
+import { Tensors } from "./tensors";
 import { warningLines } from "./warnings";
 import { SIDE_WORDS } from "./words";
 
-export type Tab = "outline" | "results" | "figures" | "changes" | "program";
+export type Tab = "outline" | "results" | "figures" | "changes" | "tensors" | "program";
+
+/** Whether the panels lie over the picture, as in the style. */
+function isNarrow(): boolean {
+  return window.matchMedia("(max-width: 760px)").matches;
+}
 
 export class Page {
   readonly inspector: Inspector;
@@ -28,7 +38,9 @@ export class Page {
   private readonly results: Results;
   private readonly figures: Figures;
   private readonly changes: Changes;
+  private readonly tensors: Tensors;
   private readonly program: ProgramPanel;
+  readonly notices = new Notices((change) => this.app.goTo(change));
   private readonly tabs: Tabs<Tab>;
   private readonly left = el("aside", { class: "left", "aria-label": "Lists" });
   private readonly right = el("aside", { class: "right", "aria-label": "Inspector" });
@@ -36,6 +48,8 @@ export class Page {
   private readonly legend = el("div", { class: "legend", role: "note", "aria-label": "Legend" });
   private readonly live = el("div", { class: "offscreen", role: "status", "aria-live": "polite" });
   private readonly message = el("div", { class: "toast", hidden: true });
+  /** What is printed; empty while nothing is. */
+  readonly paper = el("div", { class: "paper" });
   private readonly stage = el("div", { class: "panes" });
   private readonly zoom = button("100 %", () => this.app.pane.zoomBy(1 / this.app.side.camera.zoom), {
     title: "Zoom to 100 %",
@@ -56,6 +70,7 @@ export class Page {
     this.results = new Results(app, () => this.search.showCount());
     this.figures = new Figures(app);
     this.changes = new Changes(app);
+    this.tensors = new Tensors(app);
     this.program = new ProgramPanel(app);
     this.tabs = new Tabs<Tab>([
       { key: "outline", title: "Outline", element: this.outline.element, shown: () => this.outline.show() },
@@ -71,6 +86,7 @@ export class Page {
             },
           ]
         : []),
+      { key: "tensors", title: "Tensors", element: this.tensors.element, shown: () => this.tensors.show() },
       ...(app.scene.program
         ? [
             {
@@ -85,9 +101,10 @@ export class Page {
     this.search = new SearchField(this.results, {
       open: () => this.open("results"),
       step: (by) => this.step("results", by),
+      leave: () => app.pane.canvas.focus(),
       say: (text) => this.say(text),
     });
-    this.colours = this.makeColours();
+    this.colours = colourChoice(app, () => typeof app.colour === "number" && this.open("figures"));
     this.build(root);
     this.watchTheme();
     listenToKeys(app);
@@ -117,10 +134,18 @@ export class Page {
       "Arrow keys move along the edges, Enter opens a level, question mark lists all keys. The outline holds the same items as a list.",
     );
     const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
-    replace(root, this.header(), warningLines(app.scene.warnings ?? []), el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
+    replace(root, this.header(), this.paper, warningLines(app.scene.warnings ?? []), this.notices.element, el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
+    this.fitPanels();
+    // A frame of a notebook may have no size yet when its page starts.
+    if (!window.innerWidth) window.addEventListener("resize", () => this.fitPanels(), { once: true });
+    document.title = `${app.scene.models.map((model) => model.name).join(" → ")} · onnxsmith view`;
+  }
+
+  /** Shows the panels that the window has space for. */
+  private fitPanels(): void {
     this.left.hidden = window.innerWidth < 900;
     this.right.hidden = window.innerWidth < 700;
-    document.title = `${app.scene.models.map((model) => model.name).join(" → ")} · onnxsmith view`;
+    if (!this.left.hidden && this.tabs.current === "outline" && this.app.page) this.outline.show();
   }
 
   private header(): HTMLElement {
@@ -150,29 +175,6 @@ export class Page {
     );
   }
 
-  private makeColours(): HTMLSelectElement {
-    const { app } = this;
-    const choice = (value: string, text: string): HTMLOptionElement => el("option", { value }, text);
-    const select = el(
-      "select",
-      {},
-      choice("family", "operator family"),
-      app.differences ? choice("difference", "difference") : null,
-      ...app.overlays.map(({ overlay }, at) =>
-        choice(
-          String(at),
-          app.sides.length > 1 ? `${overlay.title} (${app.scene.models[overlay.model].name})` : overlay.title,
-        ),
-      ),
-    );
-    select.addEventListener("change", () => {
-      const { value } = select;
-      app.setColour(value === "family" || value === "difference" ? value : Number(value));
-      if (typeof app.colour === "number") this.open("figures");
-    });
-    return select;
-  }
-
   // What the app calls.
 
   layOut(): void {
@@ -195,6 +197,7 @@ export class Page {
 
   pictureChanged(): void {
     this.showCrumbs();
+    if (this.tabs.current === "tensors" && !this.left.hidden) this.tensors.show(); // of the other model, perhaps
     this.outline.changed(this.tabs.current === "outline" && !this.left.hidden);
     this.zoomed();
   }
@@ -213,11 +216,7 @@ export class Page {
     this.colours.value = String(app.colour);
     const figures = typeof app.colour === "number" ? app.overlays[app.colour] : null;
     this.figures.fill(figures, app.palette.dark);
-    const parts = figures
-      ? overlayLegend(figures, app.palette.dark)
-      : app.colour === "difference"
-        ? differenceLegend(app.palette, app.differences!)
-        : familyLegend(app.side.graph, app.palette);
+    const parts = legendOf(app, app.palette);
     replace(this.legend, ...parts);
     this.legend.hidden = parts.length === 0;
     this.outline.changed(this.tabs.current === "outline" && !this.left.hidden);
@@ -225,12 +224,14 @@ export class Page {
 
   zoomed(): void {
     const percent = this.app.side.camera.zoom * 100;
-    this.zoom.textContent = `${percent >= 10 ? Math.round(percent) : Number(percent.toPrecision(1))} %`;
+    const text = `${percent >= 10 ? Math.round(percent) : Number(percent.toPrecision(1))} %`;
+    this.zoom.textContent = text;
+    this.zoom.setAttribute("aria-label", `${text}: zoom to 100 %`);
   }
 
   hover(side: Side, hit: Hit | null): void {
     const chosen = hit && side.chosenAt(hit);
-    const text = chosen ? this.app.nameOf(side, chosen) : "";
+    const text = chosen ? hoverText(this.app, side, chosen) : "";
     const { canvas } = this.app.panes[side.graph.index];
     if (canvas.title !== text) canvas.title = text;
   }
@@ -253,9 +254,11 @@ export class Page {
   // Panels.
 
   open(tab: Tab, focus = false): void {
+    if (!this.tabs.has(tab)) return this.toast(`This page has no ${tab}`);
     this.left.hidden = false;
     this.tabs.open(tab);
-    if (focus) this.tabs.focusInside();
+    if (focus && tab === "tensors") this.tensors.focusFilter();
+    else if (focus) this.tabs.focusInside();
   }
 
   togglePanel(side: "left" | "right"): void {
@@ -264,8 +267,19 @@ export class Page {
     if (side === "left" && !panel.hidden) this.tabs.open(this.tabs.current);
   }
 
+  /** The camera went elsewhere: in a narrow window the list that led there no longer covers it. */
+  jumped(): void {
+    this.zoomed();
+    if (isNarrow()) this.left.hidden = true;
+  }
+
   focusSearch(): void {
     this.search.focus();
+  }
+
+  /** Forgets the search. Returns whether there was one. */
+  clearSearch(): boolean {
+    return this.search.clear();
   }
 
   searchFor(text: string): void {
@@ -273,13 +287,29 @@ export class Page {
   }
 
   step(tab: "results" | "figures" | "changes", by: number): void {
-    if (tab === "changes" && !this.app.differences) return this.say("There is no second model to compare with");
+    if (tab === "changes" && !this.app.differences) return this.toast("There is no second model to compare with");
     if (tab === "figures" && typeof this.app.colour !== "number") {
-      if (!this.app.overlays.length) return this.say("There are no figures");
+      if (!this.app.overlays.length) return this.toast("There are no figures");
       this.app.setColour(0);
     }
-    this.open(tab);
+    // In a narrow window the list would cover the picture: there it stays closed if it was.
+    if (isNarrow()) this.tabs.open(tab);
+    else this.open(tab);
     this[tab].step(by);
+  }
+
+  /** The list that stands beside the picture, for paper; null if none is shown. */
+  list(): Table | null {
+    if (this.left.hidden) return null;
+    const lists = {
+      outline: this.outline,
+      results: this.results,
+      figures: this.figures,
+      changes: this.changes,
+      tensors: this.tensors,
+      program: this.program,
+    };
+    return lists[this.tabs.current].table();
   }
 
   help(): void {

@@ -1,10 +1,12 @@
 /** A canvas that shows a side: draws when something changed, and turns pointers and wheels into movements. */
 
+import { Camera, FARTHEST } from "./camera";
 import { LIGHT, type Palette } from "./colours";
 import { el, style } from "./dom";
 import { draw, type BarPlace, type View } from "./draw";
 import type { Look } from "./looks";
 import { Minimap } from "./minimap";
+import { GAP, sheetFor } from "./paper";
 import type { Box, Hit } from "./picture";
 import type { Side } from "./side";
 import { CanvasSurface } from "./surface";
@@ -18,6 +20,8 @@ export interface PaneEvents {
   focus(): void;
 }
 
+/** A picture of more items is printed only as far as it can be read: else a PDF takes minutes. */
+const MOST_IN_FULL = 3000;
 /** After so many milliseconds without a movement, all edges are drawn. */
 const SETTLED = 120;
 /** A pointer that moved less than this, in pixels, has clicked. */
@@ -39,7 +43,6 @@ export class Pane {
   private settle = 0;
   private moving = false;
   private mapped = false;
-  private printing = false;
   private lastClick = { time: 0, x: 0, y: 0 };
   /** How long the last frames took to draw, in milliseconds; for measurements. */
   readonly times: number[] = [];
@@ -99,7 +102,7 @@ export class Pane {
   }
 
   private ratio(): number {
-    return this.printing ? 2 : Math.min(2, window.devicePixelRatio || 1);
+    return Math.min(2, window.devicePixelRatio || 1);
   }
 
   private view(palette = this.palette): View {
@@ -158,12 +161,24 @@ export class Pane {
     return surface.toString(title);
   }
 
-  /** Draws on white, for paper, at twice the resolution; without `look` as before. */
-  forPaper(look: Look | null, before: { look: Look; palette: Palette }): void {
-    this.printing = look !== null;
-    this.look = look ?? before.look;
-    this.palette = look ? { ...LIGHT, ground: "#ffffff" } : before.palette;
-    this.resize();
+  /** The whole picture on white, for paper. */
+  onPaper(look: Look, title: string): { svg: SVGElement; wide: boolean } {
+    const sheet = sheetFor(this.side.picture);
+    // All words are drawn, even small ones: a PDF can be enlarged. Of a very large picture, only what can be read.
+    const zoom = this.side.picture.size <= MOST_IN_FULL ? 1 : Math.max(2 * sheet.zoom, FARTHEST);
+    const palette = { ...LIGHT, ground: "#ffffff" };
+    const surface = new SvgSurface(sheet.width * zoom, sheet.height * zoom, palette.ground);
+    const view = { ...this.view(palette), look, moving: false, bars: [] };
+    let left = 0;
+    for (const strip of sheet.strips) {
+      const camera = new Camera();
+      [camera.width, camera.height] = [(strip.right - strip.left) * zoom, (strip.bottom - strip.top) * zoom];
+      camera.zoom = zoom;
+      camera.centre(strip);
+      surface.part(left, camera.width, camera.height, () => draw(surface, { ...view, camera }));
+      left += camera.width + GAP * zoom;
+    }
+    return { svg: surface.element(title, sheet.width * sheet.zoom), wide: sheet.wide };
   }
 
   /** Another side has moved, or the page has: no event. */

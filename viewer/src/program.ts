@@ -3,6 +3,7 @@
 import type { App } from "./app";
 import { el, replace } from "./dom";
 import { List } from "./list";
+import type { Table } from "./print";
 
 const NONE: ReadonlySet<number> = new Set();
 
@@ -41,6 +42,17 @@ export class ProgramPanel {
     const at = this.lineOfNode.get(node) ?? -1;
     this.list.setCurrent(at);
     this.describe(at);
+  }
+
+  /** The lines as a table, for paper. */
+  table(): Table {
+    const { graph } = this.app.sides[0];
+    const rows = (this.app.scene.program?.lines ?? []).map((line, at) => [
+      String(at + 1),
+      line.text || line.name,
+      line.nodes.map((node) => graph.nodeName(node)).join(", "),
+    ]);
+    return { title: "Program", head: ["", "Line", "Nodes"], rows };
   }
 
   private row(index: number) {
@@ -84,7 +96,7 @@ export class ProgramPanel {
   private go(index: number): void {
     this.describe(index);
     const { nodes } = this.app.scene.program!.lines[index];
-    if (!nodes.length) this.app.say("No node came from this line");
+    if (!nodes.length) this.app.refuse("No node came from this line");
     else
       this.app.jumpToAll(
         0,

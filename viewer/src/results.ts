@@ -4,7 +4,9 @@ import type { App } from "./app";
 import { button, el, replace } from "./dom";
 import { List } from "./list";
 import { KINDS, search, type Kind, type Result } from "./search";
+import type { Table } from "./print";
 import type { Chosen } from "./side";
+import { placeWords, stepped, type Step } from "./stepping";
 import { grouped, SIDE_WORDS } from "./words";
 
 const KIND_WORDS: Record<Kind, string> = {
@@ -43,7 +45,7 @@ export class Results {
       role: "listbox",
       rowHeight: 40,
       row: (index) => this.row(this.shown[index]),
-      pick: (index) => this.go(index),
+      pick: (index) => this.go({ at: index, turned: "" }),
       empty:
         "Nothing found. Search for a name, an operator, a shape such as “3×224”, a dtype, a module or a source line; “op:conv” looks at operators only, “reads:mask” finds the nodes that read a tensor.",
     });
@@ -130,6 +132,16 @@ export class Results {
     };
   }
 
+  /** The rows as a table, for paper. */
+  table(): Table {
+    const rows = this.shown.map(({ kind, chosen, text, model }) => {
+      const side = this.app.sides[model];
+      const place = chosen.kind === "node" ? this.where(model, chosen.ref) : "";
+      return [KIND_WORDS[kind], this.app.nameOf(side, chosen), text, place];
+    });
+    return { title: "Found", head: ["Kind", "What", "Matched", "Where"], rows };
+  }
+
   private where(model: number, node: number): string {
     const { graph } = this.app.sides[model];
     const room = graph.model.nodes.room[node];
@@ -138,17 +150,17 @@ export class Results {
 
   /** The next result, or the one before; starts again at the end. */
   step(by: number): void {
-    if (this.shown.length)
-      this.go((this.at + by + this.shown.length + (this.at < 0 && by < 0 ? 1 : 0)) % this.shown.length);
+    if (this.shown.length) this.go(stepped(this.at, by, this.shown.length));
+    else this.app.page.toast("Nothing is found: / searches");
   }
 
-  private go(index: number): void {
-    this.at = index;
-    this.list.setCurrent(index);
-    const { model, chosen } = this.shown[index];
+  private go(step: Step): void {
+    this.at = step.at;
+    this.list.setCurrent(step.at);
+    const { model, chosen } = this.shown[step.at];
     this.app.jump(model, chosen);
     this.changed();
-    this.app.say(`Result ${index + 1} of ${this.shown.length}`);
+    this.app.page.toast(placeWords("Result", step, this.shown.length));
   }
 }
 

@@ -13,6 +13,8 @@ export interface Searching {
   open(): void;
   /** Goes to the next result, or the one before. */
   step(by: number): void;
+  /** Gives the keys back to the picture. */
+  leave(): void;
   say(text: string): void;
 }
 
@@ -21,6 +23,8 @@ export class SearchField {
   private readonly input: HTMLInputElement;
   private readonly found = el("span", { class: "found", "aria-live": "polite" });
   private typing = 0;
+  /** The query whose results are listed: what was typed since waits for a moment of rest, or for Enter. */
+  private searched = "";
 
   constructor(
     private readonly results: Results,
@@ -42,13 +46,34 @@ export class SearchField {
       window.clearTimeout(this.typing);
       this.typing = window.setTimeout(() => this.search(), TYPING);
     });
-    input.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter") return;
-      window.clearTimeout(this.typing);
-      if (this.results.position < 0) this.search();
-      this.page.step(event.shiftKey ? -1 : 1);
-    });
+    input.addEventListener("keydown", (event) => this.key(event));
     return input;
+  }
+
+  /** Enter goes to the first result and gives the keys to the picture, where n goes on. Escape clears. */
+  private key(event: KeyboardEvent): void {
+    if (event.key === "Escape") {
+      event.preventDefault();
+      event.stopPropagation();
+      this.clear();
+      this.page.leave();
+    }
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    window.clearTimeout(this.typing);
+    if (this.input.value !== this.searched || this.results.position < 0) this.search();
+    if (this.isEmpty) return;
+    this.page.step(event.shiftKey ? -1 : 1);
+    if (this.results.count) this.page.leave();
+  }
+
+  /** Forgets the query and its results. Returns whether there was one. */
+  clear(): boolean {
+    window.clearTimeout(this.typing);
+    const was = !this.isEmpty;
+    this.input.value = "";
+    if (was) this.search();
+    return was;
   }
 
   focus(): void {
@@ -66,7 +91,8 @@ export class SearchField {
   }
 
   private search(): void {
-    this.results.query(this.input.value);
+    this.searched = this.input.value;
+    this.results.query(this.searched);
     if (!this.isEmpty) this.page.open();
     this.page.say(this.isEmpty || this.results.count ? "" : "Nothing found");
   }

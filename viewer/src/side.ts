@@ -7,7 +7,7 @@ import type { Graph } from "./graph";
 import { Labels } from "./labels";
 import type { Look } from "./looks";
 import { outside } from "./overlays";
-import { Picture, type Box, type Spot } from "./picture";
+import { around, Picture, type Box, type Spot } from "./picture";
 import { listOf } from "./rows";
 import { firstOf } from "./walk";
 
@@ -154,6 +154,20 @@ export class Side {
     const { producer } = this.graph.model.values;
     const near = producer[chosen.ref] >= 0 ? producer[chosen.ref] : this.graph.readers(chosen.ref)[0];
     return near === undefined ? null : this.picture.spotOfNode(near);
+  }
+
+  /** The boxes of so many of these things as are looked at together, from the top down. */
+  boxes(all: Chosen[]): Box[] {
+    const spots = all.slice(0, MOST_UNCOVERED).flatMap((one) => this.spot(one) ?? []);
+    return spots.map((spot) => this.picture.box(spot)).sort((a, b) => a.top - b.top || a.left - b.left);
+  }
+
+  /** The box to look at for several things: around all of them if that can be seen at the present zoom, else the first. */
+  place(all: Chosen[]): Box | null {
+    const boxes = this.boxes(all);
+    if (!boxes.length) return null;
+    const whole = around(boxes);
+    return this.camera.holds(whole) ? whole : boxes[0];
   }
 
   /** What an item stands for. */

@@ -1,4 +1,6 @@
-/** What the picture is drawn on: the canvas of the page, or SVG. All positions are pixels of the screen. */
+/** What the picture is drawn on: the canvas of the page, or SVG. All positions are pixels of the screen.
+ *
+ * Parameters are declared in `Surface` only; the two classes take their types from it. */
 
 import { font, type Face } from "./text";
 
@@ -49,21 +51,12 @@ export class CanvasSurface implements Surface {
     if (colour !== this.fill) this.context.fillStyle = this.fill = colour;
   }
 
-  rect(x: number, y: number, width: number, height: number, fill: string): void {
+  readonly rect: Surface["rect"] = (x, y, width, height, fill) => {
     this.ink(fill);
     this.context.fillRect(x, y, width, height);
-  }
+  };
 
-  box(
-    x: number,
-    y: number,
-    width: number,
-    height: number,
-    radius: number,
-    fill: string,
-    line: string,
-    thick: number,
-  ): void {
+  readonly box: Surface["box"] = (x, y, width, height, radius, fill, line, thick) => {
     const { context } = this;
     context.beginPath();
     context.roundRect(x, y, width, height, radius);
@@ -76,9 +69,9 @@ export class CanvasSurface implements Surface {
       context.lineWidth = thick;
       context.stroke();
     }
-  }
+  };
 
-  curves(points: number[], colour: string, thick: number, straight: boolean, dashed = false): void {
+  readonly curves: Surface["curves"] = (points, colour, thick, straight, dashed = false) => {
     const { context } = this;
     context.strokeStyle = colour;
     context.lineWidth = thick;
@@ -94,9 +87,9 @@ export class CanvasSurface implements Surface {
       context.stroke();
     }
     if (dashed) context.setLineDash([]);
-  }
+  };
 
-  triangle(x: number, y: number, size: number, fill: string): void {
+  readonly triangle: Surface["triangle"] = (x, y, size, fill) => {
     const { context } = this;
     this.ink(fill);
     context.beginPath();
@@ -104,25 +97,25 @@ export class CanvasSurface implements Surface {
     context.lineTo(x + size * 0.6, y - size);
     context.lineTo(x, y);
     context.fill();
-  }
+  };
 
-  text(text: string, x: number, y: number, size: number, face: Face, colour: string, align: Align = "left"): void {
+  readonly text: Surface["text"] = (text, x, y, size, face, colour, align = "left") => {
     const wanted = font(face, Math.max(1, Math.round(size * this.grain)) / this.grain);
     if (wanted !== this.font) this.context.font = this.font = wanted;
     if (this.context.textAlign !== align) this.context.textAlign = align;
     this.ink(colour);
     this.context.fillText(text, x, y);
-  }
+  };
 
-  clip(x: number, y: number, width: number, height: number): void {
+  readonly clip: Surface["clip"] = (x, y, width, height) => {
     this.context.save();
     this.context.beginPath();
     this.context.rect(x, y, width, height);
     this.context.clip();
-  }
+  };
 
-  unclip(): void {
+  readonly unclip: Surface["unclip"] = () => {
     this.context.restore();
     this.font = this.fill = "";
-  }
+  };
 }

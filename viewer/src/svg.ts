@@ -1,7 +1,8 @@
 /** Draws the picture as SVG, to be saved. */
 
+import { style } from "./dom";
 import type { Align, Surface } from "./surface";
-import { FONTS, type Face } from "./text";
+import { FONTS } from "./text";
 
 const ANCHORS: Record<Align, string> = { left: "start", center: "middle", right: "end" };
 
@@ -29,28 +30,19 @@ export class SvgSurface implements Surface {
     this.rect(0, 0, width, height, ground);
   }
 
-  rect(x: number, y: number, width: number, height: number, fill: string): void {
+  readonly rect: Surface["rect"] = (x, y, width, height, fill) => {
     this.parts.push(
       `<rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" fill="${fill}"/>`,
     );
-  }
+  };
 
-  box(
-    x: number,
-    y: number,
-    width: number,
-    height: number,
-    radius: number,
-    fill: string,
-    line: string,
-    thick: number,
-  ): void {
+  readonly box: Surface["box"] = (x, y, width, height, radius, fill, line, thick) => {
     const edge = line && thick > 0 ? ` stroke="${line}" stroke-width="${round(thick)}"` : "";
     const place = `x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" rx="${round(radius)}"`;
     this.parts.push(`<rect ${place} fill="${fill || "none"}"${edge}/>`);
-  }
+  };
 
-  curves(points: number[], colour: string, thick: number, straight: boolean, dashed = false): void {
+  readonly curves: Surface["curves"] = (points, colour, thick, straight, dashed = false) => {
     let path = "";
     for (let at = 0; at < points.length; at += 4) {
       const [x0, y0, x1, y1] = points.slice(at, at + 4);
@@ -64,35 +56,53 @@ export class SvgSurface implements Surface {
     const dashes = dashed ? ' stroke-dasharray="4 3"' : "";
     if (path)
       this.parts.push(`<path d="${path}" fill="none" stroke="${colour}" stroke-width="${round(thick)}"${dashes}/>`);
-  }
+  };
 
-  triangle(x: number, y: number, size: number, fill: string): void {
+  readonly triangle: Surface["triangle"] = (x, y, size, fill) => {
     this.parts.push(
       `<path d="M${round(x - size * 0.6)} ${round(y - size)}H${round(x + size * 0.6)}L${round(x)} ${round(y)}Z" fill="${fill}"/>`,
     );
-  }
+  };
 
-  text(text: string, x: number, y: number, size: number, face: Face, colour: string, align: Align = "left"): void {
+  readonly text: Surface["text"] = (text, x, y, size, face, colour, align = "left") => {
     const weight = face === "bold" ? ' font-weight="600"' : "";
     const place = `x="${round(x)}" y="${round(y)}" font-size="${round(size)}" text-anchor="${ANCHORS[align]}"`;
     this.parts.push(
       `<text ${place} font-family="${escaped(FONTS[face])}"${weight} dominant-baseline="central" fill="${colour}">${escaped(text)}</text>`,
     );
-  }
+  };
 
-  clip(x: number, y: number, width: number, height: number): void {
+  readonly clip: Surface["clip"] = (x, y, width, height) => {
     const id = `c${this.clips++}`;
     this.parts.push(
       `<clipPath id="${id}"><rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}"/></clipPath><g clip-path="url(#${id})">`,
     );
+  };
+
+  readonly unclip: Surface["unclip"] = () => {
+    this.parts.push("</g>");
+  };
+
+  /** Draws into a part as high as its own, that begins at `left`: what lies outside is cut off. */
+  part(left: number, width: number, height: number, draw: () => void): void {
+    this.parts.push(`<svg x="${round(left)}" y="0" width="${round(width)}" height="${round(height)}">`);
+    draw();
+    this.parts.push("</svg>");
   }
 
-  unclip(): void {
-    this.parts.push("</g>");
+  /** The drawing as an element of the page, as wide as `width` or as its container. */
+  element(title: string, width: number): SVGElement {
+    const parsed = new DOMParser().parseFromString(this.toString(title), "image/svg+xml").documentElement;
+    const made = document.adoptNode(parsed) as unknown as SVGElement;
+    made.removeAttribute("width");
+    made.removeAttribute("height");
+    made.setAttribute("role", "img");
+    style(made, "max-width", `${round(width)}px`);
+    return made;
   }
 
   toString(title: string): string {
     const size = `width="${round(this.width)}" height="${round(this.height)}" viewBox="0 0 ${round(this.width)} ${round(this.height)}"`;
-    return `<svg xmlns="http://www.w3.org/2000/svg" ${size}><title>${escaped(title)}</title>${this.parts.join("\n")}</svg>\n`;
+    return `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" ${size}><title>${escaped(title)}</title>${this.parts.join("\n")}</svg>\n`;
   }
 }

@@ -54,6 +54,10 @@ export class Tabs<K extends string> {
     }
   }
 
+  has(key: K): boolean {
+    return this.buttons.has(key);
+  }
+
   open(key: K): void {
     if (!this.buttons.has(key)) return;
     this.select(key);

@@ -1,7 +1,8 @@
 /** Keeps the address up to date, and goes where an address leads. */
 
 import type { App, Colour } from "./app";
-import { chosenByLink, nameInLink } from "./naming";
+import { chosenIn, lostIn, nearestRoom } from "./lost";
+import { nameInLink } from "./naming";
 import { fromHash, toHash, type PlaceInUrl } from "./url";
 
 /** After so many milliseconds of rest the address is written: browsers refuse many writes a second. */
@@ -63,31 +64,40 @@ export class UrlKeeper {
     this.written = location.hash;
     const { app } = this;
     const place = fromHash(location.hash);
+    app.page.notices.show(lostIn(place, app.sides.map(({ graph }) => graph), this.colours()));
     if (app.sides[place.model]) app.active = place.model;
     if (place.both !== null && app.sides.length > 1) app.both = place.both;
     const colour = this.colour(place.colour);
     if (colour !== null) app.colour = colour;
     const { side } = app;
-    side.room = side.graph.roomByPath.get(place.room) ?? 0;
+    const { room, exact } = nearestRoom(side.graph, place.room);
+    side.room = room;
     if (place.open[0] === "*") side.openAll();
     else side.opened = new Set(place.open.flatMap((path) => side.graph.roomByPath.get(path) ?? []));
     side.recompose();
     app.openPartners(app.active);
-    const chosen =
-      chosenByLink(side.graph, place.at) ??
-      (side.graph.roomByPath.has(place.room) ? null : chosenByLink(side.graph, `node:${place.room}`));
+    const chosen = chosenIn(side.graph, place);
     side.selection = chosen ? [chosen] : [];
-    const unknown = place.room && !chosen && !side.graph.roomByPath.has(place.room) ? place.room : chosen ? "" : place.at;
-    if (unknown) app.page.toast(`Nothing here is called ${unknown}: the address is of another model or version`);
+    const camera = exact ? place.camera : null; // a camera of another level would look at nothing
     app.page.layOut();
     app.panes.forEach((pane) => pane.resize());
-    if (place.camera) Object.assign(side.camera, place.camera);
+    if (camera) Object.assign(side.camera, camera);
     else side.home();
     app.page.colourChanged();
     app.pictureChanged(app.active);
-    if (chosen && !place.camera) app.jump(app.active, chosen);
+    if (chosen && !camera) app.jump(app.active, chosen);
     else app.selectionChanged();
     return true;
+  }
+
+  /** Goes to the place of the address with a part of it changed. */
+  go(change: Partial<PlaceInUrl>): void {
+    location.hash = toHash({ ...fromHash(location.hash), ...change });
+  }
+
+  private colours(): string[] {
+    const { overlays, differences } = this.app;
+    return ["family", ...(differences ? ["difference"] : []), ...overlays.map(({ overlay }) => overlay.title)];
   }
 
   private colour(title: string): Colour | null {

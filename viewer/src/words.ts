@@ -75,6 +75,13 @@ export function inBytes(value: number): string {
   return `${short(left)} ${BYTES[prefix]}`;
 }
 
+/** A part of a whole in per cent: two digits, so that small parts are not 0. */
+export function share(part: number, whole: number): string {
+  if (!whole) return "0 %";
+  const percent = (100 * part) / whole;
+  return percent > 0 && percent < 0.01 ? "< 0.01 %" : `${Number(percent.toPrecision(percent >= 10 ? 3 : 2))} %`;
+}
+
 /** Units whose figures may be added up. */
 export function additive(unit: string): boolean {
   return ["s", "bytes", "MACs", "FLOPs", "parameters"].includes(unit);
