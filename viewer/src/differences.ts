@@ -74,6 +74,7 @@ export class Differences {
   private readonly partners: [Map<number, number>, Map<number, number>] = [new Map(), new Map()];
   private readonly rooms: [Map<number, RoomChanges>, Map<number, RoomChanges>] = [new Map(), new Map()];
   private readonly changeOf: [Map<number, number>, Map<number, number>] = [new Map(), new Map()];
+  private readonly roundings: [Map<number, string[]>, Map<number, string[]>] = [new Map(), new Map()];
 
   constructor(
     difference: Difference,
@@ -90,6 +91,11 @@ export class Differences {
       const nodes: Change["nodes"] = [a >= 0 ? [a] : [], b >= 0 ? [b] : []];
       if (state !== "equal") this.add({ state, nodes, lines: difference.changes[pair] ?? [] });
     });
+    for (const pair of difference.rounded ?? []) {
+      const [a, b] = difference.pairs[pair] ?? [-1, -1];
+      if (a >= 0) this.roundings[0].set(a, difference.changes[pair] ?? []);
+      if (b >= 0) this.roundings[1].set(b, difference.changes[pair] ?? []);
+    }
     const regions = (difference.regions ?? []).filter((nodes) => nodes.some((side) => side.length));
     for (const nodes of regions) this.add({ state: "otherwise", nodes, lines: [regionLine(nodes)] });
     const alone = (model: number, list: number[]): number[] => list.filter((node) => !this.states[model].has(node));
@@ -102,6 +108,7 @@ export class Differences {
     this.changes.push(change);
     change.nodes.forEach((nodes, model) => {
       for (const node of nodes) {
+        if (change.state === "otherwise" && this.states[model].has(node)) continue; // it stands for the other side only
         this.states[model].set(node, change.state);
         this.countRooms(model, node, change.state);
       }
@@ -157,6 +164,16 @@ export class Differences {
 
   state(model: number, node: number): State | undefined {
     return this.states[model].get(node);
+  }
+
+  /** What is said of a node's state: its sentence, then the lines of what changed or was rounded otherwise. */
+  words(model: number, node: number): string[] {
+    const state = this.state(model, node);
+    if (!state) return [];
+    const rounded = state === "equal" ? this.roundings[model].get(node) : undefined;
+    if (rounded) return ["equal up to rounding", ...rounded];
+    const at = this.change(model, node);
+    return [STATE_WORDS[state], ...(at < 0 ? [] : this.changes[at].lines)];
   }
 
   /** The node of the other model that is paired with this one; -1 if none is. */

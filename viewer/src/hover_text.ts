@@ -1,7 +1,6 @@
 /** The tooltip of an item: its name, and the same words that the card, the lists and the inspector have for its colour. */
 
 import type { App } from "./app";
-import { STATE_WORDS } from "./differences";
 import type { Chosen, Side } from "./side";
 
 export function hoverText(app: App, side: Side, chosen: Chosen): string {
@@ -11,10 +10,7 @@ export function hoverText(app: App, side: Side, chosen: Chosen): string {
 function colourLines(app: App, side: Side, { kind, ref }: Chosen): string[] {
   const model = side.graph.index;
   const { colour } = app;
-  if (colour === "difference" && app.differences && kind === "node") {
-    const change = app.differences.changes[app.differences.change(model, ref)];
-    return change ? [STATE_WORDS[change.state], ...change.lines] : [];
-  }
+  if (colour === "difference" && app.differences && kind === "node") return app.differences.words(model, ref);
   const figures = typeof colour === "number" ? app.overlays[colour] : undefined;
   if (!figures || figures.overlay.model !== model) return [];
   const { title } = figures.overlay;

@@ -2,7 +2,7 @@
 
 import type { App } from "./app";
 import { offersForTwo } from "./commands";
-import { groupOf, STATE_SIGNS, STATE_WORDS } from "./differences";
+import { groupOf, STATE_SIGNS } from "./differences";
 import { button, el, replace, style } from "./dom";
 import type { Graph } from "./graph";
 import { MOST, Links } from "./inspector_links";
@@ -110,7 +110,7 @@ export class Inspector {
     const { differences } = this.app;
     const state = differences?.state(side.graph.index, node);
     if (!differences || !state) return null;
-    const at = differences.change(side.graph.index, node);
+    const [words, ...lines] = differences.words(side.graph.index, node);
     const there = differences.counterparts(side.graph.index, node);
     const other = this.app.sides[1 - side.graph.index];
     return section("Difference", [
@@ -118,9 +118,9 @@ export class Inspector {
         "p",
         {},
         STATE_SIGNS[state] ? el("span", { class: `sign ${groupOf(state)}` }, STATE_SIGNS[state]) : null,
-        STATE_WORDS[state],
+        words,
       ),
-      ...(at < 0 ? [] : differences.changes[at].lines.map((line) => el("p", { class: "line" }, line))),
+      ...lines.map((line) => el("p", { class: "line" }, line)),
       there.length ? el("p", {}, `in ${other.graph.model.name}: `, ...this.links.nodes(other, there)) : null,
     ]);
   }

@@ -275,6 +275,7 @@ function asDifference(value: unknown, models: Model[]): Difference | null {
       const [ours, theirs] = list(region);
       return [indices(ours, first), indices(theirs, second)];
     }),
+    rounded: indices(raw.rounded, list(raw.pairs).length),
   };
 }
 

@@ -53,3 +53,17 @@ test("changes are in the order of the graph, though the files hold their nodes f
   const { changes } = new Differences(difference, graphs);
   assert.deepEqual(changes.map(({ nodes }) => nodes), [[[5], [6]], [[], [3]], [[1], [1]]]);
 });
+
+test("a pair that was rounded otherwise is no change, and its figures are told", () => {
+  const difference = {
+    pairs: [[0, 0, 0], [1, 1, 0]] as [number, number, number][],
+    removed: [],
+    added: [],
+    changes: { 1: ["w differs by 2 ulp"] },
+    rounded: [1],
+  };
+  const found = new Differences(difference, [chain([0, 1], 0), chain([0, 1], 1)]);
+  assert.equal(found.changes.length, 0);
+  assert.deepEqual(found.words(0, 0), ["equal"]);
+  assert.deepEqual(found.words(1, 1), ["equal up to rounding", "w differs by 2 ulp"]);
+});
