@@ -7,7 +7,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from onnxsmith.problem import Problem
+from onnxsmith.problem import Problem, problem
 
 
 def problem_of(error: BaseException) -> Problem | None:
@@ -40,6 +40,22 @@ def writing_refused(path: str | Path, error: OSError) -> tuple[str, str]:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full", f"free some space, or {elsewhere}"
     return why, elsewhere
+
+
+def refuse_missing(folder: Path) -> None:
+    """Refuses a folder to write to that does not exist.
+
+    Raises:
+        OnnxsmithError: `save/no-folder`.
+    """
+    if folder.is_dir():
+        return
+    raise problem(
+        "save/no-folder",
+        "the folder to write to does not exist",
+        where=str(folder),
+        fix=f"mkdir -p {shlex.quote(str(folder))}",
+    )
 
 
 def _too_many(error: OSError) -> Problem:

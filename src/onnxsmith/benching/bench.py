@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -24,6 +23,7 @@ from onnxsmith.benching.summary import Bench, report
 from onnxsmith.benching.sweep import batch_dimension, swept
 from onnxsmith.clock import Clock, stage
 from onnxsmith.identity import identifies
+from onnxsmith.limits import refuse_missing
 from onnxsmith.model.files.load import load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import save_for_now
@@ -130,14 +130,7 @@ def _refuse(models: Sequence[Any], inputs: Any, save: str | Path | None, against
     if save is None:
         return
     refuse_loss([save], [*models, against, inputs])
-    folder = Path(save).absolute().parent
-    if not folder.is_dir():
-        raise problem(
-            "save/no-folder",
-            "the folder to write to does not exist",
-            where=str(folder),
-            fix=f"mkdir -p {quote(str(folder))}",
-        )
+    refuse_missing(Path(save).absolute().parent)
 
 
 def _setup(models: Sequence[Any], request: Request, stack: ExitStack) -> Setup:

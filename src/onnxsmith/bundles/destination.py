@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from shlex import quote
 
+from onnxsmith.limits import refuse_missing
 from onnxsmith.model.files.digest import sha256
 from onnxsmith.problem import problem
 
@@ -19,13 +19,7 @@ def check_target(target: Path) -> None:
     parent = target.absolute().parent
     if not target.name:
         raise problem("bundle/folder", "the output is no folder of its own", where=str(target), fix="-o bundle")
-    if not parent.is_dir():
-        raise problem(
-            "save/no-folder",
-            "the folder to write to does not exist",
-            where=str(parent),
-            fix=f"mkdir -p {quote(str(parent))}",
-        )
+    refuse_missing(parent)
 
 
 def refuse_taken(target: Path, index: str, *, force: bool) -> None:

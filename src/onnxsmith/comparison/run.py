@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from onnxsmith.feeds import given
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.feeds.input_files import IMAGES, write_image, write_npz
 from onnxsmith.identity import identifies
+from onnxsmith.limits import refuse_missing
 from onnxsmith.metrics.base import widen
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
@@ -150,14 +150,7 @@ def _nodes(session: Session) -> dict[str, int]:
 
 def _check_output(path: Path) -> None:
     """Raises the errors of the output file that can be known before the model is run."""
-    if not path.absolute().parent.is_dir():
-        folder = path.absolute().parent
-        raise problem(
-            "save/no-folder",
-            "the folder to write to does not exist",
-            where=str(folder),
-            fix=f"mkdir -p {quote(str(folder))}",
-        )
+    refuse_missing(path.absolute().parent)
     if path.suffix.lower() not in (".npz", *IMAGES):
         raise problem(
             "output/unknown-kind",

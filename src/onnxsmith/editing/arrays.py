@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from onnxsmith import folders
+from onnxsmith.limits import refuse_missing
 from onnxsmith.model.files.save import disk_problems
 from onnxsmith.operators import constants
 from onnxsmith.problem import problem
@@ -118,9 +118,7 @@ def together(patch: Path, text: str, files: Mapping[str, np.ndarray[Any, Any]]) 
     if real.exists() and not real.is_file():  # a terminal or a pipe
         yield lambda: _printed(real, text, files)
         return
-    if not real.parent.is_dir():
-        fix = f"mkdir -p {quote(str(real.parent))}"
-        raise problem("save/no-folder", "the folder to write to does not exist", where=str(real.parent), fix=fix)
+    refuse_missing(real.parent)
     with disk_problems(real), folders.beside(real) as folder:
         for name, array in files.items():
             np.save(folder / name, array, allow_pickle=False)

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import onnx_ir as ir
@@ -21,6 +20,7 @@ from onnxsmith.editing.dividing import divided
 from onnxsmith.editing.piecewise import compared_in_turn
 from onnxsmith.feeds.given import sizes
 from onnxsmith.identity import identifies
+from onnxsmith.limits import refuse_missing
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.save import as_read, disk_problems, save_for_now
@@ -198,13 +198,7 @@ def _refuse_full(folder: Path) -> None:
             why="the pieces are written into a folder of their own",
             fix="give the path of a new folder: -o pieces",
         )
-    if not folder.absolute().parent.is_dir():
-        raise problem(
-            "save/no-folder",
-            "the folder to write to does not exist",
-            where=str(folder.absolute().parent),
-            fix=f"mkdir -p {quote(str(folder.absolute().parent))}",
-        )
+    refuse_missing(folder.absolute().parent)
 
 
 def _index(model: ir.Model, pieces: Sequence[partition.Piece], source: Source) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -71,6 +73,24 @@ class Try:
             return "its graph gives other results than the module"
         return f"{self.error.problem.what}: {self.error.problem.why}".removesuffix(": ")
 
+    @property
+    def brief(self) -> str:
+        """The failure in a few words: what happened, or the first clause of the cause where that says more."""
+        said = self.failure
+        if self.error is not None:
+            found = self.error.problem
+            said = found.why if found.why and found.id in _GENERAL else found.what
+        clause = _CLAUSE.split(_KIND.sub("", said), 1)[0]
+        return textwrap.shorten(clause, _BRIEF, placeholder=" …")
+
+
+_GENERAL = {"export/capture-failed", "export/translation-failed"}
+"""Problems whose cause says more than what happened."""
+_BRIEF = 100
+"""Letters of a failure among others. A choice: about a line of a terminal."""
+_KIND = re.compile(r"^\w+(Error|Exception): ")
+_CLAUSE = re.compile(r"\. |: File |; |\n")
+
 
 @dataclass
 class Job:
@@ -137,7 +157,8 @@ class Job:
         self, built: programs.Built, output: str | Path | BinaryIO | None
     ) -> tuple[Made, tuple[str, ...]]:
         """Gives the result of the first strategy whose graph agrees with the module, and why earlier strategies failed.
-        If no graph agrees, gives the first strategy's graph, which differs, or raises the first strategy's problem."""
+        If no graph agrees, gives the first strategy's graph, which differs, or raises the first strategy's problem,
+        with a few words on each other one; its exception notes hold these in full."""
         tries = list(self.tries(built, output))
         failures = tuple(f"{one.strategy.title}: {one.failure}" for one in tries)
         last, first = tries[-1], tries[0]
@@ -150,9 +171,12 @@ class Job:
         said = first.error.problem
         if isinstance(first.error, FrozenAxisError) or len(tries) == 1:
             raise first.error
-        others = [failures[at] for at, one in enumerate(tries) if one.error is None or one.error.problem != said]
-        more = f" (tried as well: {'; '.join(others)})" if others else ""
-        raise OnnxsmithError(replace(said, why=said.why + more))
+        others = [at for at, one in enumerate(tries) if one.error is None or one.error.problem != said]
+        brief = "; ".join(f"{tries[at].strategy.title}: {tries[at].brief}" for at in others)
+        raised = OnnxsmithError(replace(said, why=said.why + (f" (tried as well: {brief})" if others else "")))
+        for at in others:
+            raised.add_note(failures[at])
+        raise raised
 
     def tries(
         self, built: programs.Built, output: str | Path | BinaryIO | None, *, as_it_is: bool = False

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 
 import onnx_ir as ir
 
@@ -15,6 +14,7 @@ from onnxsmith.inspection.show import dtype_name
 from onnxsmith.inspection.tables import SMALLEST
 from onnxsmith.inspection.weight_formats import holds, is_widened, write
 from onnxsmith.inspection.weights import Held, held
+from onnxsmith.limits import refuse_missing
 from onnxsmith.model.files.save import disk_problems
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.words import several
@@ -38,14 +38,7 @@ def check_target(path: Path) -> None:
     Raises:
         OnnxsmithError: `save/no-folder`, `bundle/suffix`.
     """
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise problem(
-            "save/no-folder",
-            "the folder to write to does not exist",
-            where=str(folder),
-            fix=f"mkdir -p {quote(str(folder))}",
-        )
+    refuse_missing(path.absolute().parent)
     if path.suffix not in _OTHER or path.is_dir():
         raise problem(
             "bundle/suffix",

@@ -16,13 +16,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from shlex import quote
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
 from onnxsmith import folders
 from onnxsmith.layers import _npz, _safetensors
+from onnxsmith.limits import refuse_missing
 from onnxsmith.model.files.save import unwritten
 from onnxsmith.model.graph.tensor_paths import near
 from onnxsmith.problem import OnnxsmithError, problem
@@ -178,14 +178,7 @@ def check_target(path: Path) -> None:
     Raises:
         OnnxsmithError: `save/no-folder`, `bundle/suffix`.
     """
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise problem(
-            "save/no-folder",
-            "the folder to write to does not exist",
-            where=str(folder),
-            fix=f"mkdir -p {quote(str(folder))}",
-        )
+    refuse_missing(path.absolute().parent)
     if not is_bundle(path) or path.is_dir():
         raise problem(
             "bundle/suffix",

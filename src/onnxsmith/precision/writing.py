@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 
 import onnx_ir as ir
 
 from onnxsmith.folders import beside, replacing
+from onnxsmith.limits import refuse_missing
 from onnxsmith.model.files.load import TEXT_SUFFIXES, Source
 from onnxsmith.model.files.save import staged, unwritten
 from onnxsmith.model.graph import walk
@@ -25,13 +25,7 @@ def checked(path: Path) -> Path:
     """The path of a file to write, after a check that it can be written."""
     if path.is_dir():
         raise problem("save/failed", "the target is a folder", where=str(path), fix="give the path of a file")
-    if not path.absolute().parent.is_dir():
-        raise problem(
-            "save/no-folder",
-            "the folder to write to does not exist",
-            where=str(path.absolute().parent),
-            fix=f"mkdir -p {quote(str(path.absolute().parent))}",
-        )
+    refuse_missing(path.absolute().parent)
     try:
         with beside(path):
             return path

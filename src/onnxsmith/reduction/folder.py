@@ -9,10 +9,10 @@ import sys
 import tempfile
 from importlib import metadata
 from pathlib import Path
-from shlex import quote
 
 from onnxsmith._version import __version__
 from onnxsmith.folders import beside
+from onnxsmith.limits import refuse_missing
 from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import save, unwritten
 from onnxsmith.problem import OnnxsmithError, problem
@@ -41,13 +41,7 @@ def checked(output: str | Path) -> Path:
             does not exist.
     """
     path = Path(output).absolute()
-    if not path.parent.is_dir():
-        raise problem(
-            "save/no-folder",
-            "the folder to write to does not exist",
-            where=str(path.parent),
-            fix=f"mkdir -p {quote(str(path.parent))}",
-        )
+    refuse_missing(path.parent)
     if path.is_symlink() or (path.exists() and not (path.is_dir() and _is_ours(path))):
         raise problem(
             "reduce/folder-in-use",

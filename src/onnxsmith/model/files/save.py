@@ -16,14 +16,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
 
 import onnx
 import onnx_ir as ir
 from google.protobuf.message import EncodeError
 
 from onnxsmith import folders
-from onnxsmith.limits import writing_refused
+from onnxsmith.limits import refuse_missing, writing_refused
 from onnxsmith.model.files import external
 from onnxsmith.model.files.external import EXTERNAL_FROM, in_memory
 from onnxsmith.model.files.load import TEXT_SUFFIXES
@@ -176,13 +175,7 @@ def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
         )
     if path.is_dir():
         raise problem("save/failed", "the target is a folder", where=str(path), fix="give the path of a file")
-    if not path.parent.is_dir():
-        raise problem(
-            "save/no-folder",
-            "the folder to write to does not exist",
-            where=str(path.parent),
-            fix=f"mkdir -p {quote(str(path.parent))}",
-        )
+    refuse_missing(path.parent)
     with contextlib.ExitStack() as stack:
         with disk_problems(path):
             folder = stack.enter_context(folders.beside(path))
