@@ -18,6 +18,7 @@ from onnxsmith.exporter.inputs import objects, port_names
 from onnxsmith.exporter.inputs.parameters import signature
 from onnxsmith.feeds.shapes import size_of
 from onnxsmith.model.graph.signature import Dim, Port, Signature, is_symbol
+from onnxsmith.model.graph.tensor_paths import near
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_array
 from onnxsmith.seams.torch import trees as pytree
@@ -25,6 +26,8 @@ from onnxsmith.sources.factory import TorchModel, user_line
 
 Axes = Mapping[str, Mapping[int, str]]
 """Input name → axis → symbolic dimension."""
+Limits = Mapping[str, tuple[int, int | None]]
+"""Symbolic dimension → its smallest and its largest size; None is no limit."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,13 @@ def build(
     model: TorchModel,
     axes: Axes,
     *,
+    limits: Limits | None = None,
     input_names: Sequence[str] = (),
     output_names: Sequence[str] = (),
     result: Any = None,
 ) -> Built:
-    """Builds the program. `result` is the module's result for the example inputs; if it is None, the module is run
-    once.
+    """Builds the program. `limits` are the sizes of a dimension that the program takes. `result` is the module's result
+    for the example inputs; if it is None, the module is run once.
 
     Raises:
         OnnxsmithError: `export/no-inputs`; `export/forward-failed` with the user's line; `export/names` if the number
@@ -82,6 +86,7 @@ def build(
         names=names,
         rebuild=lambda values: pytree.tree_unflatten(list(map(_like, values, leaves)), spec),
         leaves_of=lambda result: [_real(leaf) for leaf in objects.leaves(result)],
+        limits=limits or {},
     )
     arguments = {name: path for name, path in zip(names, found, strict=True) if name is not None and path is not None}
     return Built(program, example, arguments, results, asked)
@@ -135,10 +140,11 @@ def _check_axes(axes: Axes, inputs: Sequence[Port]) -> None:
     ranks = {port.name: len(port.shape or ()) for port in inputs}
     for name, wanted in axes.items():
         if name not in ranks:
+            meant = next(iter(near(name, list(ranks))), None)
             raise problem(
                 "export/unknown-input",
                 f"--dynamic names {name!r}, the model has no such input",
-                fix=f"its inputs are: {', '.join(ranks) or 'none'}",
+                fix=f"{f'write {meant!r}; ' if meant else ''}its inputs are: {', '.join(ranks) or 'none'}",
             )
         for axis in wanted:
             if not -ranks[name] <= axis < ranks[name]:

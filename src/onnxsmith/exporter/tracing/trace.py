@@ -99,14 +99,16 @@ def tracing(
             notes=notes,
             _flat=Flat(program),
             _example=tuple(example[port.name] for port in ports),
-            _axes=tuple(_dynamic(port.shape or (), dynamic) for port in ports),
+            _axes=tuple(_dynamic(port.shape or (), dynamic, program.limits) for port in ports),
             _in_place=functions() if own else {},
         )
 
 
-def _dynamic(shape: Sequence[int | str], dynamic: Sequence[str] | None) -> dict[int, Any]:
+def _dynamic(
+    shape: Sequence[int | str], dynamic: Sequence[str] | None, limits: Mapping[str, tuple[int, int | None]]
+) -> dict[int, Any]:
     return {
-        axis: Dim.DYNAMIC
+        axis: Dim.DYNAMIC(*limits[dim]) if dim in limits else Dim.DYNAMIC
         for axis, dim in enumerate(shape)
         if isinstance(dim, str) and (dynamic is None or dim in dynamic)
     }

@@ -53,8 +53,17 @@ class Uses:
 
     def table(self) -> dict[Any, Callable[..., Any]]:
         """Operator → its translation, as a table of decompositions."""
-        named = [(one, one.target) for one in registered() if isinstance(one.target, str)]
+        named = [(one, one.target) for one in registered() if isinstance(one.target, str) and not one.writers]
         return {op: self.translated(one) for one, target in named for op in overloads(target)}
+
+    def writers(self) -> dict[Any, Sequence[Callable[..., Any]]]:
+        """Operator → the functions that write its nodes."""
+        found: dict[Any, Sequence[Callable[..., Any]]] = {}
+        for one in registered():
+            if one.writers and not isinstance(one.target, type):
+                ops = overloads(one.target) if isinstance(one.target, str) else [one.target]
+                found |= dict.fromkeys(ops, one.writers)
+        return found
 
     @contextmanager
     def applying(self) -> Iterator[None]:

@@ -6,11 +6,12 @@ raised; `prepared` and `exact_numbers` do nothing instead, because exports work 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import onnx_ir as ir
+from onnxscript import evaluator
 from torch.export import ExportedProgram
 
 from onnxsmith.seams.base import private, replaced_at, required
@@ -39,6 +40,17 @@ def function_for(node: Any, translations: Any) -> tuple[Any, str]:
     """The function that translates a node; or None, with torch's message."""
     found, said = required(_DISPATCH)(node, translations)
     return found, str(said)
+
+
+def add(translations: Any, operator: Any, functions: Sequence[Callable[..., Any]]) -> None:
+    """Adds functions that write the nodes of an operator; the first whose declared dtypes fit is called."""
+    for function in reversed(functions):
+        translations.register_op(operator, function)
+
+
+def recorder() -> Any:
+    """What records the nodes of the translation that is running: its `nodes` are a list, its `opset` is theirs."""
+    return evaluator.default()
 
 
 def decompositions(translations: Any) -> dict[Any, Callable[..., Any]]:
