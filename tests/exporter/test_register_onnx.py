@@ -193,6 +193,36 @@ def test_refused_in_a_table() -> None:
     assert "torchscript" in str(caught.value).lower()
 
 
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, by: float) -> torch.Tensor:
+        return x * by
+
+    @staticmethod
+    def symbolic(g: Any, x: Any, by: float) -> Any:
+        return g.op("Neg", g.op("Mul", x, g.op("Constant", value_t=torch.tensor(-by)))).setType(x.type())
+
+
+class Scales(nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        return Scaled.apply(x, 3.0) + 1  # type: ignore[no-untyped-call]
+
+
+def scaled(x, by):  # type: ignore[no-untyped-def]
+    return op.Neg(op.Mul(x, op.Constant(value_float=-by)))
+
+
+@pytest.mark.parametrize("translation", [Scaled.symbolic, scaled])
+def test_an_autograd_function(translation: Any) -> None:
+    onnxsmith.register(Scaled, translation)
+    assert kinds(export(Scales(), X, simplify=False)) == ["Constant", "Mul", "Neg", "Add"]
+
+
+def test_a_wrong_one_of_an_autograd_function_is_found() -> None:
+    onnxsmith.register(Scaled, lambda g, x, by: g.op("Mul", x, by + 1))
+    assert export(Scales(), X, strategy="torch-export").report.verdict is Verdict.DIFFERENT
+
+
 def test_the_file_runs() -> None:
     onnxsmith.register("test_onnx::halved", symbolic)
     result = export(Halves(), X)

@@ -33,6 +33,8 @@ def role(value: ir.Value, inside: Owners | None = None) -> Role | None:
 def _of_operand(reader: Reader, value: ir.Value) -> Role | None:
     node, index = reader.node, reader.index
     kind = _OPERANDS.get((node.op_type, index))
+    if kind == "regions" and value.shape is not None and value.shape[-1:] == (5,):
+        kind = "numbered regions"  # the numbers of the images were cut off, as torchvision's roi_align has them
     direct = reader.gain == reader.over == 1 and reader.shift == 0
     if kind is None:
         return _mask(reader, value)

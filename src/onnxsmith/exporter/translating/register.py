@@ -139,7 +139,8 @@ def also(table: Mapping[Any, Any] | None) -> Iterator[None]:
 
 def _writing(target: Any, signature: inspect.Signature, writers: tuple[Callable[..., Any], ...]) -> Registration:
     own = getattr(target, "__name__", str(target))
-    return Registration(target, writers[0], "operators", "custom", own, signature, writers)
+    computed = getattr(target, "apply", writers[0])  # of a function, the trace needs the results
+    return Registration(target, computed, "operators", "custom", own, signature, writers)
 
 
 def _writers(
