@@ -100,7 +100,7 @@ def named(given: Asked, call: str, inputs: Sequence[str] | None, outputs: Sequen
             name for name in port_names.of_inputs(objects.flatten((given.args, dict(given.kwargs)))[0], model) if name
         ]
         if len(asked_for) > len(own):
-            why = f"there are {len(own)} inputs; weights keep the names that they have in the module"
-            raise refused(call, Unsupported(f"input_names={asked_for}", why, f"give {len(own)} names"))
+            why = f"the inputs are {', '.join(own)}; weights keep the names that they have in the module"
+            raise refused(call, Unsupported(f"input_names={asked_for}", why, f"input_names={asked_for[: len(own)]}"))
         asked_for += own[len(asked_for) :]
     return replace(given, input_names=tuple(asked_for), output_names=tuple(outputs or ()))

@@ -9,11 +9,19 @@ import torch
 from torch.onnx import OperatorExportTypes, TrainingMode
 
 from onnxsmith.compat.functions._refusals import Unsupported
+from onnxsmith.seams.torch.tensors import FakeTensor
 
 
 def unsupported(given: Mapping[str, Any]) -> Iterator[Unsupported]:
     """The arguments of a call that cannot be honoured. `given` has all arguments by name."""
     yield from _of_weights(given["f"], params=given["export_params"], as_inputs=given["keep_initializers_as_inputs"])
+    if _is_fake(given["model"]):
+        yield Unsupported(
+            "model=… with fake tensors",
+            "the weights have no values, so nothing can be compared",
+            "export the real model outside of FakeTensorMode; export_params=False and keep_initializers_as_inputs=True "
+            "leave the weights out of the file",
+        )
     mode = given["training"]
     if mode == TrainingMode.TRAINING or (mode == TrainingMode.PRESERVE and trains(given["model"])):
         yield Unsupported(
@@ -80,6 +88,11 @@ def _of_weights(f: Any, *, params: bool, as_inputs: bool) -> Iterator[Unsupporte
             "it says how the file is written, and f is None",
             "give f; or call program.save(path, include_initializers=False, keep_initializers_as_inputs=True)",
         )
+
+
+def _is_fake(model: Any) -> bool:
+    tensors = [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else []
+    return any(isinstance(tensor, FakeTensor) for tensor in tensors)
 
 
 def trains(model: Any) -> bool:

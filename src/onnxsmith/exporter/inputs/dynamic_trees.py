@@ -88,7 +88,8 @@ def _matched(wanted: Any, tree: Any, path: str) -> Iterator[tuple[str, Any]]:
         return
     parts = objects.parts(tree)
     if parts is None:
-        if is_hint(wanted) or wanted:
+        fixed = (is_hint(wanted) and wanted.type.name == "STATIC") or (type(wanted) is int and wanted == tree)
+        if not fixed and (is_hint(wanted) or wanted):
             raise unreadable(
                 f"{path}: {wanted!r}", f"{path!r} is {tree!r}, a constant of the graph without axes: write None there"
             )

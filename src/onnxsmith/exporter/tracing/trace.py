@@ -21,7 +21,7 @@ from onnxsmith.exporter.translating.quantized_tensors import QuantizedTensors
 from onnxsmith.memory import no_collection
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 from onnxsmith.seams.base import alone
-from onnxsmith.seams.torch.flags import without_kernels
+from onnxsmith.seams.torch.flags import exporting_to_onnx, without_kernels
 from onnxsmith.seams.torch.memo import memoised
 from onnxsmith.seams.torch.tensors import FakeTensor, known_constants
 from onnxsmith.seams.torch.views import cheap_views
@@ -62,7 +62,8 @@ class Tracing:
     def _by(self, export: Callable[..., ExportedProgram], **options: Any) -> ExportedProgram:
         tensors = tuple(to_tensor(array) for array in self._example)  # new tensors: a module may write to its inputs
         with InPlaceOf(self._in_place), QuantizedTensors():
-            return export(self._flat, tensors, dynamic_shapes={"tensors": self._axes}, **options)
+            axes = {"tensors": self._axes} if tensors else None
+            return export(self._flat, tensors, dynamic_shapes=axes, **options)
 
 
 @contextmanager
@@ -91,6 +92,7 @@ def tracing(
         notes = stack.enter_context(rewriting(program.module)) if rewrites else ()
         stack.enter_context(torch.no_grad())  # branches on gradients go the same way as in a call of the module
         stack.enter_context(without_kernels())
+        stack.enter_context(exporting_to_onnx(True))
         stack.enter_context(known_constants(program.module))
         watch = stack.enter_context(watching([port.name for port in ports]))
         yield Tracing(

@@ -26,7 +26,7 @@ class PsRoiPool(Translation):
         corners = torch.sign(corners) * torch.floor(corners.abs() + 0.5)
         rows = _cells(corners[:, 1], corners[:, 3], height, x.shape[2]).to(x.dtype)
         columns = _cells(corners[:, 0], corners[:, 2], width, x.shape[3]).to(x.dtype)
-        images = x[rois[:, 0].to(torch.int64)]
+        images = x.index_select(0, rois[:, 0].to(torch.int64))
         sums = rows[:, None] @ images @ columns[:, None].transpose(2, 3)
         counts = rows.sum(2)[:, None, :, None] * columns.sum(2)[:, None, None, :]
         every = sums / counts.clamp(min=1)  # the sum over an empty bin is 0
