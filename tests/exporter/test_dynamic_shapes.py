@@ -238,3 +238,43 @@ def test_hints_and_gaps() -> None:
     assert found.sizes == [("x", 4, 7)]
     assert parse({"x": (None, Dim("n", max=8))}).limits == {"n": (0, 8)}
     assert parse({"x": [0, 2]}).axes == {"x": {0: "x.0", 2: "x.2"}}
+
+
+class Numbers(nn.Module):
+    def __init__(self, of: Any) -> None:
+        super().__init__()
+        self.of = of
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return x * 2, self.of(x)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda x: x.shape[0],
+        lambda x: torch.sym_max(*x.shape),
+        lambda x: torch.sym_float(x.shape[1]),
+        lambda x: torch.sym_not(x.shape[0] == x.shape[1]),
+        lambda x: x.shape[0] / 2,
+        lambda x: 3,
+    ],
+)
+def test_numbers_that_follow_dynamic_axes_are_outputs(of: Any) -> None:
+    result = onnxsmith.export(Numbers(of), (X,), dynamic=({0: Dim.DYNAMIC, 1: Dim.DYNAMIC},), strategy="torch-export")
+    assert result.ok, result.report.problems
+
+
+def test_a_number_is_no_output_of_a_graph_of_fixed_sizes() -> None:
+    with pytest.raises(OnnxsmithError) as caught:
+        onnxsmith.export(Numbers(lambda x: x.shape[0]), (X,))
+    assert caught.value.problem.id == "export/no-outputs"
+    assert "dynamic" in caught.value.problem.fix
+
+
+def test_a_module_without_inputs() -> None:
+    class Constant(nn.Module):
+        def forward(self) -> torch.Tensor:
+            return torch.ones(3) * 2
+
+    assert onnxsmith.export(Constant(), strategy="torch-export").ok

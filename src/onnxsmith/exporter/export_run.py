@@ -105,7 +105,8 @@ class Job:
 
     def _built(self, axes: programs.Axes, limits: programs.Limits | None = None) -> programs.Built:
         names = {"input_names": self.settings.input_names, "output_names": self.settings.output_names}
-        return programs.build(self.torch_model, axes, limits=limits or {}, **names)
+        numbers = bool(self.settings.dynamic)
+        return programs.build(self.torch_model, axes, limits=limits or {}, numbers=numbers, **names)
 
     def _with_optional_axes(
         self, asked: Asked, output: str | Path | BinaryIO | None

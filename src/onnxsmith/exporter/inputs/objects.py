@@ -122,7 +122,8 @@ def _is_private(name: str, held: Any) -> bool:
 
 
 def _may_hold(value: Any) -> bool:
-    plain = isinstance(value, torch.Tensor | torch.nn.Module | type) or callable(value)
+    numbers = torch.SymInt | torch.SymFloat | torch.SymBool  # of a trace; they refer to its tensors
+    plain = isinstance(value, torch.Tensor | torch.nn.Module | type | numbers) or callable(value)
     holds = hasattr(value, "__dict__") or any(map(_slots, type(value).__mro__))
     return not plain and holds and type(value).__module__ not in ("builtins", "numpy", "pathlib", "fractions")
 
