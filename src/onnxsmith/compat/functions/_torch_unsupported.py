@@ -9,17 +9,18 @@ import torch
 from torch.onnx import OperatorExportTypes, TrainingMode
 
 from onnxsmith.compat.functions._refusals import Unsupported
+from onnxsmith.seams.torch import trees as pytree
 from onnxsmith.seams.torch.tensors import FakeTensor
 
 
 def unsupported(given: Mapping[str, Any]) -> Iterator[Unsupported]:
     """The arguments of a call that cannot be honoured. `given` has all arguments by name."""
     yield from _of_weights(given["f"], params=given["export_params"], as_inputs=given["keep_initializers_as_inputs"])
-    if _is_fake(given["model"]):
+    if fake := next((name for name in ("model", "args", "kwargs") if _is_fake(given[name])), ""):
         yield Unsupported(
-            "model=… with fake tensors",
-            "the weights have no values, so nothing can be compared",
-            "export the real model outside of FakeTensorMode; export_params=False and keep_initializers_as_inputs=True "
+            f"{fake}=… with fake tensors",
+            "fake tensors have no values, so nothing can be compared",
+            "make model and inputs outside of FakeTensorMode; export_params=False and keep_initializers_as_inputs=True "
             "leave the weights out of the file",
         )
     mode = given["training"]
@@ -90,8 +91,9 @@ def _of_weights(f: Any, *, params: bool, as_inputs: bool) -> Iterator[Unsupporte
         )
 
 
-def _is_fake(model: Any) -> bool:
-    tensors = [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else []
+def _is_fake(given: Any) -> bool:
+    is_module = isinstance(given, torch.nn.Module)
+    tensors = [*given.parameters(), *given.buffers()] if is_module else pytree.tree_leaves(given)
     return any(isinstance(tensor, FakeTensor) for tensor in tensors)
 
 
