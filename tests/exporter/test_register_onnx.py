@@ -223,6 +223,14 @@ def test_a_wrong_one_of_an_autograd_function_is_found() -> None:
     assert export(Scales(), X, strategy="torch-export").report.verdict is Verdict.DIFFERENT
 
 
+def test_a_node_that_no_runtime_knows_is_refused_with_the_way_to_deliver_it() -> None:
+    onnxsmith.register("test_onnx::halved", lambda g, x, times, add: g.op("my.domain::Half", x, times_i=times))
+    with pytest.raises(OnnxsmithError) as caught:
+        export(Halves(), X, strategy="torch-export")
+    assert caught.value.problem.id == "runtime/unknown-operator"
+    assert 'deliver="plugin"' in caught.value.problem.fix
+
+
 def test_the_file_runs() -> None:
     onnxsmith.register("test_onnx::halved", symbolic)
     result = export(Halves(), X)

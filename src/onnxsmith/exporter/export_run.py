@@ -24,6 +24,7 @@ from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.translating import custom_operators
+from onnxsmith.exporter.translating.register import registered
 from onnxsmith.model.graph.signature import Port, signature
 from onnxsmith.model.surgery import opset
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -197,6 +198,7 @@ class Job:
                 with foreseen():
                     made = Maker(self.target, self.settings).make(strategy, built, output)
             except OnnxsmithError as error:
+                error = _with_plugin(error)
                 if error.problem.id.startswith("save/"):  # the disk's problem, which another strategy would meet too
                     raise
                 before.append(error.problem)
@@ -268,6 +270,17 @@ def _needs_verification(strategy: Strategy) -> OnnxsmithError:
         why="it turns values of the example into constants, and only the verification at other values and sizes finds "
         "them",
         fix="remove --no-verify, or choose this strategy with --strategy",
+    )
+
+
+def _with_plugin(error: OnnxsmithError) -> OnnxsmithError:
+    """The error; of a node that a user's translation wrote and no runtime knows, with the way to verify it."""
+    if error.problem.id != "runtime/unknown-operator" or not any(one.writers for one in registered()):
+        return error
+    return error.at(
+        "",
+        'register a translation in PyTorch\'s operators with deliver="plugin": the file has the node, and the '
+        "translation is compared with the module",
     )
 
 
