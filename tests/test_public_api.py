@@ -118,7 +118,8 @@ SIGNATURES = {
         "input_names: 'Sequence[str]' = (), "
         "output_names: 'Sequence[str]' = (), drop_unused: 'bool' = False, weights: 'bool' = True, "
         "simplify: 'bool' = True, strategy: 'str | None' = None, as_traced: 'bool' = False, "
-        "task: 'str | None' = None, verify: 'Verify | bool' = True, "
+        "task: 'str | None' = None, custom_translation_table: 'Mapping[Any, Any] | None' = None, "
+        "verify: 'Verify | bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
     ),
     "inspect": (
@@ -162,7 +163,7 @@ SIGNATURES = {
         "seed: 'int' = 0) -> 'Result'"
     ),
     "register": (
-        "(target: 'Target', translation: 'Callable[..., Any] | None' = None, *, "
+        "(target: 'Target', translation: 'Translated | Sequence[Translated] | None' = None, *, "
         "deliver: 'str' = 'operators', domain: 'str' = 'custom', name: 'str | None' = None) -> 'Any'"
     ),
     "rewrite": "(kind: 'type') -> 'Callable[[F], F]'",

@@ -12,7 +12,14 @@ import pytest
 from tests import documents
 
 ROOT = Path(__file__).parent.parent.parent
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/building.md", "docs/editing.md", "docs/samples.md"]
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/building.md",
+    "docs/editing.md",
+    "docs/exporting.md",
+    "docs/samples.md",
+]
 
 SKIPPED = ("make ", "pip install ", "git ")
 

@@ -10,7 +10,6 @@ from torch import nn
 from torch.export import Dim
 
 import onnxsmith
-from onnxsmith.exporter.inputs.dynamic import parse
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.capture import Capture
 
@@ -64,15 +63,6 @@ def test_an_axis_that_a_line_fixes_is_left_fixed_and_told() -> None:
 def test_torchs_own_dims_are_taken(dynamic: Any) -> None:
     found = shapes(Masked(), torch.randint(0, 10, (2, 5)), torch.ones(2, 5), dynamic=dynamic)
     assert found == {"ids": ("batch", "length"), "mask": ("batch", "length")}
-
-
-def test_hints_and_gaps() -> None:
-    assert parse({"x": {0: Dim.DYNAMIC, 1: Dim.STATIC, 2: Dim.AUTO}}) == {"x": {0: "x.0", 2: "x.2"}}
-    assert parse([None, (None, Dim("n"))], ["a", "b"]) == {"b": {1: "n"}}
-    assert parse({"x": [0, 2]}) == {"x": {0: "x.0", 2: "x.2"}}
-    for wrong in ([{0: "a"}, {0: "b"}], {"x": 3}, {"x": {0: 2 * Dim("n")}}):
-        with pytest.raises(OnnxsmithError):
-            parse(wrong, ["a"])
 
 
 def test_batch_is_the_axis_whose_entries_go_each_by_itself() -> None:

@@ -161,3 +161,23 @@ class AsksForGradients(nn.Module):
 def test_a_branch_on_gradients_goes_as_without_them() -> None:
     assert onnxsmith.export(AsksForGradients(), (torch.randn(3, 4),), strategy="torch-export").ok
     assert onnxsmith.export(AsksForGradients(), (torch.randn(3, 4),), strategy="torchscript").ok
+
+
+class AsksOnnx(nn.Module):
+    """Takes another branch while torch exports to ONNX."""
+
+    def __init__(self, more: float) -> None:
+        super().__init__()
+        self.more = more
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.more - x if torch.onnx.is_in_onnx_export() else -x
+
+
+@pytest.mark.parametrize(("more", "kind"), [(0.0, "Sub"), (2.0, "Neg")])
+def test_the_branch_for_an_export_to_onnx_is_traced_and_compared_with_the_call(more: float, kind: str) -> None:
+    result = onnxsmith.export(AsksOnnx(more), (torch.rand(2, 3),), simplify=False)
+    assert result.ok
+    assert result.model is not None
+    assert kind in {node.op_type for node in result.model.graph}
+    assert not torch.onnx.is_in_onnx_export()

@@ -97,7 +97,7 @@ def _case(job: Any) -> Case:
         seen = observe(job.torch_model)
         try:
             built = programs.build(job.torch_model, {})
-            axes = asked(job.settings.dynamic, built)
+            axes = asked(job.settings.dynamic, job.torch_model, built).axes
             built = programs.build(job.torch_model, axes) if axes else built
         except OnnxsmithError as error:
             refused = error.problem

@@ -43,6 +43,7 @@ def export(
     strategy: str | None = None,
     as_traced: bool = False,
     task: str | None = None,
+    custom_translation_table: Mapping[Any, Any] | None = None,
     verify: Verify | bool = True,
     save: Save = Save(),
 ) -> Result:
@@ -78,6 +79,9 @@ def export(
     saved model of the transformers library, or a `config.json`. The task determines example inputs, names and dynamic
     axes; `dynamic` replaces those axes.
 
+    `custom_translation_table` translates operators in this export only: operator → a function of onnxscript, as
+    `torch.onnx.export` takes it, or anything else that `register` takes.
+
     Raises:
         OnnxsmithError: no other exception. `export/…` if no strategy can capture the module (the first strategy's
             problem); `verify/…` and `runtime/…` if the verification could not run; `save/…` if the file could not be
@@ -88,11 +92,12 @@ def export(
         opset = wanted.opset_below(_USUAL_OPSET)
     chosen = Settings(
         dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, strategy, as_traced,
-        verifying(verify), save, wanted,
+        verifying(verify), save, wanted, custom_translation_table,
     )  # fmt: skip
     runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
     from onnxsmith.exporter.export_run import Job, evaluating
     from onnxsmith.exporter.inputs.examples import with_inputs
+    from onnxsmith.exporter.translating.register import also
 
     refuse_loss([output] if isinstance(output, str | Path) else (), [model, inputs])
     with Clock() as clock, foreseen():
@@ -102,7 +107,7 @@ def export(
             else:
                 name, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen)
             torch_model = with_inputs(torch_model, inputs)
-        with evaluating(torch_model.module) as was_training:
+        with evaluating(torch_model.module) as was_training, also(custom_translation_table):
             return Job(name, torch_model, chosen, was_training).run(output, clock)
 
 

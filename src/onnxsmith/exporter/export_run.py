@@ -17,7 +17,7 @@ from onnxsmith.exporter.graph import baked
 from onnxsmith.exporter.graph import capture as capturing
 from onnxsmith.exporter.graph.random_nodes import random_nodes
 from onnxsmith.exporter.inputs import program as programs
-from onnxsmith.exporter.inputs.dynamic import is_auto
+from onnxsmith.exporter.inputs.dynamic import Asked, is_auto
 from onnxsmith.exporter.module import dynamic_axes, packed_formats
 from onnxsmith.exporter.module.dynamic_axes import Probed
 from onnxsmith.exporter.module.evaluation import is_program, set_evaluating
@@ -26,6 +26,7 @@ from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.translating import custom_operators
+from onnxsmith.exporter.translating.register import registered
 from onnxsmith.model.graph.signature import Port, signature
 from onnxsmith.model.surgery import opset
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -109,20 +110,43 @@ class Job:
     def _run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
         with stage("run eagerly"):
             built = self._built({})
+            asked = Asked()
             if not is_auto(self.settings.dynamic):
-                axes = dynamic_axes.asked(self.settings.dynamic, built)
-                built = self._built(axes) if axes else built
+                asked = dynamic_axes.asked(self.settings.dynamic, self.torch_model, built)
+                built = self._built(asked.axes, asked.limits) if asked.axes else built
         if is_auto(self.settings.dynamic):
             built, made, failures = self._with_most_dynamic_axes(built, output)
+        elif asked.optional:
+            built, made, failures = self._with_optional_axes(asked, output)
         else:
             made, failures = self._first_that_agrees(built, output)
-        part = self._captured(made, built, failures)
+        part = self._captured(made, built, failures, asked.outputs)
         parts = (part, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
         return self._result(tuple(p for p in parts if p is not None), made)
 
-    def _built(self, axes: programs.Axes) -> programs.Built:
+    def _built(self, axes: programs.Axes, limits: programs.Limits | None = None) -> programs.Built:
         names = {"input_names": self.settings.input_names, "output_names": self.settings.output_names}
-        return programs.build(self.torch_model, axes, **names)
+        numbers = bool(self.settings.dynamic)
+        return programs.build(self.torch_model, axes, limits=limits or {}, numbers=numbers, **names)
+
+    def _with_optional_axes(
+        self, asked: Asked, output: str | Path | BinaryIO | None
+    ) -> tuple[programs.Built, Made, tuple[str, ...]]:
+        """Exports with the requested axes dynamic. An optional axis that the module fixes becomes fixed."""
+        notes: list[str] = []
+        while True:
+            built = self._built(asked.axes, asked.limits)
+            try:
+                made, failures = self._first_that_agrees(built, output)
+            except OnnxsmithError as error:
+                if not asked.optional or error.problem.id != "export/frozen-axis":
+                    raise
+                frozen = asked.optional.intersection(error.axes if isinstance(error, FrozenAxisError) else ())
+                gone = sorted(frozen or asked.optional)  # the error names no optional axis: all become fixed
+                notes.append(f"{', '.join(f'{n}:{a}' for n, a in gone)} left fixed: {error.problem.what}")
+                asked = asked.without(gone)
+                continue
+            return built, replace(made, graph=replace(made.graph, notes=(*notes, *made.graph.notes))), failures
 
     def _with_most_dynamic_axes(
         self, fixed: programs.Built, output: str | Path | BinaryIO | None
@@ -191,11 +215,14 @@ class Job:
                 continue
             try:
                 # A strategy that fixes values silently is only tried if the verification can find such values.
+                if self.settings.translations and not strategy.takes_translations:
+                    raise _ignores_translations(strategy)
                 if self.settings.strategy is None and not (strategy.follows_sizes or self.settings.verify):
                     raise _needs_verification(strategy)
                 with foreseen():
                     made = Maker(self.target, self.settings).make(strategy, built, output)
             except OnnxsmithError as error:
+                error = _with_plugin(error)
                 if error.problem.id.startswith("save/"):  # the disk's problem, which another strategy would meet too
                     raise
                 before.append(error.problem)
@@ -208,7 +235,9 @@ class Job:
             if agrees:
                 return
 
-    def _captured(self, made: Made, built: programs.Built, failures: tuple[str, ...]) -> Capture:
+    def _captured(
+        self, made: Made, built: programs.Built, failures: tuple[str, ...], outputs: tuple[str, ...]
+    ) -> Capture:
         graph, model = made.graph, made.model
         interface = signature(model)
         used = {value.name for value in model.graph.inputs if value.uses() or value.is_graph_output()}
@@ -221,7 +250,7 @@ class Job:
         ]
         packed = packed_formats.note(self.torch_model.module, {node.op_type for node in model.graph})
         notes += [*baked.notes(built.program), *([packed] if packed else [])]
-        if outputs := dynamic_axes.of_outputs(self.settings.dynamic, built):
+        if outputs:  # given as `dynamic_axes` of PyTorch has them
             notes.append(f"axes of outputs follow from those of the inputs: {', '.join(outputs)}")
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)
@@ -265,6 +294,26 @@ def _needs_verification(strategy: Strategy) -> OnnxsmithError:
         why="it turns values of the example into constants, and only the verification at other values and sizes finds "
         "them",
         fix="remove --no-verify, or choose this strategy with --strategy",
+    )
+
+
+def _with_plugin(error: OnnxsmithError) -> OnnxsmithError:
+    """The error; of a node that a user's translation wrote and no runtime knows, with the way to verify it."""
+    if error.problem.id != "runtime/unknown-operator" or not any(one.writers for one in registered()):
+        return error
+    return error.at(
+        "",
+        'register a translation in PyTorch\'s operators with deliver="plugin": the file has the node, and the '
+        "translation is compared with the module",
+    )
+
+
+def _ignores_translations(strategy: Strategy) -> OnnxsmithError:
+    return problem(
+        "export/unknown-strategy",
+        f"{strategy.title} takes no translations of operators",
+        where="custom_translation_table",
+        fix="leave out strategy, or the table",
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from onnxsmith.exporter.inputs.dynamic import Dynamic
 from onnxsmith.settings import Save, Verify
@@ -27,3 +28,5 @@ class Settings:
     """None for an export that is not verified."""
     save: Save = Save()
     target: ForTarget | None = None
+    translations: Mapping[Any, Any] | None = None
+    """Translations of operators, of this export only."""

@@ -33,6 +33,10 @@ def role(value: ir.Value, inside: Owners | None = None) -> Role | None:
 def _of_operand(reader: Reader, value: ir.Value) -> Role | None:
     node, index = reader.node, reader.index
     kind = _OPERANDS.get((node.op_type, index))
+    if kind == "regions" and value.shape is not None and value.shape[-1:] == (5,):
+        kind = "numbered regions"  # the numbers of the images were cut off, as torchvision's roi_align has them
+    if node.op_type == "Gather" and index == 1 and _is_float(value) and value.shape[-1:] == (5,):  # type: ignore[index]
+        kind = "numbered regions"  # a column of a table of floats is an index: the image of each region
     direct = reader.gain == reader.over == 1 and reader.shift == 0
     if kind is None:
         return _mask(reader, value)
@@ -63,6 +67,10 @@ _WHOLE = {
     "resized", "repeats", "region", "start", "limit", "step",
 }  # fmt: skip
 """Roles that need the input to be the whole operand, not a part of it."""
+
+
+def _is_float(value: ir.Value) -> bool:
+    return value.dtype is not None and value.dtype.is_floating_point() and value.shape is not None
 
 
 def _mask(reader: Reader, value: ir.Value) -> Role | None:

@@ -38,7 +38,8 @@ class TorchProgram(Program):
 
     `leaves` are the flattened example arguments; `names[i]` is the name of leaf i if it is a tensor, None if it is a
     constant; `rebuild` turns leaves into `(args, kwargs)`, `leaves_of` turns a result into its leaves. Calls are made
-    inside `around()`. Without `folds`, a capture keeps weights and does not compute others from them.
+    inside `around()`. Without `folds`, a capture keeps weights and does not compute others from them. `limits` are the
+    smallest and the largest size of a symbolic dimension; inputs of other sizes are refused.
     """
 
     module: torch.nn.Module
@@ -49,6 +50,7 @@ class TorchProgram(Program):
     leaves_of: Any = field(default=_leaves, repr=False)
     around: Callable[[], AbstractContextManager[Any]] = field(default=nullcontext, repr=False)
     folds: bool = True
+    limits: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
 
     def arguments(self, feeds: Mapping[str, Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """`(args, kwargs)` with fresh tensors, so that a forward that writes to its input changes no caller's array."""
@@ -106,6 +108,7 @@ class TorchSession(Session):
 
     def run(self, feeds: Feeds) -> Outputs:
         _feeds.check(feeds, self.signature, one_size=True)
+        _check_limits(feeds, self._program)
         with alone():  # while another thread traces the module, its parameters have no values
             return self._run(feeds)
 
@@ -216,6 +219,19 @@ class Memory:
                     tensor.copy_(copy)
                 else:
                     tensor.data = copy
+
+
+def _check_limits(feeds: Feeds, program: TorchProgram) -> None:
+    for port in program.signature.inputs if program.limits else ():
+        for dim, size in zip(port.shape or (), getattr(feeds.get(port.name), "shape", ()), strict=False):
+            low, high = program.limits.get(str(dim), (0, None))
+            if size < low or (high is not None and size > high):
+                most = "any size" if high is None else high
+                raise problem(
+                    "runtime/failed",
+                    f"dimension {dim} is {size}, and the model is exported for {low} to {most}",
+                    fix="give the dimension a torch.export.Dim with other limits",
+                )
 
 
 def in_double(program: TorchProgram) -> TorchProgram:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onnxsmith.problem import OnnxsmithError, problem
 
-_Axes = Mapping[int, Any] | Sequence[Any] | None
-Dynamic = str | Mapping[str, _Axes] | Sequence[_Axes] | None
+Dynamic = str | Mapping[str, Any] | Sequence[Any] | None
+"""The axes as text, or as `torch.export` and `torch.onnx.export` take them: see `parse` and `dynamic_trees.py`."""
 
 AUTO = "auto"
 """Stands for every axis that can be dynamic."""
@@ -19,87 +21,132 @@ def is_auto(dynamic: Dynamic | Sequence[str]) -> bool:
     return dynamic == AUTO or (isinstance(dynamic, list | tuple) and list(dynamic) == [AUTO])
 
 
-def parse(dynamic: Dynamic | Sequence[str], inputs: Sequence[str] = ()) -> dict[str, dict[int, str]]:
-    """Parses the dynamic axes into input name → axis → dimension name.
+@dataclass
+class Asked:
+    """The requested dynamic axes: input name → axis → dimension name.
+
+    `limits` are the smallest and the largest size of a dimension, from the `min` and `max` of a `torch.export.Dim`;
+    None is no limit. `optional` are axes that may become fixed (`Dim.AUTO`). `sizes` are the sizes that were given for
+    fixed axes: input name, axis, size. `outputs` are the outputs whose axes were given.
+    """
+
+    axes: dict[str, dict[int, str]] = field(default_factory=dict)
+    limits: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    optional: set[tuple[str, int]] = field(default_factory=set)
+    sizes: list[tuple[str, int, int]] = field(default_factory=list)
+    outputs: tuple[str, ...] = ()
+
+    def add(self, name: str, axes: object) -> None:
+        """Adds the axes of one input: a mapping from axis to dimension, a list of axes, or a list of dimensions."""
+        where = f"{name}: {axes!r}"
+        own = self.axes.setdefault(name, {})
+        for axis, dim in _items(axes, where):
+            if isinstance(axis, bool) or not isinstance(axis, int):
+                raise unreadable(where, f"{axis!r} is not the number of an axis")
+            if dim is None:
+                continue
+            if isinstance(dim, int) or hasattr(dim, "value"):  # a fixed size; torch writes some as a Dim with a value
+                self.sizes.append((name, axis, int(getattr(dim, "value", dim))))
+                continue
+            if type(dim).__name__ == "_DimHint":
+                if dim.type.name == "STATIC":
+                    continue
+                if dim.type.name == "AUTO":
+                    self.optional.add((name, axis))
+                symbol = f"{name}.{axis}"
+            else:
+                symbol = _dim(str(getattr(dim, "__name__", dim)), where)
+            own[axis] = symbol
+            self._limit(symbol, dim)
+
+    def without(self, axes: Iterable[tuple[str, int]]) -> Asked:
+        """The request with these axes fixed."""
+        gone = set(axes)
+        left = {n: {a: dim for a, dim in own.items() if (n, a) not in gone} for n, own in self.axes.items()}
+        return replace(self, axes={n: own for n, own in left.items() if own}, optional=self.optional - gone)
+
+    def _limit(self, symbol: str, dim: Any) -> None:
+        """Reads the limits of a dimension; those of `2*batch` follow from those of `batch`."""
+        dim = getattr(dim, "root", dim)
+        low, high = (_number(getattr(dim, name, None)) for name in ("min", "max"))
+        if low or high is not None:
+            self.limits[getattr(dim, "__name__", symbol)] = (low or 0, high)
+
+
+def _number(limit: Any) -> int | None:
+    """A limit as a number; None if there is none, which torch writes as an infinite number of its own."""
+    return limit if type(limit) is int else None
+
+
+def parse(dynamic: Dynamic | Sequence[str]) -> Asked:
+    """Parses the dynamic axes, of each tensor by the name of its input.
 
     A dimension may be a sum of others (`mask:1=past+new`). In text, `;` separates inputs; a list of texts also works.
-    In Python, a mapping gives for each input a mapping from axis to dimension, or a list of axes. A dimension is a name
-    or a `torch.export.Dim`, which stands for its name. A list of axes, `Dim.DYNAMIC` and `Dim.AUTO` name each axis
-    after the input (`x.0`). Instead of a mapping by input, a list gives the axes of `inputs` in order; None stands for
-    an input with fixed axes.
+    In Python, a mapping gives for each input a mapping from axis to dimension, or a list of axes or dimensions. A
+    dimension is a name or a `torch.export.Dim`, which stands for its name. A list of axes, `Dim.DYNAMIC` and `Dim.AUTO`
+    name each axis after the input (`x.0`). None, `Dim.STATIC` and a number stand for a fixed axis.
 
     Raises:
         OnnxsmithError: `export/dynamic-syntax` names the part that cannot be parsed.
     """
-    given: object = dynamic  # a caller without type checks may pass any object
-    if given is not None and not isinstance(given, str | Mapping | Sequence):
-        raise _unreadable(repr(given), "a mapping {name: {axis: dimension}}, a list of axes or a text is needed")
-    if dynamic is None:
-        return {}
-    if isinstance(dynamic, str):
-        dynamic = [dynamic]
+    asked = Asked()
     if isinstance(dynamic, Mapping):
-        return {str(name): _axes(str(name), axes) for name, axes in dynamic.items() if axes is not None}
-    texts = [one for one in dynamic if isinstance(one, str)]
-    if len(texts) < len(dynamic):
-        if len(dynamic) > len(inputs):
-            raise _unreadable(repr(dynamic), f"it names axes of {len(dynamic)} inputs, the model has {len(inputs)}")
-        return {name: _axes(name, axes) for name, axes in zip(inputs, dynamic, strict=False) if axes is not None}
-    found: dict[str, dict[int, str]] = {}
-    for text in texts:
-        for piece in filter(None, (piece.strip() for piece in text.split(";"))):
+        for name, axes in dynamic.items():
+            if axes is not None:
+                asked.add(str(name), axes)
+        return asked
+    for text in [dynamic] if isinstance(dynamic, str) else dynamic or ():
+        for piece in filter(None, (piece.strip() for piece in str(text).split(";"))):
             name, axes = _piece(piece)
-            found.setdefault(name, {}).update(axes)
-    return found
+            asked.axes.setdefault(name, {}).update(axes)
+    return asked
+
+
+def is_text(dynamic: object) -> bool:
+    """Whether the axes are given as text, or as a list of texts."""
+    texts = isinstance(dynamic, list | tuple) and all(isinstance(one, str) for one in dynamic)
+    return dynamic is None or isinstance(dynamic, str) or texts
 
 
 def _piece(piece: str) -> tuple[str, dict[int, str]]:
     name, colon, rest = piece.rpartition(":")
     if not colon or not name.strip():
-        raise _unreadable(piece, "an input's name, a colon and its axes are needed")
+        raise unreadable(piece, "an input's name, a colon and its axes are needed")
     axes: dict[int, str] = {}
     for item in rest.split(","):
         number, equals, dim = (part.strip() for part in item.partition("="))
         try:
             axis = int(number)
         except ValueError as error:
-            raise _unreadable(piece, f"{number!r} is not the number of an axis") from error
+            raise unreadable(piece, f"{number!r} is not the number of an axis") from error
         axes[axis] = _dim(dim, piece) if equals else f"{name.strip()}.{axis}"
     return name.strip(), axes
 
 
-def _axes(name: str, axes: object) -> dict[int, str]:
+def _items(axes: object, where: str) -> list[tuple[Any, Any]]:
+    """The axes with their dimensions; an axis alone has the dimension that is named after it."""
     if isinstance(axes, Mapping):
-        items = list(axes.items())
-    elif isinstance(axes, Sequence) and not isinstance(axes, str):
+        return list(axes.items())
+    if isinstance(axes, Sequence) and not isinstance(axes, str):
         numbers = all(isinstance(axis, int) for axis in axes)
-        items = [(axis, f"{name}.{axis}") for axis in axes] if numbers else list(enumerate(axes))
-    else:
-        raise _unreadable(f"{name}: {axes!r}", "a mapping {axis: name} or a list of axes is needed")
-    found: dict[int, str] = {}
-    for axis, dim in items:
-        if isinstance(axis, bool) or not isinstance(axis, int):
-            raise _unreadable(f"{name}: {axes!r}", f"{axis!r} is not the number of an axis")
-        if dim is None:
-            continue
-        if type(dim).__name__ == "_DimHint":
-            if dim.type.name != "STATIC":
-                found[axis] = f"{name}.{axis}"
-            continue
-        if not isinstance(dim, str):
-            dim = getattr(dim, "__name__", dim)
-        found[axis] = _dim(str(dim), f"{name}: {axes!r}")
-    return found
+        name = where.partition(":")[0]
+        return [(axis, f"{name}.{axis}") for axis in axes] if numbers else list(enumerate(axes))
+    raise unreadable(where, "a mapping {axis: name} or a list of axes is needed")
+
+
+_TERM = re.compile(r"\s*([+*-])\s*")
 
 
 def _dim(dim: str, where: str) -> str:
-    terms = [term.strip() for term in dim.split("+")]
-    if not all(part.isidentifier() or part.isdigit() for term in terms for part in term.split(".")):
-        raise _unreadable(where, f"{dim!r} is not a name for a dimension, nor a sum of such names")
-    return " + ".join(terms)
+    """A dimension: a name, or sums, differences and products of names and numbers."""
+    terms = _TERM.split(dim.strip())
+    if not all(part.isidentifier() or part.isdigit() for term in terms[::2] for part in term.split(".")):
+        raise unreadable(where, f"{dim!r} is not a name for a dimension, nor a sum of such names")
+    return "".join(term if term == "*" else f" {term} " if term in ("+", "-") else term for term in terms)
 
 
-def _unreadable(where: str, why: str) -> OnnxsmithError:
+def unreadable(where: str, why: str) -> OnnxsmithError:
+    """The problem of axes that cannot be read."""
     return problem(
         "export/dynamic-syntax",
         "the dynamic axes cannot be read",

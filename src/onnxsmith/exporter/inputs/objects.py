@@ -60,17 +60,23 @@ def unpacked(tree: Any, depth: int = 0) -> Any:
 def _paths(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Like `pytree.tree_flatten_with_path`, but also for classes that were registered without key names: their parts
     are named after the keys or attributes that hold them."""
-    kind = pytree.node_type(tree)
-    if kind not in pytree.SUPPORTED_NODES:
+    held = parts(tree)
+    if held is None:
         yield path, tree
         return
+    for key, part in held:
+        yield from _paths(part, (*path, key))
+
+
+def parts(tree: Any) -> list[tuple[Any, Any]] | None:
+    """The parts of an unpacked tree with their keys; None for a leaf."""
+    kind = pytree.node_type(tree)
+    if kind not in pytree.SUPPORTED_NODES:
+        return None
     node = pytree.SUPPORTED_NODES[kind]
     if node.flatten_with_keys_fn is not None:
-        parts = node.flatten_with_keys_fn(tree)[0]
-    else:
-        parts = _keyed(tree, list(node.flatten_fn(tree)[0]))
-    for key, part in parts:
-        yield from _paths(part, (*path, key))
+        return list(node.flatten_with_keys_fn(tree)[0])
+    return _keyed(tree, list(node.flatten_fn(tree)[0]))
 
 
 def _keyed(tree: Any, parts: list[Any]) -> list[tuple[Any, Any]]:
@@ -116,7 +122,8 @@ def _is_private(name: str, held: Any) -> bool:
 
 
 def _may_hold(value: Any) -> bool:
-    plain = isinstance(value, torch.Tensor | torch.nn.Module | type) or callable(value)
+    numbers = torch.SymInt | torch.SymFloat | torch.SymBool  # of a trace; they refer to its tensors
+    plain = isinstance(value, torch.Tensor | torch.nn.Module | type | numbers) or callable(value)
     holds = hasattr(value, "__dict__") or any(map(_slots, type(value).__mro__))
     return not plain and holds and type(value).__module__ not in ("builtins", "numpy", "pathlib", "fractions")
 

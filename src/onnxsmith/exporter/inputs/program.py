@@ -18,6 +18,7 @@ from onnxsmith.exporter.inputs import objects, port_names
 from onnxsmith.exporter.inputs.parameters import signature
 from onnxsmith.feeds.shapes import size_of
 from onnxsmith.model.graph.signature import Dim, Port, Signature, is_symbol
+from onnxsmith.model.graph.tensor_paths import near
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_array
 from onnxsmith.seams.torch import trees as pytree
@@ -25,6 +26,8 @@ from onnxsmith.sources.factory import TorchModel, user_line
 
 Axes = Mapping[str, Mapping[int, str]]
 """Input name → axis → symbolic dimension."""
+Limits = Mapping[str, tuple[int, int | None]]
+"""Symbolic dimension → its smallest and its largest size; None is no limit."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,15 @@ def build(
     model: TorchModel,
     axes: Axes,
     *,
+    limits: Limits | None = None,
     input_names: Sequence[str] = (),
     output_names: Sequence[str] = (),
     result: Any = None,
+    numbers: bool = False,
 ) -> Built:
-    """Builds the program. `result` is the module's result for the example inputs; if it is None, the module is run
-    once.
+    """Builds the program. `limits` are the sizes of a dimension that the program takes. `result` is the module's result
+    for the example inputs; if it is None, the module is run once. With `numbers`, a Python number in it is a scalar
+    output: it may follow a dynamic axis.
 
     Raises:
         OnnxsmithError: `export/no-inputs`; `export/forward-failed` with the user's line; `export/names` if the number
@@ -74,17 +80,23 @@ def build(
     example = {name: to_array(leaf) for name, leaf in zip(names, reals, strict=True) if name is not None}
     _check_sizes(inputs, example)
     given_out = _called(model, leaves, spec) if result is None else result
-    outputs, results = _outputs(given_out, output_names, list(example))
+    outputs, results = _outputs(given_out, output_names, list(example), numbers=numbers)
     program = TorchProgram(
         module=model.module,
         signature=Signature(tuple(inputs), tuple(outputs)),
         leaves=[None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
         names=names,
         rebuild=lambda values: pytree.tree_unflatten(list(map(_like, values, leaves)), spec),
-        leaves_of=lambda result: [_real(leaf) for leaf in objects.leaves(result)],
+        leaves_of=lambda result: [_result(leaf) for leaf in objects.leaves(result)],
+        limits=limits or {},
     )
     arguments = {name: path for name, path in zip(names, found, strict=True) if name is not None and path is not None}
     return Built(program, example, arguments, results, asked)
+
+
+def _result(leaf: Any) -> Any:
+    """A leaf of a result as the graph gives it: a number as a scalar."""
+    return torch.tensor(leaf) if isinstance(leaf, bool | int | float) else _real(leaf)
 
 
 def _real(leaf: Any) -> Any:
@@ -135,10 +147,11 @@ def _check_axes(axes: Axes, inputs: Sequence[Port]) -> None:
     ranks = {port.name: len(port.shape or ()) for port in inputs}
     for name, wanted in axes.items():
         if name not in ranks:
+            meant = next(iter(near(name, list(ranks))), None)
             raise problem(
                 "export/unknown-input",
                 f"--dynamic names {name!r}, the model has no such input",
-                fix=f"its inputs are: {', '.join(ranks) or 'none'}",
+                fix=f"{f'write {meant!r}; ' if meant else ''}its inputs are: {', '.join(ranks) or 'none'}",
             )
         for axis in wanted:
             if not -ranks[name] <= axis < ranks[name]:
@@ -197,17 +210,20 @@ def _called(model: TorchModel, leaves: list[Any], spec: Any) -> Any:
             memory.restore()  # the module's state must not leak into later runs or become a constant of a trace
 
 
-def _outputs(result: Any, asked: Sequence[str], given: Sequence[str]) -> tuple[list[Port], dict[str, str]]:
+def _outputs(
+    result: Any, asked: Sequence[str], given: Sequence[str], *, numbers: bool
+) -> tuple[list[Port], dict[str, str]]:
     paths = [(path, leaf) for path, leaf in objects.flatten(result)[0] if leaf is not None]
     if not paths:
         raise problem("export/no-outputs", "forward returns nothing", fix="return the tensors that the model computes")
-    numbers = [leaf for _, leaf in paths if not isinstance(leaf, torch.Tensor)]
-    if numbers:
+    taken = torch.Tensor | int | float | bool if numbers else torch.Tensor
+    others = [leaf for _, leaf in paths if not isinstance(leaf, taken)]
+    if others:
         raise problem(
             "export/no-outputs",
-            f"forward returns {numbers[0]!r}, a {type(numbers[0]).__name__}, among its results",
+            f"forward returns {others[0]!r}, a {type(others[0]).__name__}, among its results",
             why="an output of a graph is a tensor; this Python value would become a constant",
-            fix="return tensors only, or None for an absent result",
+            fix="return tensors only, or None for an absent result; a number that follows a dynamic axis can stay",
         )
     own = [port_names.of_output(path, set(given), result) for path, _ in paths]
     if asked and (len(asked) != len(own) or len(set(asked)) != len(asked)):
@@ -217,5 +233,5 @@ def _outputs(result: Any, asked: Sequence[str], given: Sequence[str]) -> tuple[l
             fix=f"give {len(own)} different names, in the order of: {', '.join(own)}",
         )
     names = list(asked or own)
-    ports = [Port(name, dtype_name(_real(leaf).dtype), None) for name, (_, leaf) in zip(names, paths, strict=True)]
+    ports = [Port(name, dtype_name(_result(leaf).dtype), None) for name, (_, leaf) in zip(names, paths, strict=True)]
     return ports, dict(zip(names, own, strict=True))

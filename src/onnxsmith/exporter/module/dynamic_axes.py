@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.exporter.inputs.dynamic import Dynamic, is_auto, parse
+from onnxsmith.exporter.inputs import dynamic_trees
+from onnxsmith.exporter.inputs.dynamic import Asked, Dynamic, is_auto, is_text, parse, unreadable
 from onnxsmith.exporter.inputs.program import Axes, Built
 from onnxsmith.model.graph.signature import Signature
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Session
 from onnxsmith.runtimes.torch_eager import TorchEager
+from onnxsmith.sources.factory import TorchModel
 
 Axis = tuple[str, int]
 _STEPS = (1, 2, 4, 8, 16, 32)
@@ -57,25 +59,24 @@ class Probed:
         return Probed(tuple(groups), self.batch)
 
 
-def asked(dynamic: Dynamic, built: Built) -> Axes:
-    """The requested dynamic axes. For `auto`, probes the module; all axes of `built` are fixed.
+def asked(dynamic: Dynamic | Sequence[str], model: TorchModel, built: Built) -> Asked:
+    """The requested dynamic axes by input. For `auto`, probes the module; all axes of `built` are fixed.
 
     Raises:
-        OnnxsmithError: `export/dynamic-syntax`.
+        OnnxsmithError: `export/dynamic-syntax`; `export/unknown-input` for an unknown key in a nested mapping.
     """
     if is_auto(dynamic):
-        return probe(built).axes
-    outputs = of_outputs(dynamic, built)
-    return {name: axes for name, axes in parse(dynamic, list(built.example)).items() if name not in outputs}
-
-
-def of_outputs(dynamic: Dynamic, built: Built) -> tuple[str, ...]:
-    """The outputs of which axes were given, as `dynamic_axes` of PyTorch has them. They are not needed: the axes of
-    outputs follow from those of the inputs."""
-    if is_auto(dynamic):
-        return ()
+        return Asked({name: dict(axes) for name, axes in probe(built).axes.items()})
+    found = parse(dynamic if is_text(dynamic) else dynamic_trees.by_input(dynamic, model, built.arguments))
     outputs = {port.name for port in built.program.signature.outputs} - built.example.keys()
-    return tuple(name for name in parse(dynamic, list(built.example)) if name in outputs)
+    found.outputs = tuple(name for name in found.axes if name in outputs)
+    known = {*built.example, *built.arguments.values()}
+    found.axes = {n: axes for n, axes in found.axes.items() if n not in outputs and (axes or n not in known)}
+    for name, axis, size in found.sizes:
+        shape = built.example[name].shape if name in built.example else ()
+        if name in built.example and not (-len(shape) <= axis < len(shape) and shape[axis] == size):
+            raise unreadable(f"{name}: {axis}={size}", f"the example of {name!r} has the shape {list(shape)}")
+    return found
 
 
 def probe(built: Built) -> Probed:

@@ -44,6 +44,9 @@ class Strategy(ABC):
     """Whether a dynamic axis is traced with a symbolic size. Otherwise only the verification at other sizes shows that
     the axis is dynamic, and an axis that was verified at one size counts as fixed."""
 
+    takes_translations: ClassVar[bool] = True
+    """Whether the strategy uses the translations that the user gave."""
+
     as_it_is: ClassVar[bool] = True
     """Whether the strategy captures the module without replacing lines of its source."""
 

@@ -16,8 +16,8 @@ from onnxsmith.seams.torch.flags import exporting
 
 
 class TorchCalled(TorchExport):
-    """Traces with `torch.compiler.is_exporting()` and `is_compiling()` False, so that the module's branches on them go
-    the same way as in a call."""
+    """Traces with `torch.compiler.is_exporting()`, `is_compiling()` and `torch.onnx.is_in_onnx_export()` False, so that
+    the module's branches on them go the same way as in a call."""
 
     title = "torch.export, branches on exporting as when called + torch.onnx"
     rank = 15

@@ -157,9 +157,9 @@ def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
 
 def _explain_translation(error: Exception, exported: ExportedProgram) -> OnnxsmithError:
     cause: BaseException = error
-    while cause.__cause__ is not None:
+    while cause.__cause__ is not None and not isinstance(cause, OnnxsmithError):
         cause = cause.__cause__
-    if isinstance(cause, OnnxsmithError):  # raised by a translation of this package
+    if isinstance(cause, OnnxsmithError):  # raised by a translation
         return cause
     text = f"{error} {cause}"
     known = recognise(text)

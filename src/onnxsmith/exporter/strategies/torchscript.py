@@ -46,6 +46,7 @@ class TorchScript(Strategy):
 
     title = "torch.jit.trace + torch.onnx (TorchScript)"
     rank = 90
+    takes_translations = False
     scripted: ClassVar[bool] = False
     """Whether torch.jit.script compiles the module first."""
 

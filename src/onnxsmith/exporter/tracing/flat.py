@@ -41,7 +41,14 @@ class Flat(torch.nn.Module):
         ]
         args, kwargs = program.rebuild(leaves)
         found = [leaf for leaf in program.leaves_of(self.module(*args, **kwargs)) if leaf is not None]
-        return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in found)
+        return tuple(leaf if isinstance(leaf, torch.Tensor) else _scalar(leaf) for leaf in found)
+
+
+def _scalar(number: Any) -> torch.Tensor:
+    """A number as a tensor, also one that is symbolic in a trace, which `torch.tensor` does not follow."""
+    kinds = ((bool | torch.SymBool, torch.bool), (int | torch.SymInt, torch.int64))
+    dtype = next((dtype for kind, dtype in kinds if isinstance(number, kind)), torch.get_default_dtype())
+    return torch.scalar_tensor(number, dtype=dtype)
 
 
 def own_name(name: str) -> str:

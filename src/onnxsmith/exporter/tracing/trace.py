@@ -22,7 +22,7 @@ from onnxsmith.memory import no_collection
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 from onnxsmith.seams.base import alone
 from onnxsmith.seams.torch import flex_attention
-from onnxsmith.seams.torch.flags import without_kernels
+from onnxsmith.seams.torch.flags import exporting_to_onnx, without_kernels
 from onnxsmith.seams.torch.memo import memoised
 from onnxsmith.seams.torch.tensors import FakeTensor, known_constants
 from onnxsmith.seams.torch.views import cheap_views
@@ -63,7 +63,8 @@ class Tracing:
     def _by(self, export: Callable[..., ExportedProgram], **options: Any) -> ExportedProgram:
         tensors = tuple(to_tensor(array) for array in self._example)  # new tensors: a module may write to its inputs
         with InPlaceOf(self._in_place), QuantizedTensors():
-            return export(self._flat, tensors, dynamic_shapes={"tensors": self._axes}, **options)
+            axes = {"tensors": self._axes} if tensors else None
+            return export(self._flat, tensors, dynamic_shapes=axes, **options)
 
 
 @contextmanager
@@ -93,6 +94,7 @@ def tracing(
         stack.enter_context(torch.no_grad())  # branches on gradients go the same way as in a call of the module
         stack.enter_context(without_kernels())
         stack.enter_context(flex_attention.by_formula())
+        stack.enter_context(exporting_to_onnx(True))
         stack.enter_context(known_constants(program.module))
         watch = stack.enter_context(watching([port.name for port in ports]))
         yield Tracing(
@@ -101,14 +103,16 @@ def tracing(
             notes=notes,
             _flat=Flat(program),
             _example=tuple(example[port.name] for port in ports),
-            _axes=tuple(_dynamic(port.shape or (), dynamic) for port in ports),
+            _axes=tuple(_dynamic(port.shape or (), dynamic, program.limits) for port in ports),
             _in_place=functions() if own else {},
         )
 
 
-def _dynamic(shape: Sequence[int | str], dynamic: Sequence[str] | None) -> dict[int, Any]:
+def _dynamic(
+    shape: Sequence[int | str], dynamic: Sequence[str] | None, limits: Mapping[str, tuple[int, int | None]]
+) -> dict[int, Any]:
     return {
-        axis: Dim.DYNAMIC
+        axis: Dim.DYNAMIC(*limits[dim]) if dim in limits else Dim.DYNAMIC
         for axis, dim in enumerate(shape)
         if isinstance(dim, str) and (dynamic is None or dim in dynamic)
     }

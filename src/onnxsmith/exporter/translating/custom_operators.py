@@ -21,6 +21,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.problem import problem
 from onnxsmith.seams.base import replaced
+from onnxsmith.seams.torch import translator
 from onnxsmith.seams.torch import trees as pytree
 
 _USE = "onnxsmith.use"
@@ -53,8 +54,17 @@ class Uses:
 
     def table(self) -> dict[Any, Callable[..., Any]]:
         """Operator → its translation, as a table of decompositions."""
-        named = [(one, one.target) for one in registered() if isinstance(one.target, str)]
+        named = [(one, one.target) for one in registered() if isinstance(one.target, str) and not one.writers]
         return {op: self.translated(one) for one, target in named for op in overloads(target)}
+
+    def writers(self) -> dict[Any, Sequence[Callable[..., Any]]]:
+        """Operator → the functions that write its nodes."""
+        found: dict[Any, Sequence[Callable[..., Any]]] = {}
+        for one in registered():
+            if one.writers and not isinstance(one.target, type):
+                ops = overloads(one.target) if isinstance(one.target, str) else [one.target]
+                found |= dict.fromkeys(ops, one.writers)
+        return found
 
     @contextmanager
     def applying(self) -> Iterator[None]:
@@ -67,7 +77,7 @@ class Uses:
 
     def translated(self, registration: Registration) -> Callable[..., Any]:
         """The translation itself, or a function that writes one node, as the registration's `deliver` says."""
-        if registration.deliver == "operators":
+        if registration.deliver == "operators" and not registration.writers:
             return registration.decompose
         return lambda *args, **kwargs: self._node(registration, args, kwargs)
 
@@ -77,7 +87,7 @@ class Uses:
         # In the order of the operator's schema, which is the order of the node's inputs.
         leaves, given = pytree.tree_flatten((bound.args, bound.kwargs))
         results, spec = pytree.tree_flatten(registration.decompose(*bound.args, **bound.kwargs))
-        attributes = _attributes(registration, bound)
+        attributes = {} if registration.writers else _attributes(registration, bound)
         self.seen.append(
             _Use(registration, tuple(leaves), lambda values: pytree.tree_unflatten(values, given), attributes)
         )
@@ -96,11 +106,14 @@ class Uses:
         """Adds the functions that the nodes call; calls with different attributes or sizes get different functions."""
         made: dict[str, str] = {}
         taken = {(one.registration.domain, one.registration.name) for one in self.seen if _is_plugin(one)}
-        for node in walk.all_nodes(model):
+        for node in list(walk.all_nodes(model)):
             index = node.metadata_props.pop(_USE, None)
             if index is None:
                 continue
             use = self.seen[int(index)]
+            if use.registration.writers:
+                _write(node, use, model)
+                continue
             if use.key not in made:
                 made[use.key] = _free_name(use, taken)
                 taken.add((use.registration.domain, made[use.key]))
@@ -109,6 +122,22 @@ class Uses:
                 for domain, version in function.opset_imports.items():
                     model.opset_imports.setdefault(domain, version)
             _call(node, made[use.key], use)
+
+
+def _write(node: ir.Node, use: _Use, model: ir.Model) -> None:
+    """Replaces the node of a call by the nodes that the registered function writes for it."""
+    given = iter([value for value in node.inputs if value is not None])
+    leaves = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in use.leaves]
+    args, kwargs = use.rebuild(leaves)
+    with translator.recording(model.opset_imports[""]) as recorder:
+        found = use.registration.writers[0](*args, **kwargs)
+    outputs = list(found) if isinstance(found, list | tuple) else [found]
+    assert node.graph is not None
+    ir.convenience.replace_nodes_and_values(
+        node.graph, node, [node], recorder.nodes, list(node.outputs)[: len(outputs)], outputs
+    )
+    for one in recorder.nodes:
+        model.opset_imports.setdefault(one.domain, 1)
 
 
 def _is_plugin(use: _Use) -> bool:

@@ -35,7 +35,11 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
     uses = Uses()
 
     def decomposed(exported: ExportedProgram, registry: Any) -> ExportedProgram:
-        table = {**translator.decompositions(registry), **(_own() if own else {}), **uses.table()}
+        writers = uses.writers()
+        for op, functions in writers.items():
+            translator.add(registry, op, functions)
+        ours = {op: function for op, function in _own().items() if op not in writers} if own else {}
+        table = {**translator.decompositions(registry), **ours, **uses.table()}
         exported = decompose(exported, table)
         if own:
             strides_as_sizes(exported.graph_module)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from onnxsmith.exporter.translating import onnx_functions
 from onnxsmith.exporter.translating.overloads import overloads
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.seams.torch import operators
 from onnxsmith.seams.torch.operators import OpOverload, OpOverloadPacket
 
+Translated = Callable[..., Any]
 Target = str | OpOverload[..., Any] | OpOverloadPacket[..., Any] | type[torch.autograd.Function]
 DELIVERIES = ("operators", "function", "plugin")
 
@@ -23,13 +26,15 @@ DELIVERIES = ("operators", "function", "plugin")
 class Registration:
     """A registered operator, its translation to PyTorch's operators, and its form in the file (`deliver`)."""
 
-    target: str | type[torch.autograd.Function]
-    """The name of the operator, or the class."""
+    target: Any
+    """The name of the operator, the class of a function, or a Python function that a trace calls."""
     decompose: Callable[..., Any]
     deliver: str
     domain: str
     name: str
     signature: inspect.Signature
+    writers: tuple[Callable[..., Any], ...] = ()
+    """Functions that write the operator's nodes; empty if `decompose` computes it."""
 
 
 _known: dict[Any, Registration] = {}
@@ -47,7 +52,7 @@ def forget(target: Target) -> None:
 
 def register(
     target: Target,
-    translation: Callable[..., Any] | None = None,
+    translation: Translated | Sequence[Translated] | None = None,
     *,
     deliver: str = "operators",
     domain: str = "custom",
@@ -62,6 +67,10 @@ def register(
     arguments in the same order and computes the result with PyTorch's operators; `onnxsmith.onnx_op` adds an ONNX node.
     It is traced with the shapes and dtypes of each call.
 
+    `translation` may also write ONNX nodes, as for torch's exporters: a function of onnxscript, as
+    `custom_translation_table` of `torch.onnx.export` takes it; a list of them, of which the first is called whose
+    declared dtypes fit; or a symbolic (`symbolic(g, x)`), as `torch.onnx.register_custom_op_symbolic` took it.
+
     `deliver` chooses the operator's form in the file. "operators" writes the operators of the translation. "function"
     writes one node `domain::name` and a model-local function, which every runtime can run. "plugin" writes only the
     node, for a runtime with a kernel for it; the verification uses the function, and a second model with the function
@@ -69,7 +78,7 @@ def register(
 
     Raises:
         OnnxsmithError: `register/unknown-operator`; `register/signature` if the translation's arguments differ from the
-            operator's; `register/delivery` if `deliver` is unknown.
+            operator's; `register/delivery` if `deliver` is unknown, or does not fit the translation.
     """
     if translation is None:
         return lambda function: register(target, function, deliver=deliver, domain=domain, name=name) and function
@@ -79,6 +88,13 @@ def register(
         )
     target = _named(target)
     signature = _signature(target)
+    if writers := _writers(target, signature, translation):
+        if deliver != "operators":
+            raise _no_function(target, deliver)
+        _known[target] = made = _writing(target, signature, writers)
+        return made
+    if not callable(translation):
+        raise _no_translation(target, translation)
     _check(target, signature, translation)
     own = target.__name__ if isinstance(target, type) else target.partition("::")[2].partition(".")[0]
 
@@ -93,6 +109,89 @@ def register(
         _give_fake(target, complete)
     _known[target] = made
     return made
+
+
+@contextmanager
+def also(table: Mapping[Any, Any] | None) -> Iterator[None]:
+    """Inside, the translations of the table are registered too: those of one export. A plain function in it is one of
+    onnxscript, as in the table that `torch.onnx.export` takes.
+
+    Raises:
+        OnnxsmithError: those of `register`.
+    """
+    before = dict(_known)
+    try:
+        for target, translation in (table or {}).items():
+            functions = translation if isinstance(translation, list | tuple) else [translation]
+            if isinstance(target, str | OpOverload | OpOverloadPacket | type):
+                named = _named(target)
+                signature = _signature(named)
+                _known[named] = _writing(named, signature, _writers(named, signature, functions, plain=True))
+            elif callable(target):  # a Python function in the trace, such as operator.mul
+                _known[target] = _writing(target, inspect.Signature(), tuple(functions))
+            else:
+                _named(target)
+        yield
+    finally:
+        _known.clear()
+        _known.update(before)
+
+
+def _writing(target: Any, signature: inspect.Signature, writers: tuple[Callable[..., Any], ...]) -> Registration:
+    own = getattr(target, "__name__", str(target))
+    computed = getattr(target, "apply", writers[0])  # of a function, the trace needs the results
+    return Registration(target, computed, "operators", "custom", own, signature, writers)
+
+
+def _writers(
+    target: Any, signature: inspect.Signature, given: Any, *, plain: bool = False
+) -> tuple[Callable[..., Any], ...]:
+    """The translation as functions that write nodes; empty if it computes the operator with PyTorch's operators.
+    With `plain`, a function that is not recognised is one of onnxscript."""
+    functions = list(given) if isinstance(given, list | tuple) else [given]
+    if not all(map(callable, functions)) or not functions:
+        raise _no_translation(target, given)
+    if len(functions) == 1 and onnx_functions.is_symbolic(functions[0], len(signature.parameters)):
+        _check(target, _with_graph(signature), inspect.unwrap(functions[0]))
+        named = target if isinstance(target, str) else target.__qualname__
+        return (onnx_functions.as_writer(functions[0], signature, named),)
+    if plain or all(map(onnx_functions.is_onnxscript, functions)):
+        return tuple(functions)
+    if len(functions) > 1:
+        raise _no_translation(target, given)
+    return ()
+
+
+def _with_graph(signature: inspect.Signature) -> inspect.Signature:
+    """The signature of a symbolic: the graph, then all arguments by position."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    given = [one if one.kind == one.VAR_POSITIONAL else one.replace(kind=kind) for one in signature.parameters.values()]
+    return inspect.Signature([inspect.Parameter("g", inspect.Parameter.POSITIONAL_ONLY), *_renamed(given)])
+
+
+def _renamed(parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
+    """The parameters under names that no symbolic has: a symbolic may call its arguments as it likes."""
+    return [one.replace(name=f"argument_{at}", default=inspect.Parameter.empty) for at, one in enumerate(parameters)]
+
+
+def _no_function(target: Any, deliver: str) -> OnnxsmithError:
+    return problem(
+        "register/delivery",
+        f"a translation that writes ONNX nodes cannot be delivered as a {deliver}",
+        where=str(target),
+        why="its nodes are written into the graph; a function of the file is traced from PyTorch's operators",
+        fix='leave deliver="operators", or give a translation that computes the result with PyTorch\'s operators',
+    )
+
+
+def _no_translation(target: Any, given: Any) -> OnnxsmithError:
+    return problem(
+        "register/signature",
+        f"{given!r} is no translation",
+        where=str(target),
+        why="a translation is a function; several in a list are functions of onnxscript",
+        fix="give a function that takes the operator's arguments, such as lambda x: x * 2",
+    )
 
 
 def _named(target: Target) -> str | type[torch.autograd.Function]:

@@ -6,23 +6,30 @@ Compared with torch 2.11 to 2.13. If a flag is gone, code that reads it takes th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import torch
 
-from onnxsmith.seams.base import alone, replaced
+from onnxsmith.seams.base import alone, replaced, replaced_at
 
 _FLAGS = ("_is_compiling_flag", "_is_exporting_flag")
-REACHES = tuple(f"torch.compiler:{name}" for name in _FLAGS)
+_ONNX = "torch.onnx._internal.exporter._flags:_is_onnx_exporting"
+REACHES = (*(f"torch.compiler:{name}" for name in _FLAGS), _ONNX)
 
 
 @contextmanager
 def exporting(value: bool) -> Iterator[None]:
-    """Inside, `torch.compiler.is_exporting()` and `is_compiling()` return `value`."""
+    """Inside, `torch.compiler.is_exporting()`, `is_compiling()` and `torch.onnx.is_in_onnx_export()` return `value`."""
     with ExitStack() as stack:
+        stack.enter_context(exporting_to_onnx(value))
         for flag in _FLAGS:
             stack.enter_context(replaced(torch.compiler, flag, value))
         yield
+
+
+def exporting_to_onnx(value: bool) -> AbstractContextManager[None]:
+    """Inside, `torch.onnx.is_in_onnx_export()` returns `value`. torch.export does not set it."""
+    return replaced_at(_ONNX, value)
 
 
 @contextmanager

@@ -6,11 +6,12 @@ raised; `prepared` and `exact_numbers` do nothing instead, because exports work 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import onnx_ir as ir
+from onnxscript import evaluator, values
 from torch.export import ExportedProgram
 
 from onnxsmith.seams.base import private, replaced_at, required
@@ -22,8 +23,9 @@ _DTYPE = f"{_ROOM}._building:_determine_input_dtype"
 _DECOMPOSE = f"{_ROOM}._fx_passes:decompose_with_registry"
 _DISPATCH = f"{_ROOM}._dispatching:dispatch"
 _KNOWN = f"{_ROOM}._decomp:get_onnx_implemented_overloads"
+_RECORDER = f"{_ROOM}._building:OpRecorder"
 _TABLE = f"{_ROOM}._decomp:create_onnx_friendly_decomposition_table"
-REACHES = (_REGISTRY, _PREPARE, _DTYPE, _DECOMPOSE, _DISPATCH, _KNOWN, _TABLE)
+REACHES = (_REGISTRY, _PREPARE, _DTYPE, _DECOMPOSE, _DISPATCH, _KNOWN, _TABLE, _RECORDER)
 
 _CAST = (("input", "T1"), ("s", ""), ("fill_value", ""))
 """Parameters that a translation casts, as (name, type name): of Cast and CastLike, `scalar_tensor`, `full` and
@@ -39,6 +41,26 @@ def function_for(node: Any, translations: Any) -> tuple[Any, str]:
     """The function that translates a node; or None, with torch's message."""
     found, said = required(_DISPATCH)(node, translations)
     return found, str(said)
+
+
+def add(translations: Any, operator: Any, functions: Sequence[Callable[..., Any]]) -> None:
+    """Adds functions that write the nodes of an operator; the first whose declared dtypes fit is called."""
+    for function in reversed(functions):
+        translations.register_op(operator, function)
+
+
+def recorder() -> Any:
+    """What records the nodes of the translation that is running: its `nodes` are a list, its `opset` is theirs."""
+    return evaluator.default()
+
+
+@contextmanager
+def recording(opset: int) -> Iterator[Any]:
+    """Inside, the operators that onnxscript calls become nodes of the recorder, in this version of the default domain.
+    Yields the recorder."""
+    found = required(_RECORDER)(values.Opset("", opset), {})
+    with evaluator.default_as(found):
+        yield found
 
 
 def decompositions(translations: Any) -> dict[Any, Callable[..., Any]]:

@@ -1,0 +1,102 @@
+"""The arguments of `torch.onnx.export` that cannot be honoured, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.onnx import OperatorExportTypes, TrainingMode
+
+from onnxsmith.compat.functions._refusals import Unsupported
+from onnxsmith.seams.torch import trees as pytree
+from onnxsmith.seams.torch.tensors import FakeTensor
+
+
+def unsupported(given: Mapping[str, Any]) -> Iterator[Unsupported]:
+    """The arguments of a call that cannot be honoured. `given` has all arguments by name."""
+    yield from _of_weights(given["f"], params=given["export_params"], as_inputs=given["keep_initializers_as_inputs"])
+    if fake := next((name for name in ("model", "args", "kwargs") if _is_fake(given[name])), ""):
+        yield Unsupported(
+            f"{fake}=… with fake tensors",
+            "fake tensors have no values, so nothing can be compared",
+            "make model and inputs outside of FakeTensorMode; export_params=False and keep_initializers_as_inputs=True "
+            "leave the weights out of the file",
+        )
+    mode = given["training"]
+    if mode == TrainingMode.TRAINING or (mode == TrainingMode.PRESERVE and trains(given["model"])):
+        yield Unsupported(
+            f"training={mode!s}",
+            "a graph is exported in evaluation mode, in which a model computes the same in every call",
+            "leave training out; for a layer that stays active, call torch.nn.functional.dropout(x, training=True)",
+        )
+    if given["operator_export_type"] != OperatorExportTypes.ONNX:
+        yield Unsupported(
+            f"operator_export_type={given['operator_export_type']!s}",
+            "nodes of ATen or of an unknown operator run in no ONNX runtime",
+            'leave it out; for a kernel of your own, onnxsmith.register(operator, translation, deliver="plugin")',
+        )
+    if given["custom_opsets"]:
+        yield Unsupported(
+            f"custom_opsets={given['custom_opsets']!r}",
+            "the version of a domain follows from the translation that writes its nodes",
+            'leave it out; onnxsmith.register(operator, translation, domain="my.domain") names the domain',
+        )
+    if given["export_modules_as_functions"]:
+        yield Unsupported(
+            f"export_modules_as_functions={given['export_modules_as_functions']!r}",
+            "torch.export traces through modules",
+            "leave it out, then `onnxsmith outline model.onnx FUNCTION --module NAME` makes modules functions",
+        )
+    if not given["autograd_inlining"]:
+        yield Unsupported(
+            "autograd_inlining=False",
+            "a torch.autograd.Function is traced, or translated as it was registered",
+            'leave it out; onnxsmith.register(MyFunction, translation, deliver="function") keeps it one node',
+        )
+    if given["dump_exported_program"]:
+        yield Unsupported(
+            "dump_exported_program=True",
+            "several ways to capture are tried, and not all make a program",
+            "leave it out, and torch.export.save(torch.export.export(model, args, kwargs), 'model.pt2')",
+        )
+    if given["f"] is None and not given["dynamo"]:
+        yield Unsupported(
+            "dynamo=False without f",
+            "torch returns nothing then, so the model would be lost",
+            "give f, or leave out dynamo",
+        )
+
+
+def _of_weights(f: Any, *, params: bool, as_inputs: bool) -> Iterator[Unsupported]:
+    if params and as_inputs:
+        yield Unsupported(
+            "keep_initializers_as_inputs=True",
+            "a runtime folds no weights that are inputs, too",
+            "leave it out; add export_params=False for a file that gets its weights as inputs; or call "
+            "program.save(path, keep_initializers_as_inputs=True) on what is returned",
+        )
+    elif not params and not as_inputs:
+        yield Unsupported(
+            "export_params=False",
+            "a file with neither weights nor inputs for them cannot be run",
+            "add keep_initializers_as_inputs=True, which makes the weights inputs; or call "
+            "program.save(path, include_initializers=False) on what is returned",
+        )
+    elif not params and f is None:
+        yield Unsupported(
+            "export_params=False",
+            "it says how the file is written, and f is None",
+            "give f; or call program.save(path, include_initializers=False, keep_initializers_as_inputs=True)",
+        )
+
+
+def _is_fake(given: Any) -> bool:
+    is_module = isinstance(given, torch.nn.Module)
+    tensors = [*given.parameters(), *given.buffers()] if is_module else pytree.tree_leaves(given)
+    return any(isinstance(tensor, FakeTensor) for tensor in tensors)
+
+
+def trains(model: Any) -> bool:
+    """Whether the model is a module in training mode."""
+    return isinstance(model, torch.nn.Module) and model.training
