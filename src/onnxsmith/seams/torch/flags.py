@@ -1,6 +1,7 @@
 """Sets the flags by which code chooses between the path of a call and the path of a trace.
 
-Compared with torch 2.11 to 2.13. If a flag is gone, code that reads it takes the path of a call.
+Compared with torch 2.11 to 2.13. If a flag is gone, code that reads it takes the path of a call. Without the name in
+`Distribution`, distributions check their parameters.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import torch
 from onnxsmith.seams.base import alone, replaced
 
 _FLAGS = ("_is_compiling_flag", "_is_exporting_flag")
-REACHES = tuple(f"torch.compiler:{name}" for name in _FLAGS)
+REACHES = (
+    *(f"torch.compiler:{name}" for name in _FLAGS),
+    "torch.distributions:Distribution._validate_args",
+)
 
 
 @contextmanager
@@ -35,3 +39,10 @@ def without_kernels() -> Iterator[None]:
             yield
         finally:
             torch.backends.mha.set_fastpath_enabled(was_enabled)
+
+
+@contextmanager
+def unchecked_distributions() -> Iterator[None]:
+    """Inside, a new `torch.distributions` object does not check the values of its parameters."""
+    with replaced(torch.distributions.Distribution, "_validate_args", False):
+        yield
