@@ -84,11 +84,22 @@ def _unpack(value: Any, depth: int) -> Any:
         if id(held) not in same and _holds(held, depth + 1) and not _is_private(name, held)
     )
     if not holders and not same:
-        return value
+        # Inside another object it is part of that object's structure, such as a layer of a cache that keeps nothing.
+        return Unpacked(type(value), state, (), {}, {}) if depth and not items else value
     inner = {name: unpacked(held, depth + 1) if name in holders else held for name, held in state.items()}
     entries = {key: unpacked(held, depth + 1) for key, held in items.items()}
     aliases = {name: same[id(held)] for name, held in state.items() if id(held) in same}
     return Unpacked(type(value), inner, holders, entries, aliases)
+
+
+def opened(tree: Any, depth: int = 0) -> Iterator[Any]:
+    """The objects that `flatten` unpacks, an outer one before those that it holds."""
+    if depth >= _DEEPEST:
+        return
+    for leaf in pytree.tree_leaves(tree):
+        if isinstance(_unpack(leaf, depth), Unpacked):
+            yield leaf
+            yield from opened(list(_parts(leaf)), depth + 1)
 
 
 def _is_private(name: str, held: Any) -> bool:
