@@ -4,7 +4,7 @@
     python benchmarks/generation.py mamba lfm2    some of them
 
 Each model is tiny, with random weights, from `benchmarks/generating/families.py`. A file counts as right if it
-generates twelve tokens one by one, at batch 1 and 3, from an empty state (a text-to-text or speech model: from the state
+generates twelve tokens one by one, at batch 1 and 3, from an empty state (a text-to-text or speech model: from that
 of the first token), with the logits of PyTorch; as partly right if it says in the headline that it takes a batch of 1
 only, and generates that. Each family runs in a process of its own.
 """

@@ -165,7 +165,7 @@ def _generated(asked: Asking, leaves: list[_Leaf]) -> tuple[list[dict[str, Any]]
         state = _empty(asked, leaves, batch)
         if not _begins(asked, batch, state, wanted[0]):
             limits = ["goes on from the state of a first call, not from an empty state"]
-            begun, state = 1, asked.after(batch, 1)
+            begun, state = 1, _as_the_example(asked, asked.after(batch, 1))
         for at in range(begun, steps):
             if at in (begun, begun + 1, steps - 1):
                 found.append(asked.kwargs(batch, at, at + 1, copied(state)))
@@ -179,11 +179,17 @@ def _generated(asked: Asking, leaves: list[_Leaf]) -> tuple[list[dict[str, Any]]
                     "generates",
                     fix="export the task without -with-past: that file takes the whole text in each call",
                 )
-            state = result[asked.result]
+            state = _as_the_example(asked, result[asked.result])
     full, unfilled = _filled(asked, leaves)
     if asked.encoded is not None:
         limits = ["takes the cross-attention states from a first call"]
     return [*found, *full], limits + unfilled
+
+
+def _as_the_example(asked: Asking, state: Any) -> Any:
+    """The tensors of a state in the objects of the example, whose other attributes are constants of a graph."""
+    _, spec = objects.flatten(asked.after(1, _PAST))
+    return pytree.tree_unflatten(objects.leaves(state), spec)
 
 
 def _begins(asked: Asking, batch: int, state: Any, wanted: torch.Tensor) -> bool:
