@@ -50,7 +50,7 @@ def steps(file: str, model: Any, batch: int, *, tokens: int = STEPS) -> float:
 
 def _loop(model: Any, name: str, text: torch.Tensor, encoded: dict[str, Any]) -> list[np.ndarray[Any, Any]]:
     """The logits of each step, by the model's own state."""
-    options: dict[str, Any] = {"encoder_outputs": (encoded["hidden"],)} if encoded else {}
+    options: dict[str, Any] = {"encoder_outputs": encoded["outputs"]} if encoded else {}
     found = []
     for at in range(text.shape[1]):
         with torch.no_grad():
@@ -92,15 +92,16 @@ def _encoded(model: Any, batch: int) -> dict[str, Any]:
     else:
         given = torch.randn(batch, 4000)
     with torch.no_grad():
-        return {"hidden": model.get_encoder()(given).last_hidden_state}
+        found = model.get_encoder()(given)
+        return {"hidden": found.last_hidden_state, "outputs": type(found)(last_hidden_state=found.last_hidden_state)}
 
 
 def _begun(model: Any, token: Any, encoded: dict[str, Any], feeds: dict[str, Any]) -> dict[str, Any]:
     """The state after the first token, by PyTorch: a file with a state takes the encoder's part of it as given."""
     with torch.no_grad():
-        result = model(decoder_input_ids=token, encoder_outputs=(encoded["hidden"],), use_cache=True)
+        result = model(decoder_input_ids=token, encoder_outputs=encoded["outputs"], use_cache=True)
     cache = result["cache"] if "cache" in result else result["past_key_values"]
-    found = {"encoder_outputs.0": encoded["hidden"].numpy()}
+    found = dict.fromkeys(("encoder_outputs.0", "encoder_outputs.last_hidden_state"), encoded["hidden"].numpy())
     if "attention_mask" in feeds:
         found["attention_mask"] = np.ones(encoded["hidden"].shape[:2], np.int64)
     for part in ("self_attention_cache", "cross_attention_cache"):

@@ -7,7 +7,7 @@ called, and which of its axes move with the batch and with the text, is read off
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,13 +28,18 @@ formula, and by the formula for one token and the one for a whole text. Choices:
 wrong state by 30% and more."""
 
 
+def _tuple(hidden: torch.Tensor) -> Any:
+    return (hidden,)
+
+
 @dataclass
 class Asking:
     """A model, a text, and what the encoder made of its inputs.
 
     `tokens` is the name of the text among forward's parameters, `rest` are inputs of every call. `mask` says of which
     tokens the model takes an attention mask: "all", the "new" ones, "none". `state` is the name of the state among the
-    parameters, `result` among the results. `rows` is the batch with which a call goes on: 1 if it takes none larger."""
+    parameters, `result` among the results. `rows` is the batch with which a call goes on: 1 if it takes none larger.
+    `encoder_kind` makes the form in which the model takes what its encoder made."""
 
     module: Any
     tokens: str
@@ -45,6 +50,7 @@ class Asking:
     state: str = ""
     result: str = ""
     rows: int = 2
+    encoder_kind: Callable[[torch.Tensor], Any] = _tuple
 
     def kwargs(
         self, batch: int, start: int, stop: int, state: Any = None, encoder: int | None = None
@@ -55,7 +61,7 @@ class Asking:
         found[self.tokens] = self.text[:batch, start:stop].clone()
         if self.encoded is not None:
             hidden = self.encoded[:batch, :encoder]
-            found["encoder_outputs"] = (hidden.clone(),)
+            found["encoder_outputs"] = self.encoder_kind(hidden.clone())
             if "attention_mask" in found:
                 found["attention_mask"] = torch.ones(hidden.shape[:2], dtype=torch.int64)
         elif self.mask != "none":
@@ -103,17 +109,18 @@ def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int) -> Asking:
     text = torch.randint(3, max(vocabulary, 5), (MOST, LONGEST))
     rest = {name: _rows(value) for name, value in kwargs.items() if name != tokens}
     masked = rest.pop("attention_mask", None) is not None
-    encoded = None
+    encoded, kind = None, None
     if tokens == "decoder_input_ids":
         own = module.main_input_name
         with torch.no_grad():
             first = module(**rest, **{tokens: text[:, :2]}, use_cache=True)
+            kind = type(module.get_encoder()(rest[own]))
         encoded = first.encoder_last_hidden_state
         del rest[own]
         if masked and own == "input_ids":
             rest["attention_mask"] = torch.ones(MOST, 1, dtype=torch.int64)
     found = Asking(module, tokens, text, rest, encoded)
-    _name_state(found)
+    _name_state(found, kind)
     for found.rows in (2, 1):
         for found.mask in ("all", "new", "none") if masked and encoded is None else ("none",):
             if goes_on(found, 1):
@@ -173,10 +180,17 @@ def _rows(value: Any) -> Any:
     return torch.cat([value, value[:1]])[:MOST] if value.shape[0] < MOST else value[:MOST]
 
 
-def _name_state(asked: Asking) -> None:
-    """Finds the result that is also a parameter of forward and holds tensors."""
+def _name_state(asked: Asking, kind: Any = None) -> None:
+    """Finds the result that is also a parameter of forward and holds tensors. `kind` is the class of what the encoder
+    returns."""
     parameters = inspect.signature(asked.module.forward).parameters
-    result = asked.call(2, 0, 8)
+    try:
+        result = asked.call(2, 0, 8)
+    except AttributeError:  # the model reads fields of what its own encoder returns
+        if kind is None:
+            raise
+        asked.encoder_kind = lambda hidden: kind(last_hidden_state=hidden)
+        result = asked.call(2, 0, 8)
     given = {*asked.kwargs(2, 0, 8), "encoder_outputs", "logits"}
     for name in result:
         held = [leaf for leaf, _ in owned(result[name]) if isinstance(leaf, torch.Tensor)]

@@ -117,8 +117,10 @@ def _context(config: Any) -> int:
 
 def _values(config: Any) -> int:
     """The number of series; 0 if the model takes one, without an axis for it."""
-    found = int(getattr(config, "num_input_channels", None) or getattr(config, "input_size", 1))
-    return found if found > 1 or hasattr(config, "num_input_channels") else 0
+    if hasattr(config, "num_input_channels"):
+        return int(config.num_input_channels)
+    size = int(getattr(config, "input_size", 1))
+    return size if size > 1 else 0
 
 
 def _prediction(config: Any) -> int:

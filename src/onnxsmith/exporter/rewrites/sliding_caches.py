@@ -30,7 +30,7 @@ class SlidingCaches(Rewrite):
                 return own(self, key_states, value_states, *args, **kwargs)
             self.cumulative_length += key_states.shape[-2]
             keys, values = torch.cat([self.keys, key_states], -2), torch.cat([self.values, value_states], -2)
-            first = torch.sym_max(keys.shape[-2] - (self.sliding_window - 1), 0)
+            first: Any = torch.sym_max(keys.shape[-2] - (self.sliding_window - 1), 0)  # type: ignore[no-untyped-call]
             self.keys, self.values = keys[:, :, first:], values[:, :, first:]
             return keys, values
 
