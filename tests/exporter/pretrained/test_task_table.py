@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import transformers
 from onnxsmith.exporter.pretrained import tasks
 from onnxsmith.problem import OnnxsmithError
 
+PAGE = Path(__file__).parents[3] / "docs" / "pretrained.md"
 PIPELINES: dict[str, Any] = transformers.pipelines.SUPPORTED_TASKS
 
 
@@ -34,6 +37,24 @@ def test_each_auto_class_is_there() -> None:
     for names in tasks.supported().values():
         for name in names:
             assert hasattr(transformers, f"AutoModelFor{name}" if name else "AutoModel"), name
+
+
+def test_the_page_lists_every_task_with_its_classes() -> None:
+    listed: dict[str, tuple[str, ...]] = {}
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("| `") or len(cells) != 2:
+            continue
+        names = tuple(name for name in cells[1].split(", ") if name != "AutoModel") or ("",)
+        for task in re.findall("`([a-z0-9-]+)`", cells[0]):
+            if task != tasks.PAST:
+                listed[task] = names
+            else:
+                listed |= {f"{one}{task}": names for one in re.findall("`([a-z0-9-]+)`,", cells[0])}
+    speech = f"automatic-speech-recognition{tasks.PAST}"
+    assert listed.pop(speech)[1:] == tasks.supported()[speech]
+    assert listed == {task: names for task, names in tasks.supported().items() if task != speech}
+    assert all(f"`{task}`" in PAGE.read_text(encoding="utf-8") for task in tasks.UNSUPPORTED)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ _CLASSES = {
     "image-feature-extraction": ("",),
     "image-segmentation": ("ImageSegmentation", "SemanticSegmentation", "UniversalSegmentation"),
     "image-text-to-text": ("ImageTextToText",),
-    f"image-text-to-text{PAST}": ("ImageTextToText",),
     "image-to-image": ("ImageToImage",),
     "keypoint-detection": ("KeypointDetection", "PoseEstimation"),
     "keypoint-matching": ("KeypointMatching",),
