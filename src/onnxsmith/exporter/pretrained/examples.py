@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from onnxsmith.exporter.pretrained import states
+from onnxsmith.exporter.pretrained.image_tokens import placed
 from onnxsmith.exporter.pretrained.makers import MAKERS, Axes, part, read
 from onnxsmith.exporter.pretrained.tasks import PAST
 from onnxsmith.problem import problem
@@ -50,7 +51,7 @@ def examples(module: Any, config: Any, folder: Path, task: str) -> Examples:
         )
     made = {name: _shaped(name, *MAKERS[name](config, folder), task) for name in wanted}
     found = Examples({name: one[0] for name, one in made.items()}, {name: one[1] for name, one in made.items()})
-    found = _apart(module, found)
+    found = _apart(module, replace(found, kwargs=placed(module, config, found.kwargs)))
     return _with_past(module, config, found) if task.endswith(PAST) else found
 
 
