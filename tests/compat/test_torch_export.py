@@ -29,6 +29,7 @@ X = torch.rand(2, 4)
 
 
 def small() -> nn.Module:
+    torch.manual_seed(0)  # weights that the check can see
     return nn.Sequential(nn.Linear(4, 3), nn.ReLU()).eval()
 
 

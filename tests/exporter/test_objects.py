@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections import OrderedDict
 from typing import Any
 
@@ -106,6 +107,49 @@ class Frozen:
     more: Any
 
 
+class Dictionary(dict[str, Any]):
+    """A dictionary of a class that torch does not know, with attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(name) from error
+
+
+@dataclasses.dataclass
+class Both(dict[str, Any]):
+    """A dataclass whose fields are items as well, as transformers had it."""
+
+    sample: Any = None
+    more: Any = None
+
+    def __post_init__(self) -> None:
+        self.update(sample=self.sample, more=self.more)
+
+
+class Sequence(list[Any]):
+    """A list of a class of its own."""
+
+    def __init__(self, sample: Any, more: Any) -> None:
+        super().__init__([sample, more])
+
+    sample = property(lambda self: self[0])
+    more = property(lambda self: self[1])
+
+
+class Pair(tuple[Any, ...]):
+    """A tuple of a class of its own."""
+
+    __slots__ = ()
+
+    def __new__(cls, sample: Any, more: Any) -> Pair:
+        return super().__new__(cls, (sample, more))
+
+    sample = property(lambda self: self[0])
+    more = property(lambda self: self[1])
+
+
 class Gives(torch.nn.Module):
     def __init__(self, make: Any) -> None:
         super().__init__()
@@ -115,7 +159,7 @@ class Gives(torch.nn.Module):
         return self.make(sample=x + 1, more=x * 2)
 
 
-@pytest.mark.parametrize("make", [Output, Registered, Slotted, Frozen])
+@pytest.mark.parametrize("make", [Output, Registered, Slotted, Frozen, Dictionary, Both])
 def test_results_of_any_class_are_called_after_their_parts(make: Any) -> None:
     result = onnxsmith.export(Gives(make), (torch.rand(2, 3),), dynamic={"x": {0: "n"}})
     assert result.ok, result.report.problems
@@ -127,12 +171,63 @@ class Takes(torch.nn.Module):
         return given.sample + 2 * given.more  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("make", [Output, Registered, Slotted, Frozen])
+@pytest.mark.parametrize("make", [Sequence, Pair])
+def test_results_without_names_are_numbered(make: Any) -> None:
+    result = onnxsmith.export(Gives(make), (torch.rand(2, 3),))
+    assert result.ok, result.report.problems
+    assert [port.name for port in result.report.part(Capture).outputs] == ["output.0", "output.1"]
+
+
+def test_a_distribution_among_the_results() -> None:
+    class Encoder(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Registered:
+            return Registered(torch.distributions.Normal(x, x.exp()))
+
+    result = onnxsmith.export(Encoder(), (torch.rand(2, 3),), dynamic={"x": {0: "n"}})
+    assert result.ok, result.report.problems
+    assert [port.name for port in result.report.part(Capture).outputs] == ["sample.loc", "sample.scale"]
+    with pytest.raises(ValueError, match="constraint"):
+        torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
+
+
+def test_a_class_that_is_registered_after_a_first_export() -> None:
+    @dataclasses.dataclass
+    class Late:
+        sample: Any
+        more: Any
+
+    module = Gives(Late)
+    assert onnxsmith.export(module, (torch.rand(2, 3),)).ok
+    pytree.register_pytree_node(Late, lambda value: ([value.more, value.sample], None), lambda parts, _: Late(*parts))
+    result = onnxsmith.export(module, (torch.rand(2, 3),))
+    assert [port.name for port in result.report.part(Capture).outputs] == ["more", "sample"]
+
+
+def test_made_again_an_object_has_its_class_its_items_and_one_tensor_for_two_names() -> None:
+    for value in (Both(torch.ones(2), torch.zeros(2)), types.MappingProxyType({"sample": torch.ones(2)})):
+        found, spec = objects.flatten(value)
+        made = pytree.tree_unflatten([leaf for _, leaf in found], spec)
+        assert type(made) is type(value)
+        assert list(made) == list(value)
+        assert isinstance(made, types.MappingProxyType) or made.sample is made["sample"]
+
+
+def test_tensors_in_a_set_are_named_as_constants() -> None:
+    class Sums(torch.nn.Module):
+        def forward(self, x: torch.Tensor, given: Any) -> torch.Tensor:
+            return x + sum(given)
+
+    result = onnxsmith.export(Sums(), (torch.rand(2), {torch.ones(2)}))
+    assert any("class set" in note for note in result.report.part(Capture).notes)
+
+
+@pytest.mark.parametrize("make", [Output, Registered, Slotted, Frozen, Dictionary, Both, Sequence, Pair])
 def test_arguments_of_any_class_are_taken_apart(make: Any) -> None:
     given = make(sample=torch.rand(2, 3), more=torch.rand(2, 3))
     result = onnxsmith.export(Takes(), (given,))
     assert result.ok, result.report.problems
-    assert [port.name for port in result.report.part(Capture).inputs] == ["given.sample", "given.more"]
+    parts = ["given.0", "given.1"] if make in (Sequence, Pair) else ["given.sample", "given.more"]
+    assert [port.name for port in result.report.part(Capture).inputs] == parts
 
 
 def test_no_exception_but_a_problem_leaves_an_export(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,8 @@ def export(
     runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
     from onnxsmith.exporter.export_run import Job, evaluating
     from onnxsmith.exporter.inputs.examples import with_inputs
+    from onnxsmith.exporter.pretrained import fewer_axes
+    from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
     from onnxsmith.exporter.translating.register import also
 
     refuse_loss([output] if isinstance(output, str | Path) else (), [model, inputs])
@@ -107,8 +109,17 @@ def export(
             else:
                 name, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen)
             torch_model = with_inputs(torch_model, inputs)
+        defaults: Any = {} if task is None or dynamic else chosen.dynamic
         with evaluating(torch_model.module) as was_training, also(custom_translation_table):
-            return Job(name, torch_model, chosen, was_training).run(output, clock)
+            while True:
+                try:
+                    return Job(name, torch_model, chosen, was_training).run(output, clock)
+                except FrozenAxisError as error:
+                    left = fewer_axes.without(torch_model, defaults, error.axes)
+                    if left is None:
+                        raise
+                    torch_model, defaults = left
+                    chosen = replace(chosen, dynamic=defaults)
 
 
 def _pretrained(

@@ -273,7 +273,8 @@ class Job:
     def _result(self, parts: tuple[Part, ...], made: Made) -> Result:
         verification, written = made.verification, made.written
         differs = problems(verification, asked=self.settings.verify is not None)
-        said = ending(verification) + (f"; {made.weightless}" if made.weightless else "")
+        limits = "".join(f"; {limit}" for limit in self.torch_model.limits)
+        said = ending(verification) + limits + (f"; {made.weightless}" if made.weightless else "")
         report = Report(
             command="export",
             verdict=verdict(verification, asked=self.settings.verify is not None),

@@ -210,8 +210,12 @@ class Maker:
             )
             sizes = of_feed(program.signature, built.example)
             example = Feed("the example", sizes, dict(built.example))
+            more = [
+                Feed(f"example {number}", of_feed(program.signature, values), dict(values))
+                for number, values in enumerate(built.more, 2)
+            ]
             known = given.sizes(asked_for.sizes)
-            plan = Plan(generator, (example,), known=known, start=sizes, seed=asked_for.seed, random=True)
+            plan = Plan(generator, (example, *more), known=known, start=sizes, seed=asked_for.seed, random=True)
             arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
             tolerances = roundings(shaped)
             if asked_for.tolerance is not None:

@@ -23,8 +23,9 @@ from onnxsmith.problem import OnnxsmithError, problem
 
 @dataclass(frozen=True)
 class TorchModel:
-    """A module with example inputs. `given` is False if there are no example inputs. `notes` are for the report.
-    `names` has the graph's names for arguments of forward that are called otherwise in graphs."""
+    """A module with example inputs. `given` is False if there are no example inputs. `notes` are for the report,
+    `limits` (what the module does not do) for the headline. `names` has the graph's names for arguments of forward that
+    are called otherwise in graphs. `more` are further keyword arguments, with which a file is compared as well."""
 
     module: Any
     args: tuple[Any, ...] = ()
@@ -32,6 +33,8 @@ class TorchModel:
     given: bool = True
     notes: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()
+    more: tuple[Mapping[str, Any], ...] = ()
 
 
 def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> tuple[str, TorchModel]:

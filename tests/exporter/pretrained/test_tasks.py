@@ -155,3 +155,21 @@ def test_words_with_places_on_a_page(tmp_path: Path) -> None:
     inputs, outputs = exported(tmp_path, "document-question-answering", config)
     assert inputs["bbox"] == [BATCH, "sequence_length", 4]
     assert set(outputs) == {"start_logits", "end_logits"}
+
+
+def test_a_default_axis_that_the_model_fixes_is_left_out_and_named(tmp_path: Path) -> None:
+    config = transformers.SuperPointConfig(
+        encoder_hidden_sizes=[8, 8, 8, 8], decoder_hidden_size=8, descriptor_decoder_dim=8
+    )
+    config.save_pretrained(tmp_path)
+    processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
+    processor.save_pretrained(tmp_path)
+    result = onnxsmith.export(str(tmp_path), task="keypoint-detection", simplify=False, verify=False)
+    assert "batch_size is fixed to 1" in result.report.headline
+    assert [list(port.shape) for port in result.report.part(Capture).inputs] == [[1, 3, 32, 32]]
+
+
+def test_several_answers_to_choose_from(tmp_path: Path) -> None:
+    inputs, outputs = exported(tmp_path, "multiple-choice", transformers.BertConfig(**TEXT))
+    assert inputs["input_ids"] == [BATCH, "num_choices", "sequence_length"]
+    assert outputs == {"logits": [BATCH, "num_choices"]}

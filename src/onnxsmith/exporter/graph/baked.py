@@ -114,6 +114,8 @@ def notes(program: TorchProgram) -> Iterator[str]:
 def _holding(value: Any) -> list[str]:
     if isinstance(value, torch.Tensor | torch.nn.Module | type):
         return []
+    if isinstance(value, set | frozenset):
+        return ["its elements"] if any(isinstance(held, torch.Tensor) for held in value) else []
     slots = [name for kind in type(value).__mro__ for name in _names(getattr(kind, "__slots__", ()))]
     named = {name: getattr(value, name, None) for name in [*getattr(value, "__dict__", {}), *slots]}
     return [

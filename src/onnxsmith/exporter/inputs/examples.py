@@ -59,7 +59,7 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
         if name not in values:
             break
         args.append(values.pop(name))
-    return TorchModel(model.module, (*args, *extra), values, notes=model.notes, names=model.names)
+    return TorchModel(model.module, (*args, *extra), values, notes=model.notes, names=model.names, limits=model.limits)
 
 
 def _tensors(spec: InputSpec) -> dict[str, Any]:

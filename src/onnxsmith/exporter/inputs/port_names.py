@@ -62,8 +62,9 @@ def of_output(path: tuple[Any, ...], given: set[str], result: Any) -> str:
 _RESULTS = {"past_key_values": "present"}
 """Results with another name in ONNX graphs: transformers' exports call the new cache `present`."""
 
-_TRANSFORMERS = {"cache": "present"}
-"""The same for results of transformers' own classes, which call `past_key_values` `cache` since version 5.24."""
+_TRANSFORMERS = dict.fromkeys(("cache", "cache_params", "state", "mems"), "present")
+"""The same for results of transformers' own classes: `past_key_values` is `cache` since version 5.24, recurrent models
+have other names."""
 
 
 def _is_plain(path: tuple[Any, ...]) -> bool:

@@ -33,7 +33,8 @@ Limits = Mapping[str, tuple[int, int | None]]
 @dataclass(frozen=True)
 class Built:
     """A program, its example inputs by name, and the argument of forward for each input and the result for each output.
-    `axes` are the requested dynamic axes; `numbers` are the numbers that a trace compared a dimension with."""
+    `axes` are the requested dynamic axes; `numbers` are the numbers that a trace compared a dimension with. `more` are
+    further inputs by name."""
 
     program: TorchProgram
     example: Mapping[str, np.ndarray[Any, Any]]
@@ -41,6 +42,7 @@ class Built:
     results: Mapping[str, str]
     axes: Axes
     numbers: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    more: tuple[Mapping[str, np.ndarray[Any, Any]], ...] = ()
 
 
 def build(
@@ -91,7 +93,14 @@ def build(
         limits=limits or {},
     )
     arguments = {name: path for name, path in zip(names, found, strict=True) if name is not None and path is not None}
-    return Built(program, example, arguments, results, asked)
+    more = tuple(_by_name(names, (tuple(model.args), {**model.kwargs, **kwargs})) for kwargs in model.more)
+    return Built(program, example, arguments, results, asked, more=more)
+
+
+def _by_name(names: Sequence[str | None], given: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Other arguments of the same structure, as arrays by input name."""
+    leaves = objects.leaves(given)
+    return {name: to_array(_real(leaf)) for name, leaf in zip(names, leaves, strict=True) if name is not None}
 
 
 def _result(leaf: Any) -> Any:

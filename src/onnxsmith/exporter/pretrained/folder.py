@@ -57,7 +57,9 @@ def load(place: str, task: str) -> Pretrained:
         raise _explained(error, config_file) from error
     found = examples(module, config, folder, task)
     notes = (f"{type(module).__name__} for {task}", *notes)
-    return Pretrained(TorchModel(module, (), found.kwargs, notes=notes, names={CACHE: PAST_INPUT}), found.dynamic)
+    names = {CACHE: PAST_INPUT}
+    model = TorchModel(module, (), found.kwargs, notes=notes, names=names, limits=found.limits, more=found.more)
+    return Pretrained(model, found.dynamic)
 
 
 def _transformers() -> Any:
@@ -88,7 +90,8 @@ def _made(auto: Any, config: Any, folder: Path | None) -> tuple[Any, tuple[str, 
     safe = folder is not None and any(folder.glob(_SAFE))
     if folder is None or not (safe or any(folder.glob(_PICKLED))):
         torch.manual_seed(0)
-        module = auto.from_config(config).float().eval()
+        made = auto.from_config(config) if hasattr(auto, "from_config") else auto(config)
+        module = made.float().eval()
         return module, ("the weights are random: the folder has a configuration but no weights",)
     module, info = auto.from_pretrained(
         str(folder), config=config, local_files_only=True, use_safetensors=safe, dtype=torch.float32,

@@ -24,44 +24,80 @@ _CLASSES = {
     "image-classification": ("ImageClassification",),
     "image-feature-extraction": ("",),
     "image-segmentation": ("ImageSegmentation", "SemanticSegmentation", "UniversalSegmentation"),
+    "image-text-to-text": ("ImageTextToText",),
     "image-to-image": ("ImageToImage",),
-    "keypoint-detection": ("KeypointDetection",),
+    "keypoint-detection": ("KeypointDetection", "PoseEstimation"),
+    "keypoint-matching": ("KeypointMatching",),
+    "mask-generation": ("MaskGeneration",),
     "masked-im": ("MaskedImageModeling",),
+    "multiple-choice": ("MultipleChoice",),
+    "next-sentence-prediction": ("NextSentencePrediction",),
     "object-detection": ("ObjectDetection",),
     "question-answering": ("QuestionAnswering",),
     "semantic-segmentation": ("SemanticSegmentation",),
     "sentence-similarity": ("",),
+    "table-question-answering": ("TableQuestionAnswering",),
     "text-classification": ("SequenceClassification",),
     "text-generation": ("CausalLM",),
     f"text-generation{PAST}": ("CausalLM",),
+    "text-to-audio": ("TextToWaveform", "TextToSpectrogram"),
     "text2text-generation": ("Seq2SeqLM",),
     f"text2text-generation{PAST}": ("Seq2SeqLM",),
+    "time-series-forecasting": ("TimeSeriesPrediction",),
     "token-classification": ("TokenClassification",),
     "video-classification": ("VideoClassification",),
+    "visual-question-answering": ("VisualQuestionAnswering",),
+    "zero-shot-classification": ("SequenceClassification",),
     "zero-shot-image-classification": ("ZeroShotImageClassification",),
     "zero-shot-object-detection": ("ZeroShotObjectDetection",),
 }
 
 
+UNSUPPORTED = {
+    "any-to-any": "such a model takes and gives texts, images and sounds in one call, and no example of all is known",
+    "decision": "its inputs are made from the candidates by the pipeline, not by a tokenizer",
+    "zero-shot-audio-classification": "its features are cut and joined by the processor in a way that the "
+    "configuration does not say",
+}
+"""Tasks of `transformers.pipeline` for which no example inputs are made, and why."""
+
+
+def supported() -> dict[str, tuple[str, ...]]:
+    """The tasks with the auto classes of each, without `AutoModelFor`."""
+    return dict(_CLASSES)
+
+
 def chosen(transformers: Any, config: Any, task: str) -> tuple[str, Any]:
-    """The task, and the auto class of transformers for the model. `auto` chooses the task of the configuration's class.
+    """The task, and the class of transformers for the model: an auto class, or for `auto` the class with which the
+    model was saved.
 
     Raises:
-        OnnxsmithError: `export/task` if there is no such task, or transformers has no such model for the task.
+        OnnxsmithError: `export/task` if there is no such task, or transformers has no such model for the task, or the
+            configuration names no class for `auto`.
     """
     if task == "auto":
-        task = _saved_with(transformers, config)
+        return _saved_with(transformers, config)
+    if task in UNSUPPORTED:
+        raise problem(
+            "export/task",
+            f"the task {task!r} is not supported",
+            why=UNSUPPORTED[task],
+            fix="export it by a factory that returns (module, (), {name: tensor})",
+        )
     if task not in _CLASSES:
         raise problem("export/task", f"there is no task {task!r}", fix=f"one of: {', '.join(_CLASSES)}")
     for auto in _autos(transformers, task):
         if classes(auto, config):
             return task, auto
-    able = [one for one in _CLASSES if any(classes(auto, config) for auto in _autos(transformers, one))]
     raise problem(
         "export/task",
         f"transformers has no {config.model_type!r} model for {task!r}",
-        fix=f"for this kind of model: {', '.join(able) or 'none of the known tasks'}",
+        fix=f"for this kind of model: {', '.join(_able(transformers, config)) or 'none of the known tasks'}",
     )
+
+
+def _able(transformers: Any, config: Any) -> list[str]:
+    return [task for task in _CLASSES if any(classes(auto, config) for auto in _autos(transformers, task))]
 
 
 def _autos(transformers: Any, task: str) -> Iterator[Any]:
@@ -71,10 +107,18 @@ def _autos(transformers: Any, task: str) -> Iterator[Any]:
             yield auto
 
 
-def _saved_with(transformers: Any, config: Any) -> str:
-    for architecture in config.architectures or ():
-        for task in _CLASSES:
-            for auto in _autos(transformers, task):
-                if architecture in [kind.__name__ for kind in classes(auto, config)]:
-                    return task
-    return "feature-extraction"
+def _saved_with(transformers: Any, config: Any) -> tuple[str, Any]:
+    named = list(config.architectures or ())
+    kind = next((found for name in named if (found := getattr(transformers, name, None)) is not None), None)
+    if kind is None:
+        raise problem(
+            "export/task",
+            f"transformers has no class {named[0]!r}" if named else "the configuration names no class",
+            why="auto exports the class with which the model was saved, which `architectures` in config.json names",
+            fix=f"give the task: {', '.join(_able(transformers, config)) or 'none of the known tasks fits'}",
+        )
+    for task in _CLASSES:
+        for auto in _autos(transformers, task):
+            if kind in classes(auto, config):
+                return task, kind
+    return kind.__name__, kind

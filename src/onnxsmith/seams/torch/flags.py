@@ -1,6 +1,7 @@
 """Sets the flags by which code chooses between the path of a call and the path of a trace.
 
-Compared with torch 2.11 to 2.13. If a flag is gone, code that reads it takes the path of a call.
+Compared with torch 2.11 to 2.13. If a flag is gone, code that reads it takes the path of a call. Without the name in
+`Distribution`, distributions check their parameters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from onnxsmith.seams.base import alone, replaced, replaced_at
 
 _FLAGS = ("_is_compiling_flag", "_is_exporting_flag")
 _ONNX = "torch.onnx._internal.exporter._flags:_is_onnx_exporting"
-REACHES = (*(f"torch.compiler:{name}" for name in _FLAGS), _ONNX)
+REACHES = (
+    *(f"torch.compiler:{name}" for name in _FLAGS),
+    _ONNX,
+    "torch.distributions:Distribution._validate_args",
+)
 
 
 @contextmanager
@@ -42,3 +47,10 @@ def without_kernels() -> Iterator[None]:
             yield
         finally:
             torch.backends.mha.set_fastpath_enabled(was_enabled)
+
+
+@contextmanager
+def unchecked_distributions() -> Iterator[None]:
+    """Inside, a new `torch.distributions` object does not check the values of its parameters."""
+    with replaced(torch.distributions.Distribution, "_validate_args", False):
+        yield

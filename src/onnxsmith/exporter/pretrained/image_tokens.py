@@ -1,0 +1,34 @@
+"""Texts with places for an image: as many image tokens as the model makes features of one image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from onnxsmith.seams.torch import trees as pytree
+
+_OTHER = 3
+"""The token in place of an image token that is drawn by chance; no special token of the usual tokenizers."""
+
+
+def placed(module: Any, config: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with image tokens before each text, if the model replaces such tokens by the features of its
+    images. How many there are is read off the model: it computes the features."""
+    token = getattr(config, "image_token_id", None)
+    if token is None or "pixel_values" not in kwargs or not hasattr(module, "get_image_features"):
+        return dict(kwargs)
+    with torch.no_grad():
+        features = module.get_image_features(pixel_values=kwargs["pixel_values"])
+    leaves = [
+        leaf for leaf in pytree.tree_leaves(getattr(features, "pooler_output", features)) if torch.is_tensor(leaf)
+    ]
+    text: torch.Tensor = kwargs["input_ids"]
+    count = sum(leaf.numel() // leaf.shape[-1] for leaf in leaves if torch.is_tensor(leaf)) // text.shape[0]
+    words = torch.where(text == token, _OTHER, text)
+    ids = torch.cat([torch.full((text.shape[0], count), token), words], 1)
+    found = {**kwargs, "input_ids": ids}
+    if "attention_mask" in kwargs:
+        found["attention_mask"] = torch.ones_like(ids)
+    return found

@@ -1,0 +1,163 @@
+"""Makes one example input of a model of transformers, by the name of forward's parameter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_BATCH, _LENGTH, _NEW, _PIXELS, _SAMPLES = 2, 8, 3, 224, 16000
+"""Sizes of the examples; a choice: small and different from each other. 224 pixels and 16000 samples (1 s at 16 kHz)
+are the usual sizes of image and speech models."""
+_TEXT = {0: "batch_size", 1: "sequence_length"}
+
+Axes = dict[int, str]
+Made = tuple[torch.Tensor, Axes]
+
+
+def _tokens(config: Any, folder: Path) -> Made:
+    text = part(config, "text_config")
+    return torch.randint(3, max(int(text.vocab_size), 5), (_BATCH, _LENGTH)), _TEXT
+
+
+def _ones(config: Any, folder: Path) -> Made:
+    return torch.ones(_BATCH, _LENGTH, dtype=torch.int64), _TEXT
+
+
+def _types(config: Any, folder: Path) -> Made:
+    columns = getattr(config, "type_vocab_sizes", None)  # a model of tables: one column for each kind of type
+    return torch.zeros(_BATCH, _LENGTH, *([len(columns)] if columns else []), dtype=torch.int64), _TEXT
+
+
+def _boxes(config: Any, folder: Path) -> Made:
+    corners = torch.randint(0, 100, (_BATCH, _LENGTH, 2, 2)).sort(dim=2).values
+    return corners.reshape(_BATCH, _LENGTH, 4), _TEXT
+
+
+def _decoder_tokens(config: Any, folder: Path) -> Made:
+    text = part(config, "decoder", "text_config")
+    found = torch.randint(3, max(int(text.vocab_size), 5), (_BATCH, _NEW + 1))
+    return found, {0: "batch_size", 1: "decoder_sequence_length"}
+
+
+def _pictures(config: Any, folder: Path) -> Made:
+    vision = part(config, "vision_config", "encoder")
+    processor = read(folder / "preprocessor_config.json")
+    height, width = _picture_size(vision, processor)
+    shape = [_BATCH, int(getattr(vision, "num_channels", 3) or 3), height, width]
+    if hasattr(vision, "num_frames"):
+        shape.insert(1, int(vision.num_frames))
+    size = processor.get("size")
+    varies = isinstance(size, Mapping) and "longest_edge" in size  # the processor keeps the shape of the picture
+    return torch.randn(shape), {0: "batch_size", 2: "height", 3: "width"} if varies else {0: "batch_size"}
+
+
+def _picture_size(config: Any, processor: Mapping[str, Any]) -> tuple[int, int]:
+    for size in (processor.get("crop_size"), processor.get("size"), getattr(config, "image_size", None)):
+        if isinstance(size, int):
+            return size, size
+        if isinstance(size, Mapping) and "height" in size:
+            return int(size["height"]), int(size["width"])
+        if isinstance(size, Mapping) and "shortest_edge" in size:
+            return int(size["shortest_edge"]), int(size["shortest_edge"])
+        if isinstance(size, list | tuple):
+            return int(size[0]), int(size[-1])
+    return _PIXELS, _PIXELS
+
+
+def _wave(config: Any, folder: Path) -> Made:
+    if hasattr(config, "num_mel_bins"):
+        frames = int(getattr(config, "max_length", 1024))
+        return torch.randn(_BATCH, frames, int(config.num_mel_bins)), {0: "batch_size"}
+    return torch.randn(_BATCH, _SAMPLES), {0: "batch_size", 1: "audio_sequence_length"}
+
+
+def _features(config: Any, folder: Path) -> Made:
+    if hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions"):
+        # Whisper's layout: its encoder halves the number of frames.
+        return torch.randn(_BATCH, int(config.num_mel_bins), 2 * int(config.max_source_positions)), {0: "batch_size"}
+    sizes = ("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel")
+    bins = next((int(getattr(config, name)) for name in sizes if hasattr(config, name)), 80)
+    bins *= int(getattr(config, "input_channels", 1))
+    return torch.randn(_BATCH, 100, bins), {0: "batch_size", 1: "audio_sequence_length"}
+
+
+def _points(config: Any, folder: Path) -> Made:
+    axes = {0: "batch_size", 1: "point_batch_size", 2: "num_points"}
+    return torch.randint(0, 100, (_BATCH, 2, _NEW, 2)).float(), axes
+
+
+def _point_labels(config: Any, folder: Path) -> Made:
+    axes = {0: "batch_size", 1: "point_batch_size", 2: "num_points"}
+    return torch.randint(0, 2, (_BATCH, 2, _NEW)), axes
+
+
+def _frames(config: Any, folder: Path) -> Made:
+    found = torch.randn(_BATCH, _NEW + 1, int(config.num_mel_bins))
+    return found, {0: "batch_size", 1: "decoder_sequence_length"}
+
+
+def _series(length: Callable[[Any], int], width: Callable[[Any], int], make: Any) -> Callable[[Any, Path], Made]:
+    """Steps of a time series; without a last axis if it has the width 0."""
+
+    def made(config: Any, folder: Path) -> Made:
+        last = width(config)
+        return make(_BATCH, length(config), *([last] if last else [])), {0: "batch_size"}
+
+    return made
+
+
+def _context(config: Any) -> int:
+    lags = getattr(config, "lags_sequence", None)
+    return int(config.context_length) + (max(lags) if lags else 0)
+
+
+def _values(config: Any) -> int:
+    """The number of series; 0 if the model takes one, without an axis for it."""
+    if hasattr(config, "num_input_channels"):
+        return int(config.num_input_channels)
+    size = int(getattr(config, "input_size", 1))
+    return size if size > 1 else 0
+
+
+def _prediction(config: Any) -> int:
+    return int(config.prediction_length)
+
+
+def _time_features(config: Any) -> int:
+    return int(config.num_time_features)
+
+
+MAKERS: dict[str, Callable[[Any, Path], Made]] = {
+    "input_ids": _tokens,
+    "attention_mask": _ones,
+    "token_type_ids": _types,
+    "bbox": _boxes,
+    "decoder_input_ids": _decoder_tokens,
+    "pixel_values": _pictures,
+    "input_values": _wave,
+    "input_features": _features,
+    "input_points": _points,
+    "input_labels": _point_labels,
+    "decoder_input_values": _frames,
+    "past_values": _series(_context, _values, torch.randn),
+    "past_observed_mask": _series(_context, _values, torch.ones),
+    "past_time_features": _series(_context, _time_features, torch.randn),
+    "future_values": _series(_prediction, _values, torch.randn),
+    "future_time_features": _series(_prediction, _time_features, torch.randn),
+}
+
+
+def part(config: Any, *names: str) -> Any:
+    """The first of these sub-configurations that exists, or else the configuration itself."""
+    return next((part for name in names if (part := getattr(config, name, None)) is not None), config)
+
+
+def read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
