@@ -19,7 +19,7 @@ LSTM = """g (float[T,N,1] x) => (float y, float h)
     ("call", "ops", "inputs"),
     [
         ("x, w, r, , , zeros, zeros", "LSTM", 3),
-        ("x, w, r, b, , zeros, zeros", "LSTM", 3),
+        ("x, w, r, b, , zeros, zeros", "LSTM", 4),
         ("x, w, r, , , zeros, ones", "Shape Concat Expand LSTM", 7),
         ("x, w, r, , , ones, zeros", "Shape Concat Expand LSTM", 6),
         ("x, w, r, , , ones, ones", None, 7),

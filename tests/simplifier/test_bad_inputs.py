@@ -95,7 +95,6 @@ BAD: dict[str, tuple[str, bytes]] = {
         of(lambda m: m.graph.node[0].attribute.extend([helper.make_attribute("a", 1), helper.make_attribute("a", 2)])),
     ),
     "a cycle": ("model/cyclic", of(lambda m: m.graph.node[0].input.__setitem__(0, "y"))),
-    "nodes out of order": ("model/unsorted", of(lambda m: m.graph.node.reverse())),
     "a value that two nodes make": ("model/duplicate-name", of(lambda m: m.graph.node[1].output.__setitem__(0, "a"))),
     "two inputs of one name": ("model/duplicate-name", of(lambda m: m.graph.input.append(m.graph.input[0]))),
     "two initializers of one name": (
@@ -187,3 +186,26 @@ def test_every_cut_of_a_model_is_refused_or_valid(tmp_path: Path) -> None:
     for end in range(0, len(data), 7):
         (tmp_path / "in.onnx").write_bytes(data[:end])
         assert simplified(tmp_path)["id"].startswith("model/")
+
+
+def test_nodes_out_of_order_are_sorted(tmp_path: Path) -> None:
+    """Runtimes sort them; the report says that it was done."""
+    text = """<ir_version: 8, opset_import: ["": 17]>
+        g (float[N] x) => (float[N] y) { a = Relu(x)\n b = Identity(a)\n y = Neg(b) }"""
+    proto = onnx.parser.parse_model(text)
+    proto.graph.node.insert(0, proto.graph.node[2])
+    del proto.graph.node[3]
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    result = onnxsmith.simplify(tmp_path / "m.onnx", output=tmp_path / "s.onnx")
+    assert result.ok
+    assert [node.op_type for node in onnx.load(tmp_path / "s.onnx").graph.node] == ["Relu", "Neg"]
+    assert "were sorted" in result.report.headline
+
+
+def test_a_model_that_the_runtime_refuses_is_explained() -> None:
+    text = """<ir_version: 5, opset_import: ["": 10]>
+        g (float[N] x) => (bool[N] y) { a = Identity(x)\n y = Equal(a, x) }"""
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.simplify(onnx.parser.parse_model(text), verify=onnxsmith.Verify(runtime="onnxruntime"))
+    assert "--no-verify" in caught.value.problem.fix
+    assert "onnxsmith explain" in caught.value.problem.fix

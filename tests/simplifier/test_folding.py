@@ -18,6 +18,7 @@ from onnxsmith.settings import Verify
 from onnxsmith.simplifier import evaluation
 from onnxsmith.simplifier.folding import Folding
 from onnxsmith.simplifier.journal import Journal
+from onnxsmith.simplifier.rounds import simplified
 from onnxsmith.simplifier.state import State
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>'
@@ -291,3 +292,11 @@ def test_computed_pads_keep_their_order() -> None:
             t = Transpose<perm = [1, 0]>(s)\n pads = Reshape(t, flat)\n y = Pad(x, pads) }"""
     )
     assert ops(model) == ["Pad"]
+
+
+def test_the_shape_of_a_scalar_is_folded() -> None:
+    """It is an empty vector, which is known."""
+    text = """<ir_version: 8, opset_import: ["": 16]>
+        g (float p, float[N] u) => (float[N] y) { s = Shape(p)\n e = Expand(u, s)\n y = Neg(e) }"""
+    result, _ = simplified(from_text(text))
+    assert [node.op_type for node in result.graph] == ["Neg"]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 
 from onnxsmith.problem import OnnxsmithError, problem
+
+_ASKED = 200
+"""Letters of a message in the command that explains it. A choice: the causes are recognised by its beginning."""
 
 
 def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:
@@ -85,10 +89,11 @@ def translate(error: Exception) -> OnnxsmithError:
         if match := re.search(pattern, text, re.DOTALL):
             return make(match)
     node = re.search(r"[Nn]ame:'([^']*)'", text) or re.search(r"Node \(([^)]*)\)", text)
+    why = re.sub(r"\s+", " ", text).strip()[:600]
     return problem(
         "runtime/failed",
         "onnxruntime refused or failed",
         where=f"node {node[1]!r}" if node else "",
-        why=re.sub(r"\s+", " ", text).strip()[:600],
-        fix="`onnxsmith explain runtime/failed` lists what these messages usually mean",
+        why=why,
+        fix=f"`onnxsmith explain {shlex.quote(why[:_ASKED])}` says what this message means, if it is a known one",
     )

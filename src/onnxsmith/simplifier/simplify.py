@@ -18,13 +18,13 @@ from onnxsmith.feeds.generate import Feed
 from onnxsmith.feeds.given import Inputs
 from onnxsmith.identity import identifies
 from onnxsmith.model.files.check import check
-from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.load import Source, load, load_sorting
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import as_read
 from onnxsmith.model.graph import carried, walk
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.surgery import opset as opsets
-from onnxsmith.problem import Problem
+from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.operator_changes import operator_changes
 from onnxsmith.report.parts.rewrites import Rewrites
@@ -125,7 +125,12 @@ def simplify(
             return verify_models(read.original, candidate, settings, given=read.feeds, names=_NAMES)
 
         save = replace(save, external_data=as_read(read.model, save.external_data))
-        found = delivered(Delivery(output, save, verified, settings is not None, most, read.check), run)
+        try:
+            found = delivered(Delivery(output, save, verified, settings is not None, most, read.check), run)
+        except OnnxsmithError as error:
+            if settings is None or not error.problem.id.startswith("runtime/"):
+                raise
+            raise error.at("", "write it unchecked: --no-verify; in Python verify=False") from error
     part, verification = found.part, found.verification
     more = newer_opset.note(part, opsets.of(found.model)) if target is None else ()
     part = replace(part, notes=(*narrowed, *conversion, *part.notes, *more))
@@ -137,7 +142,8 @@ def simplify(
     report = Report(
         command="simplify",
         verdict=verdict(verification, asked=settings is not None),
-        headline=f"{where}: {change}, {ending(verification)}{_lost_note(read.lost)}{_question(found.model)}",
+        headline=f"{where}: {change}, {ending(verification)}{read.sorted}{_lost_note(read.lost)}"
+        f"{_question(found.model)}",
         parts=(part, *extra, verification, found.written, Timing(dict(clock.seconds))),
         problems=(*read.doubts, *problems(verification, asked=settings is not None)),
     )
@@ -157,6 +163,8 @@ class _Read:
     """Checks a model against the specification, as strictly as the original passes it."""
     lost: tuple[str, ...]
     feeds: tuple[Feed, ...]
+    sorted: str = ""
+    """What the headline says if the nodes had to be sorted."""
 
     def narrowed(self, interface: Interface) -> tuple[_Read, tuple[str, ...]]:
         """With the narrower interface, in the original as well; and what changed."""
@@ -164,17 +172,22 @@ class _Read:
         return replace(self, model=made, original=made), notes
 
 
+_SORTED = "; the nodes were not in an order in which they can run, and were sorted"
+
+
 def _read(source: Source, output: str | Path | None, where: str, inputs: Inputs, settings: Verify | None) -> _Read:
     with stage("load"):
-        model = load(source)
-        file = Path(source) if isinstance(source, str | Path) else None
+        model, was_sorted = load_sorting(source)
+        own = Path(source) if isinstance(source, str | Path) else None
+        file = None if was_sorted else own  # the file itself stays as it is
         runtime = settings.runtime if settings is not None else None
         doubts = checked(model, where=where, file=file, runtime=runtime)
         held = partial(checked, runtime=runtime) if is_off(doubts) else check
         lost = carried.left_out(model)
-        refuse_loss([output], [source, model], in_place=file)
+        refuse_loss([output], [source, model], in_place=own)
         original = file if file is not None and file.suffix == ".onnx" else model
-        return _Read(model, original, doubts, held, lost, given.inputs(inputs, signature(model)))
+        feeds = given.inputs(inputs, signature(model))
+        return _Read(model, original, doubts, held, lost, feeds, _SORTED if was_sorted else "")
 
 
 def _started(

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.fx.experimental import _config as symbolic_shapes
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from onnxsmith.exporter.strategies.base import Captured, Example
@@ -16,6 +15,7 @@ from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.flat import Flat, own_name
 from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
+from onnxsmith.seams.torch.flags import one_symbol_a_dimension
 
 _DERIVATIVES = re.compile(r"TensorWrapper|doesn't have storage|has no attribute 'constant'|requires_grad|requires grad")
 """What torch.export says where it meets the tensors of torch.func or torch.autograd, which it cannot look into."""
@@ -54,8 +54,7 @@ def _recorded(program: TorchProgram, example: Example) -> TorchProgram:
     flat = Flat(program)
     tensors = [to_tensor(example[port.name]) for port in program.signature.inputs]
     record = make_fx(flat.forward, tracing_mode="symbolic", _allow_non_fake_inputs=True)
-    # dimensions of one size in the example are not one dimension
-    with symbolic_shapes.patch(use_duck_shape=False), torch.no_grad():  # type: ignore[attr-defined]
+    with one_symbol_a_dimension(), torch.no_grad():
         module: Any = record(*tensors)
     _own_weights(module, flat)
     names = [port.name for port in program.signature.inputs]

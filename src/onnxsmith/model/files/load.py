@@ -54,6 +54,27 @@ def load(source: Source) -> ir.Model:
         return from_proto(_parse(path), where=str(path), path=path)
 
 
+def load_sorting(source: Source) -> tuple[ir.Model, bool]:
+    """Loads a model as `load` does, and sorts its nodes where they are not in an order in which they can run, as some
+    runtimes do. Returns the model, and whether it was sorted.
+
+    Raises:
+        OnnxsmithError: as `load`, except `model/unsorted`.
+    """
+    try:
+        return load(source), False
+    except OnnxsmithError as error:
+        if error.problem.id != "model/unsorted" or isinstance(source, ir.Model):
+            raise
+    path = None if isinstance(source, onnx.ModelProto) else Path(source)
+    proto = source if isinstance(source, onnx.ModelProto) else _parse(Path(source))
+    with no_collection():
+        model = external.read(proto, path)
+        model.graph.sort()
+        where = "the given ModelProto" if path is None else str(path)
+        return from_proto(ir.serde.serialize_model(model), where=where, path=path), True
+
+
 def _no_model(given: object) -> OnnxsmithError:
     kind = type(given)
     is_module = any(f"{one.__module__}.{one.__qualname__}" == "torch.nn.modules.module.Module" for one in kind.__mro__)

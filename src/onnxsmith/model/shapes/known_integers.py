@@ -54,8 +54,8 @@ def note(context: Any, value: ir.Value, found: Elements | None) -> None:
         return
     limits = _RANGES.get(value.dtype, (0, 1, 1)) if value.dtype is not None else (0, 1, 1)
     found = [one if one is not None and symbols.fits(one, *limits) else None for one in found]
-    if all(element is None for element in found):
-        return
+    if found and all(element is None for element in found):
+        return  # an empty vector is known: the shape of a scalar
     value.metadata_props[SYM_DATA_KEY] = json.dumps(found)
     if all(element is not None and symbols.is_expression(element) for element in found):
         context.hold(value, [one if isinstance(one, int) else ir.SymbolicDim(one) for one in found if one is not None])

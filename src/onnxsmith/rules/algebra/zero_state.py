@@ -7,13 +7,13 @@ import onnx_ir as ir
 from onnxsmith.model.shapes.uniform import uniform
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
-_BIAS, _HIDDEN, _CELL, _PEEPHOLES = 3, 5, 6, 7
+_HIDDEN, _CELL, _PEEPHOLES = 5, 6, 7
 
 
 class ZeroState(Rule):
-    """RNN, GRU and LSTM take a bias, an initial state and peepholes of zeros where none is given, so zeros need not be
-    given, whether they are stored or made for the size of the batch. Without them -0.0 may stay where 0.0 was, which is
-    equal in value.
+    """RNN, GRU and LSTM take an initial state and peepholes of zeros where none is given, so zeros need not be given,
+    whether they are stored or made for the size of the batch. Without them -0.0 may stay where 0.0 was, which is equal
+    in value. A bias of zeros stays: onnxruntime is slower without one.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -38,7 +38,7 @@ class ZeroState(Rule):
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         inputs = list(node.inputs)
-        for place in (_BIAS, _HIDDEN, _CELL, _PEEPHOLES):
+        for place in (_HIDDEN, _CELL, _PEEPHOLES):
             if place < len(inputs) and uniform(inputs[place]) == 0:
                 inputs[place] = None
         if inputs == list(node.inputs):

@@ -7,17 +7,20 @@ Compared with torch 2.11 to 2.13. If a flag is gone, code that reads it takes th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any
 
 import torch
 
-from onnxsmith.seams.base import alone, replaced, replaced_at
+from onnxsmith.seams.base import alone, private, replaced, replaced_at
 
 _FLAGS = ("_is_compiling_flag", "_is_exporting_flag")
 _ONNX = "torch.onnx._internal.exporter._flags:_is_onnx_exporting"
+_PATCH = "torch.fx.experimental._config:patch"
 REACHES = (
     *(f"torch.compiler:{name}" for name in _FLAGS),
     _ONNX,
+    _PATCH,
     "torch.distributions:Distribution._validate_args",
 )
 
@@ -47,6 +50,13 @@ def without_kernels() -> Iterator[None]:
             yield
         finally:
             torch.backends.mha.set_fastpath_enabled(was_enabled)
+
+
+def one_symbol_a_dimension() -> AbstractContextManager[Any]:
+    """Inside, dimensions that have one size in the example are not taken for one dimension. Without the setting they
+    are."""
+    patch = private(_PATCH)
+    return nullcontext() if patch is None else patch(use_duck_shape=False)
 
 
 @contextmanager
