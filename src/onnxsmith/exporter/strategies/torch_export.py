@@ -106,12 +106,18 @@ def _bounds(value: Any) -> tuple[int, int | None]:
 
 
 def _mutations(exported: ExportedProgram, program: TorchProgram) -> Iterator[str]:
+    """Sentences on what forward writes to and no output gives: a state that it also returns is not lost."""
     signature: Any = exported.graph_signature
+    returned = set(signature.user_outputs)
     for output, buffer in signature.buffers_to_mutate.items():
+        if output in returned:
+            continue
         name = own_name(buffer)
         yield f"forward writes to the buffer {name!r} (as {output}); an ONNX model has no state: the write is lost"
     inputs = dict(zip(signature.user_inputs, (port.name for port in program.signature.inputs), strict=False))
     for output, name in signature.user_inputs_to_mutate.items():
+        if output in returned:
+            continue
         own = inputs.get(name, name)
         yield f"forward writes to its input {own!r} (as {output}); an ONNX model cannot write to an input"
 
