@@ -78,3 +78,17 @@ def test_levels_are_called_levels(opened: Open) -> None:
     assert "room" not in text.lower()
     for words in ("All rooms", "Rooms are open", "in this room"):
         assert words not in (BUILT / "viewer.js").read_text(encoding="utf-8")
+
+
+def test_a_figure_leaves_the_name_on_the_card(opened: Open) -> None:
+    page = opened(scenes.with_overlays(2))
+    page.evaluate("window.onnxsmithView.openAll()")
+    # A node without attributes and weights: its name is the only line below the operator.
+    node = of(page, "app.overlays[0].overlay.nodes.find((one) => app.side.labels.node(one).lines.length === 1)")
+    page.evaluate("node => window.onnxsmithView.jump(0, { kind: 'node', ref: node })", node)
+    settled(page)
+    name = of(page, f"app.side.graph.nodeName({node})")
+    figure = of(page, f"app.overlays[0].writeNode({node})")
+    drawn = of(page, "app.pane.svg('picture')")
+    assert f">{name}</text>" in drawn
+    assert f">{figure}</text>" in drawn
