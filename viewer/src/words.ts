@@ -86,3 +86,26 @@ export function share(part: number, whole: number): string {
 export function additive(unit: string): boolean {
   return ["s", "bytes", "MACs", "FLOPs", "parameters"].includes(unit);
 }
+
+/** Numbers of a text in as few digits as give the same float32: 0.10000000149011612 is 0.1. Other texts stay as they are. */
+export function shortFloats(text: string): string {
+  if (text.length < LONG_NUMBER || !/^[\d\s.,+\-einfa[\]()]+$/i.test(text)) return text;
+  return text.replace(/-?\d+\.\d+(e[+-]?\d+)?/gi, (written) => {
+    const number = Number(written);
+    if (written.length < LONG_NUMBER || Math.fround(number) !== number) return written;
+    for (let digits = 1; digits <= FLOAT32_DIGITS; digits++) {
+      const short = Number(number.toPrecision(digits));
+      if (Math.fround(short) === number) return Math.abs(short) < 1e-4 ? short.toExponential() : String(short);
+    }
+    return written;
+  });
+}
+
+/** Nine digits tell all numbers of float32 apart; longer texts than these digits and a point may be shortened. */
+const FLOAT32_DIGITS = 9;
+const LONG_NUMBER = 10;
+
+/** Reports write microseconds in ASCII, "5.1 us"; the page writes them as its own figures. */
+export function withMicro(text: string): string {
+  return text.replace(/(\d) us\b/g, "$1 µs");
+}
