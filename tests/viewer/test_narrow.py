@@ -174,7 +174,20 @@ def test_the_lines_above_the_picture_can_be_closed(opened: Open) -> None:
     page = opened(scene, size=NARROW)
     lines = page.locator(".notice")
     assert lines.bounding_box()["height"] < 80
+    assert page.locator(".note", has_text="target 7").count() == 0
     page.get_by_title("Close these lines").click()
     assert not lines.is_visible()
     page.keyboard.press("i")
     assert scene["warnings"][7] in page.locator(".inspector").inner_text()
+
+
+@pytest.mark.parametrize("width", [400, 640, 1400])
+def test_keys_go_through_the_header_in_the_order_of_the_eyes(opened: Open, width: int) -> None:
+    page = opened(scenes.two(2), size=(width, 800))
+    places = page.evaluate(
+        """() => [...document.querySelectorAll("header button, header input, header select")].map((element) => {
+          const { left, top, height } = element.getBoundingClientRect();
+          return [Math.round((top + height / 2) / 20), left];
+        })"""
+    )
+    assert places == sorted(places)

@@ -243,7 +243,7 @@ export class Inspector {
       facts([...model.facts, ["SHA-256", model.hash ? `${model.hash.slice(0, 16)}…` : ""]]),
       section(
         "Notes",
-        [...(scene.warnings ?? []), ...scene.notes].map((note) => el("p", { class: "note" }, note)),
+        scene.notes.map((note) => el("p", { class: "note" }, note)),
       ),
       model.nodes.op.length
         ? null

@@ -110,8 +110,8 @@ export class OverlayFigures {
   /** The same, the longest first: where one has no space, the next stands whole. */
   roomTexts(figure: RoomFigure): string[] {
     const worst = this.write(figure.worst);
-    if (this.overlay.scale === "classes") return [`${grouped(figure.times)} of ${grouped(figure.count)} ${worst}`];
     if (figure.count < 2) return [worst];
+    if (this.overlay.scale === "classes") return [`${grouped(figure.times)} of ${grouped(figure.count)} ${worst}`];
     const sum = `Σ ${this.write(figure.sum)}`;
     return this.adds ? [`${sum}, worst ${worst}`, sum] : [`worst ${worst}`];
   }
