@@ -4,7 +4,7 @@
  */
 
 import type { Difference, Edges, Items, Model, Nodes, Overlay, Program, Room, Scene, Values } from "./scene";
-import { shortFloats, withMicro } from "./words";
+import { asHere, shortFloats } from "./words";
 
 export const FORMAT = 1;
 
@@ -28,7 +28,7 @@ export function read(text: string | null): Scene {
   if (typeof raw !== "object" || raw === null)
     throw new Unreadable(`The scene in this page is not an object. ${AGAIN}`);
   const scene = raw as Raw;
-  const notes = strings(scene.notes).map(withMicro);
+  const notes = strings(scene.notes).map(asHere);
   const models = list(scene.models).map((model, index) => asModel(model, index, notes));
   if (typeof scene.format !== "number" || scene.format > FORMAT) {
     const said = `This page was given a scene of format ${String(scene.format)}; it knows format ${FORMAT}.`;
@@ -46,7 +46,7 @@ export function read(text: string | null): Scene {
       .filter((overlay) => overlay.nodes.length),
     difference: asDifference(scene.difference, models),
     program: asProgram(scene.program, models[0]),
-    warnings: strings(scene.warnings).map(withMicro),
+    warnings: strings(scene.warnings).map(asHere),
   };
 }
 
@@ -249,7 +249,7 @@ function asOverlay(value: unknown, models: Model[]): Overlay {
     worst: raw.worst === "low" ? "low" : "high",
     nodes: rows.map((row) => row.node),
     figures: rows.map((row) => row.figure),
-    texts: rows.map((row) => withMicro(row.text)),
+    texts: rows.map((row) => asHere(row.text)),
     from: string(raw.from),
   };
 }
@@ -264,7 +264,7 @@ function asDifference(value: unknown, models: Model[]): Difference | null {
   const raw = object(value);
   const [first, second] = [models[0].nodes.op.length, models[1].nodes.op.length];
   const changes: Difference["changes"] = {};
-  for (const [pair, lines] of Object.entries(object(raw.changes))) changes[Number(pair)] = strings(lines);
+  for (const [pair, lines] of Object.entries(object(raw.changes))) changes[Number(pair)] = strings(lines).map(asHere);
   return {
     pairs: list(raw.pairs).map((pair) => {
       const [a, b, state] = list(pair);

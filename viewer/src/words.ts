@@ -89,8 +89,13 @@ export function additive(unit: string): boolean {
 
 /** Numbers of a text in as few digits as give the same float32: 0.10000000149011612 is 0.1. Other texts stay as they are. */
 export function shortFloats(text: string): string {
-  if (text.length < LONG_NUMBER || !/^[\d\s.,+\-einfa[\]()]+$/i.test(text)) return text;
-  return text.replace(/-?\d+\.\d+(e[+-]?\d+)?/gi, (written) => {
+  return /^[\d\s.,+\-einfa[\]()]+$/i.test(text) ? shortFloatsIn(text) : text;
+}
+
+/** The same in a sentence, such as "r0: 0.0 to 2.0317115783691406". */
+function shortFloatsIn(text: string): string {
+  if (text.length < LONG_NUMBER) return text;
+  return text.replace(/(?<![\w.])-?\d+\.\d+(e[+-]?\d+)?(?![\w.])/gi, (written) => {
     const number = Number(written);
     if (written.length < LONG_NUMBER || Math.fround(number) !== number) return written;
     for (let digits = 1; digits <= FLOAT32_DIGITS; digits++) {
@@ -105,7 +110,7 @@ export function shortFloats(text: string): string {
 const FLOAT32_DIGITS = 9;
 const LONG_NUMBER = 10;
 
-/** Reports write microseconds in ASCII, "5.1 us"; the page writes them as its own figures. */
-export function withMicro(text: string): string {
-  return text.replace(/(\d) us\b/g, "$1 µs");
+/** A line of a report with figures as the page writes them: float32 in few digits, and "5.1 us" as "5.1 µs". */
+export function asHere(text: string): string {
+  return shortFloatsIn(text).replace(/(\d) us\b/g, "$1 µs");
 }

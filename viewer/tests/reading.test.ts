@@ -116,7 +116,8 @@ test("numbers of float32 are written in the fewest digits, others as they are", 
   assert.equal(read(JSON.stringify(scene)).models[0].constants[0].text, "0.10000000149011612");
 });
 
-test("microseconds are written in one way", () => {
-  const scene = { ...sceneOf(randomModel(1)), warnings: ["103 us of 664 us is in kernels", "focus 3 users"] };
-  assert.deepEqual(read(JSON.stringify(scene)).warnings, ["103 µs of 664 µs is in kernels", "focus 3 users"]);
+test("lines of reports write figures as the page does", () => {
+  const scene = { ...sceneOf(randomModel(1)), warnings: ["103 us of 664 us is in kernels", "focus 3 users", "r0: 0.0 to 0.10000000149011612, v0.10000000149011612"] };
+  const here = ["103 µs of 664 µs is in kernels", "focus 3 users", "r0: 0.0 to 0.1, v0.10000000149011612"];
+  assert.deepEqual(read(JSON.stringify(scene)).warnings, here);
 });
