@@ -103,9 +103,9 @@ def test_kinds_of_results_are_counted(opened: Open) -> None:
     page = opened(scenes.with_overlays(2))
     press(page, "/")
     page.keyboard.type("norm")
-    page.wait_for_selector(".chip")
-    assert page.locator(".chip").all_inner_texts() == ["All 4", "Names 4", "Operators 4", "Tensors 4", "Modules 4"]
-    page.locator(".chip", has_text="Operators").click()
+    page.wait_for_selector("#panel-results .chip")
+    assert page.locator("#panel-results .chip").all_inner_texts() == ["All 4", "Names 4", "Operators 4", "Tensors 4", "Modules 4"]
+    page.locator("#panel-results .chip", has_text="Operators").click()
     assert page.locator(".chip[aria-pressed=true]").inner_text() == "Operators 4"
 
 
