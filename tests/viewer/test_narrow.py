@@ -131,3 +131,63 @@ def test_a_frame_without_a_size_at_first_shows_its_panels_later(browser: Any) ->
     frame.locator("[role=treeitem]").nth(1).click()
     assert frame.locator("aside.right").is_visible()
     page.close()
+
+
+def _covered_by_maps(page: Any) -> int:
+    """How many items lie under a map that hides them."""
+    return page.evaluate(
+        """() => {
+          let count = 0;
+          for (const pane of window.onnxsmithView.panes) {
+            const { element } = pane.minimap;
+            if (element.hidden || element.matches(".away, .over")) continue;
+            const map = element.getBoundingClientRect(), whole = pane.canvas.getBoundingClientRect();
+            for (const box of pane.itemBoxes())
+              if (box.right + whole.left > map.left && box.left + whole.left < map.right
+                  && box.bottom + whole.top > map.top && box.top + whole.top < map.bottom) count += 1;
+          }
+          return count;
+        }"""
+    )
+
+
+def test_no_map_covers_the_pictures_of_two_models(opened: Open) -> None:
+    page = opened(scenes.two(8), size=NARROW)
+    page.keyboard.press("e")
+    page.keyboard.press("0")
+    settled(page)
+    assert _covered_by_maps(page) == 0
+    assert page.locator(".minimap.away").count() == 2
+
+
+def test_a_map_steps_aside_or_lets_nodes_shine_through(opened: Open) -> None:
+    page = opened(scenes.flat(300), size=(1400, 850))
+    for key in ("f", "+", "+", "+", "ArrowDown", "ArrowRight", "0"):
+        page.keyboard.press(key)
+        settled(page)
+        assert _covered_by_maps(page) == 0
+
+
+def test_the_lines_above_the_picture_can_be_closed(opened: Open) -> None:
+    scene = scenes.with_overlays(2)
+    scene["warnings"] = [f"check.json: target {at} was not tried, because it is not installed here" for at in range(8)]
+    page = opened(scene, size=NARROW)
+    lines = page.locator(".notice")
+    assert lines.bounding_box()["height"] < 80
+    assert page.locator(".note", has_text="target 7").count() == 0
+    page.get_by_title("Close these lines").click()
+    assert not lines.is_visible()
+    page.keyboard.press("i")
+    assert scene["warnings"][7] in page.locator(".inspector").inner_text()
+
+
+@pytest.mark.parametrize("width", [400, 640, 1400])
+def test_keys_go_through_the_header_in_the_order_of_the_eyes(opened: Open, width: int) -> None:
+    page = opened(scenes.two(2), size=(width, 800))
+    places = page.evaluate(
+        """() => [...document.querySelectorAll("header button, header input, header select")].map((element) => {
+          const { left, top, height } = element.getBoundingClientRect();
+          return [Math.round((top + height / 2) / 20), left];
+        })"""
+    )
+    assert places == sorted(places)

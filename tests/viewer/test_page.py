@@ -103,10 +103,11 @@ def test_kinds_of_results_are_counted(opened: Open) -> None:
     page = opened(scenes.with_overlays(2))
     press(page, "/")
     page.keyboard.type("norm")
-    page.wait_for_selector(".chip")
-    assert page.locator(".chip").all_inner_texts() == ["All 4", "Names 4", "Operators 4", "Tensors 4", "Modules 4"]
-    page.locator(".chip", has_text="Operators").click()
-    assert page.locator(".chip[aria-pressed=true]").inner_text() == "Operators 4"
+    page.wait_for_selector("#panel-results .chip")
+    chips = page.locator("#panel-results .chip")
+    assert chips.all_inner_texts() == ["All 4", "Names 4", "Operators 4", "Tensors 4", "Modules 4"]
+    page.locator("#panel-results .chip", has_text="Operators").click()
+    assert page.locator("#panel-results .chip[aria-pressed=true]").inner_text() == "Operators 4"
 
 
 def test_an_overlay_colours_lists_and_leads_to_the_worst(opened: Open) -> None:

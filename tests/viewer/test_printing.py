@@ -49,6 +49,14 @@ def test_the_whole_level_is_printed(opened: Open, tmp_path: Path) -> None:
     assert pdf(page, tmp_path / "page.pdf")[0] == UPRIGHT
 
 
+def test_types_beside_edges_are_one_text(opened: Open) -> None:
+    page = opened(scenes.flat(6))
+    page.emulate_media(media="print")
+    texts = _texts(page)
+    assert any(re.search(r"\d float32$", text) for text in texts), texts
+    assert all(text == text.strip() for text in texts)
+
+
 def test_a_wide_level_lies_across(opened: Open, tmp_path: Path) -> None:
     maker = scenes.ModelMaker()
     maker.room("main", "graph", "")

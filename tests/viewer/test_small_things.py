@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.viewer import scenes
-from tests.viewer.conftest import Open, of, settled
+from tests.viewer.conftest import Open, of, settled, until
 from tests.viewer.page import BUILT
 
 
@@ -44,8 +44,6 @@ def test_the_map_gives_way_to_the_selection(opened: Open) -> None:
     page = opened(scenes.flat(300))
     page.evaluate("window.onnxsmithView.jump(0, { kind: 'node', ref: 100 })")
     settled(page)
-    small = page.locator(".minimap")
-    assert "at-left" not in small.get_attribute("class")
     # The camera is moved until the node lies under the map.
     page.evaluate(
         """() => {
@@ -57,7 +55,15 @@ def test_the_map_gives_way_to_the_selection(opened: Open) -> None:
         }"""
     )
     settled(page)
-    assert "at-left" in small.get_attribute("class")
+    assert not page.evaluate(
+        """() => {
+          const { pane, side } = window.onnxsmithView;
+          const map = pane.minimap.element.getBoundingClientRect(), whole = pane.canvas.getBoundingClientRect();
+          const [box] = pane.selectedBoxes();
+          return box.right + whole.left > map.left && box.left + whole.left < map.right
+            && box.bottom + whole.top > map.top && box.top + whole.top < map.bottom;
+        }"""
+    )
 
 
 def test_counts_of_operators_stay_on_one_line(opened: Open) -> None:
@@ -78,3 +84,30 @@ def test_levels_are_called_levels(opened: Open) -> None:
     assert "room" not in text.lower()
     for words in ("All rooms", "Rooms are open", "in this room"):
         assert words not in (BUILT / "viewer.js").read_text(encoding="utf-8")
+
+
+def test_a_figure_leaves_the_name_on_the_card(opened: Open) -> None:
+    page = opened(scenes.with_overlays(2))
+    page.evaluate("window.onnxsmithView.openAll()")
+    # A node without attributes and weights: its name is the only line below the operator.
+    node = of(page, "app.overlays[0].overlay.nodes.find((one) => app.side.labels.node(one).lines.length === 1)")
+    page.evaluate("node => window.onnxsmithView.jump(0, { kind: 'node', ref: node })", node)
+    settled(page)
+    name = of(page, f"app.side.graph.nodeName({node})")
+    figure = of(page, f"app.overlays[0].writeNode({node})")
+    drawn = of(page, "app.pane.svg('picture')")
+    assert f">{name}</text>" in drawn
+    assert f">{figure}</text>" in drawn
+
+
+def test_the_help_lists_what_can_be_searched_for(opened: Open) -> None:
+    page = opened(scenes.with_overlays(2))
+    page.keyboard.press("?")
+    words = page.locator("dialog").inner_text()
+    for form in ("op:conv", "strides=2,2", "3x224", "reads:mask"):
+        assert form in words
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("op:softmax axis=-1")
+    until(page, "document.querySelectorAll('#panel-results [role=option]').length === 2")
+    assert "axis=-1" in page.locator("#panel-results [role=option]").first.inner_text()

@@ -178,3 +178,17 @@ def test_a_fused_node_says_the_same_everywhere(opened: Open) -> None:
     page.keyboard.press("w")
     page.keyboard.press("w")
     assert "0 s of its own" in page.locator(".row.current:visible").inner_text()
+
+
+def test_levels_are_listed_by_their_sum_where_figures_add_up(opened: Open) -> None:
+    page = opened(scenes.with_overlays(3))
+    page.keyboard.press("w")
+    page.locator("#panel-figures .chip", has_text="Levels").click()
+    page.locator("canvas[role=application]").focus()
+    page.keyboard.press("w")
+    count = of(page, "app.overlays[0].levels.length")
+    assert f"Level 1 of {count}" in page.locator(".toast").inner_text()
+    assert of(page, "app.side.selection[0].ref === app.overlays[0].levels[0]")
+    assert page.locator("#panel-figures [role=option]").first.inner_text().startswith("Σ ")
+    page.locator("select").select_option("1")  # errors do not add up
+    assert page.locator("#panel-figures .chip").count() == 0

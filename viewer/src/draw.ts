@@ -131,39 +131,44 @@ function drawTitle(surface: Surface, view: View, frame: Frame): void {
   const bar = Math.max(TITLE * camera.zoom, size + 7);
   const label = view.labels.room(frame.room);
   const detailed = camera.zoom >= 0.45;
-  const title = measure.fit(label.title, "bold", size, visible - (detailed ? 70 : 26));
+  const { title, note } = detailed
+    ? titleAndNote(measure, label.title, view.look.roomNotes(frame.room), label.lines[0], size, visible)
+    : { title: measure.fit(label.title, "bold", size, visible - 26), note: "" };
   const y = Math.min(Math.max(top, (frame.depth - 1) * bar), top + frame.height * camera.zoom - bar);
   const full = detailed ? visible : Math.min(visible, measure.width(title, "bold") * size + 28);
   view.bars.push({ room: frame.room, left, top: y, width: full, height: bar });
   surface.box(left, y, full, bar, 5, palette.roomBar, palette.roomLine, 1);
   surface.text("▾", left + 8, y + bar / 2, size, "plain", palette.dim);
   surface.text(title, left + 21, y + bar / 2, size, "bold", palette.text);
-  const used = measure.width(title, "bold") * size + 36;
-  if (detailed) drawTitleEnd(surface, view, frame, { left, y, width: visible, bar, size, used });
+  if (detailed) {
+    const used = measure.width(title, "bold") * size + BEFORE_NOTE;
+    surface.text(note, left + used, y + bar / 2, size - 2, "plain", palette.dim);
+    surface.text("⤢", left + visible - 9, y + bar / 2, size, "plain", palette.dim, "right");
+  }
   drawMarks(surface, view, { frame, item: -1 });
 }
 
-interface Bar {
-  left: number;
-  y: number;
-  width: number;
-  bar: number;
-  size: number;
-  used: number;
-}
+/** In a bar: the sign before the title and the space after it, and the sign at the end. */
+const BEFORE_NOTE = 36;
+const AFTER_NOTE = 34;
+/** A title gives way to a figure down to this width. */
+const LEAST_NAME = 60;
 
-function drawTitleEnd(surface: Surface, view: View, frame: Frame, at: Bar): void {
-  const note = view.look.roomNote(frame.room, false) || view.labels.room(frame.room).lines[0];
-  const free = at.width - at.used - 34;
-  const { palette } = view;
-  if (free > 60)
-    surface.text(
-      view.measure.fit(note, "plain", at.size - 2, free),
-      at.left + at.used,
-      at.y + at.bar / 2,
-      at.size - 2,
-      "plain",
-      palette.dim,
-    );
-  surface.text("⤢", at.left + at.width - 9, at.y + at.bar / 2, at.size, "plain", palette.dim, "right");
+/** The title of a bar, and beside it the longest note that has space as a whole: a figure that is cut is another one. */
+function titleAndNote(
+  measure: TextMeasure,
+  title: string,
+  figures: string[],
+  summary: string,
+  size: number,
+  width: number,
+): { title: string; note: string } {
+  const free = width - BEFORE_NOTE - AFTER_NOTE;
+  const rest = free - measure.width(title, "bold") * size;
+  const notes = figures.length ? figures : [summary];
+  const note = measure.first(notes, "plain", size - 2, rest);
+  const last = figures.at(-1) ?? "";
+  const left = free - measure.width(last, "plain") * (size - 2);
+  if (note || !last || left < LEAST_NAME) return { title: measure.fit(title, "bold", size, free), note };
+  return { title: measure.fit(title, "bold", size, left), note: last };
 }

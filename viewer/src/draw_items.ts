@@ -66,9 +66,9 @@ export function drawItem(surface: Surface, view: View, frame: Frame, item: numbe
   drawMarks(surface, view, { frame, item });
 }
 
-/** The note of an overlay stands in place of the last line. */
+/** The note of an overlay stands in place of the attributes; the name, the last line, stays. */
 function withNote(label: Label, note: string): Label & { note: boolean } {
-  return note ? { title: label.title, lines: [...label.lines.slice(1), note], note: true } : { ...label, note: false };
+  return note ? { title: label.title, lines: [...label.lines.slice(-1), note], note: true } : { ...label, note: false };
 }
 
 function drawCard(
@@ -98,6 +98,10 @@ function drawCard(
   if (sign) drawSign(surface, place, sign, zoom, view.palette.card);
 }
 
+/** The size of the lines below a title, and the space after words, at 100%. */
+const SMALL = 10.5;
+const AFTER_WORDS = 8;
+
 /** A title as large as its box allows, and the lines below where they can be read. */
 function drawWords(
   surface: Surface,
@@ -109,8 +113,8 @@ function drawWords(
 ): void {
   const { measure, camera } = view;
   const { zoom } = camera;
-  const free = place.width - indent - 8 * zoom;
-  const small = 10.5 * zoom;
+  const free = place.width - indent - AFTER_WORDS * zoom;
+  const small = SMALL * zoom;
   const lines = small < LEAST_TEXT ? [] : label.lines.slice(-2);
   const wide = measure.width(label.title, "bold");
   const largest = lines.length ? Math.max(13 * zoom, Math.min(11, 17 * zoom)) : Math.min(12, 27 * zoom);
@@ -157,14 +161,15 @@ function drawRoom(surface: Surface, view: View, place: Place, room: number): voi
   const indent = Math.max(24 * zoom, height >= 13 ? 9 : 3);
   if (height >= 13)
     surface.text("▸", x + indent / 2, y + height / 2, Math.max(8, 14 * zoom), "plain", paint.dim, "center");
-  const note = view.look.roomNote(room, true);
+  const notes = view.look.roomNotes(room);
   const label = view.labels.room(room);
+  const note = view.measure.first(notes, "bold", SMALL, place.width / zoom - (indent / zoom + AFTER_WORDS)) || notes.at(-1);
   drawWords(
     surface,
     view,
     place,
     paint,
-    { title: label.title, lines: note ? [...label.lines, note] : label.lines, note: !!note },
+    { title: label.title, lines: note ? [...label.lines, note] : label.lines, note: note !== undefined },
     indent,
   );
   const found = view.marks.foundInRooms.get(room);

@@ -23,8 +23,22 @@ function write(surface: Surface, view: View, label: TypeLabel, ground: string): 
   const y = camera.screenY(label.y);
   // Where no place is free, an edge behind the words is hidden there.
   surface.rect(x - 2, y - size * 0.6, label.width * camera.zoom + 4, size * 1.2, ground);
-  for (const { text, symbolic } of label.parts) {
-    surface.text(text, x, y, size, "plain", symbolic ? palette.symbolic : palette.dim);
+  for (const { text, symbolic } of runs(label.parts)) {
+    // A space before a word moves the word: where text is taken out of SVG or a PDF, spaces at its ends are lost.
+    const word = text.trimStart();
+    const before = measure.width(text.slice(0, text.length - word.length), "plain") * size;
+    surface.text(word, x + before, y, size, "plain", symbolic ? palette.symbolic : palette.dim);
     x += measure.width(text, "plain") * size;
   }
+}
+
+/** Parts of one colour beside each other are one text. */
+function runs(parts: TypeLabel["parts"]): TypeLabel["parts"] {
+  const found: TypeLabel["parts"] = [];
+  for (const { text, symbolic } of parts) {
+    const last = found.at(-1);
+    if (last?.symbolic === symbolic) last.text += text;
+    else found.push({ text, symbolic });
+  }
+  return found;
 }

@@ -1,17 +1,21 @@
-/** The overlay that lists the keys. */
+/** The overlay that lists the keys, and what can be written into the search. */
 
 import { button, el } from "./dom";
 import { KEYS } from "./keyboard";
+import { FORMS } from "./query";
 
 export function helpDialog(): HTMLDialogElement {
-  const groups = KEYS.map(([title, keys]) =>
+  const group = (title: string, rows: [string, string][]): HTMLElement =>
     el(
       "section",
       {},
       el("h3", {}, title),
-      el("dl", { class: "keys" }, ...keys.flatMap((key) => [el("dt", {}, key.keys), el("dd", {}, key.words)])),
-    ),
-  );
+      el("dl", { class: "keys" }, ...rows.flatMap(([written, words]) => [el("dt", {}, written), el("dd", {}, words)])),
+    );
+  const groups = [
+    ...KEYS.map(([title, keys]) => group(title, keys.map(({ keys: written, words }) => [written, words]))),
+    group("Search", FORMS),
+  ];
   const pointer = el(
     "p",
     { class: "dim" },

@@ -42,7 +42,11 @@ function overlayLegend(figures: OverlayFigures, dark: boolean): HTMLElement[] {
     return step;
   });
   const ticks = scale.ticks(TICKS).map((tick) => el("span", {}, figures.write(tick)));
-  const words = `${overlay.title}${scale.log ? ", logarithmic" : ""}; right is worse`;
+  const levels = figures.sums;
+  const ofLevels = levels.length
+    ? `; levels by their sum, ${figures.write(levels.at(-1)!)} to ${figures.write(levels[0])}`
+    : "";
+  const words = `${overlay.title}${scale.log ? ", logarithmic" : ""}; right is worse${ofLevels}`;
   return [
     el(
       "div",

@@ -17,8 +17,8 @@ export interface Look {
   room(room: number): Paint;
   /** A line that stands on the card instead of the last one; "" for none. */
   nodeNote(node: number): string;
-  /** The same for a room; `brief` for a card, which has less space than a bar. */
-  roomNote(room: number, brief: boolean): string;
+  /** The same for a room, the longest first: what has no space is left out whole. None: []. */
+  roomNotes(room: number): string[];
   nodeSign(node: number): Sign | null;
   roomSign(room: number): Sign | null;
 }
@@ -48,8 +48,8 @@ export class FamilyLook implements Look {
   nodeNote(_node: number): string {
     return "";
   }
-  roomNote(_room: number, _brief: boolean): string {
-    return "";
+  roomNotes(_room: number): string[] {
+    return [];
   }
   nodeSign(_node: number): Sign | null {
     return null;
@@ -71,38 +71,41 @@ function mutedPaint(palette: Palette): Paint {
 }
 
 export class OverlayLook implements Look {
-  readonly scale: Scale;
+  private readonly scale: Scale;
+  /** Of the sums of levels, which are larger than the figures of nodes. */
+  private readonly levels: Scale;
   private readonly muted: Paint;
-  private readonly paints = new Map<number, Paint>();
+  private readonly paints = new Map<string, Paint>();
 
   constructor(
     private readonly figures: OverlayFigures,
     palette: Palette,
   ) {
     this.scale = scaleOf(figures.overlay, palette.dark);
+    this.levels = figures.adds ? scaleOf(figures.overlay, palette.dark, figures.sums) : this.scale;
     this.muted = mutedPaint(palette);
   }
 
-  private paint(figure: number): Paint {
-    let paint = this.paints.get(figure);
-    if (!paint) this.paints.set(figure, (paint = filled(this.scale.colour(figure))));
+  private paint(colour: string): Paint {
+    let paint = this.paints.get(colour);
+    if (!paint) this.paints.set(colour, (paint = filled(colour)));
     return paint;
   }
 
   node(node: number): Paint {
     const figure = this.figures.node(node);
-    return figure === undefined ? this.muted : this.paint(figure);
+    return figure === undefined ? this.muted : this.paint(this.scale.colour(figure));
   }
   room(room: number): Paint {
     const figure = this.figures.room(room);
-    return figure ? this.paint(figure.worst) : this.muted;
+    return figure ? this.paint(this.levels.colour(this.figures.adds ? figure.sum : figure.worst)) : this.muted;
   }
   nodeNote(node: number): string {
     return this.figures.writeNode(node);
   }
-  roomNote(room: number, brief: boolean): string {
+  roomNotes(room: number): string[] {
     const figure = this.figures.room(room);
-    return figure ? this.figures.writeRoom(figure, brief) : "";
+    return figure ? this.figures.roomTexts(figure) : [];
   }
   nodeSign(_node: number): Sign | null {
     return null;
@@ -161,12 +164,11 @@ export class DifferenceLook implements Look {
     const lines = change?.lines ?? [];
     return lines.length > 1 ? `${lines[0]} (+${lines.length - 1})` : (lines[0] ?? "");
   }
-  roomNote(room: number, _brief: boolean): string {
+  roomNotes(room: number): string[] {
     const inside = this.differences.room(this.model, room);
-    if (!inside) return "";
-    return GROUPS.filter((group) => inside[group])
-      .map((group) => `${GROUP_SIGNS[group]}${grouped(inside[group])}`)
-      .join("  ");
+    if (!inside) return [];
+    const counts = GROUPS.filter((group) => inside[group]).map((group) => `${GROUP_SIGNS[group]}${grouped(inside[group])}`);
+    return [counts.join("  ")];
   }
   nodeSign(node: number): Sign | null {
     const group = this.group(node);

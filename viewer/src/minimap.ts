@@ -15,6 +15,12 @@ const GAP = 12;
 const SHARE = 0.28;
 /** Least width and height of a picture that is stretched. */
 const LEAST = 48;
+/** The corners of the pane, the one that it stands in first of all first. */
+const CORNERS = [false, true].flatMap((top) => [false, true].map((left) => ({ left, top })));
+/** A selected item counts as much as all others that a map covers. */
+const MUCH = 1e6;
+/** In a pane narrower than this, in pixels, a map would cover a good part of the nodes. */
+const NARROW = 420;
 /** So many items are drawn; of more, a part. */
 const MOST_ITEMS = 20_000;
 
@@ -66,12 +72,24 @@ export class Minimap {
     drawSmall(context, picture, root, look, palette, every, [1.2 / this.scaleX, 1.2 / this.scaleY]);
   }
 
-  /** Stands at the left if it would cover what is selected; `boxes` are in pixels of the pane. */
-  avoid(boxes: Box[], pane: { width: number; height: number }): void {
-    const [width, height] = [this.element.offsetWidth + 2 * GAP, this.element.offsetHeight + 2 * GAP];
-    const covers = (left: number): boolean =>
-      boxes.some((box) => box.right > left && box.left < left + width && box.bottom > pane.height - height);
-    this.element.classList.toggle("at-left", covers(pane.width - width) && !covers(0));
+  /**
+   * Stands in the corner where it covers the least, what is selected least of all; boxes are in pixels of the pane.
+   * Where each corner has something, it lets that shine through; from a narrow pane it goes.
+   */
+  avoid(selected: Box[], others: Box[], pane: { width: number; height: number }): void {
+    const [width, height] = [this.element.offsetWidth + GAP, this.element.offsetHeight + GAP];
+    const covered = CORNERS.map(({ left, top }) => {
+      const [x, y] = [left ? 0 : pane.width - width, top ? 0 : pane.height - height];
+      const covers = (box: Box): boolean => box.right > x && box.left < x + width && box.bottom > y && box.top < y + height;
+      return selected.filter(covers).length * MUCH + others.filter(covers).length;
+    });
+    const least = Math.min(...covered);
+    const { left, top } = CORNERS[covered.indexOf(least)];
+    const { classList } = this.element;
+    classList.toggle("at-left", left);
+    classList.toggle("at-top", top);
+    classList.toggle("over", least > 0);
+    classList.toggle("away", least > 0 && pane.width < NARROW);
   }
 
   frame(camera: Camera, palette: Palette): void {

@@ -66,7 +66,7 @@ export class Outline {
       const indent = "\u2003".repeat(line.frame.depth);
       if (kind === "room") {
         const { title, count } = side.graph.model.rooms[ref];
-        return [indent + title, plural(count, "node"), side.paint.roomNote(ref, false)];
+        return [indent + title, plural(count, "node"), side.paint.roomNotes(ref)[0] ?? ""];
       }
       if (kind === "value") return [indent + side.graph.valueName(ref), side.graph.typeText(ref), ""];
       return [indent + side.labels.node(ref).title, side.graph.nodeName(ref), side.paint.nodeNote(ref)];

@@ -20,6 +20,10 @@ export class OverlayFigures {
   private readonly rooms = new Map<number, RoomFigure>();
   /** Rows of the overlay, worst first. */
   readonly order: number[];
+  /** Whether figures may be added up: then a level stands for its sum, else for its worst node. */
+  readonly adds: boolean;
+  /** Levels below the main graph, the worst sum first; none where figures do not add up. */
+  readonly levels: number[];
   readonly figures: number[];
 
   constructor(
@@ -27,6 +31,7 @@ export class OverlayFigures {
     graph: Graph,
   ) {
     this.figures = overlay.figures.map(numeric);
+    this.adds = overlay.scale !== "classes" && additive(overlay.unit);
     this.rowOfNode = new Int32Array(graph.model.nodes.op.length).fill(-1);
     this.order = this.figures
       .map((_, row) => row)
@@ -39,6 +44,8 @@ export class OverlayFigures {
         this.count(room, node, this.figures[row]);
       }
     });
+    const inner = this.adds ? [...this.rooms.keys()].filter((room) => room > 0) : [];
+    this.levels = inner.sort((a, b) => this.compare(this.rooms.get(a)!.sum, this.rooms.get(b)!.sum) || a - b);
   }
 
   private count(room: number, node: number, figure: number): void {
@@ -90,13 +97,23 @@ export class OverlayFigures {
     return isOwn ? `${this.write(figure)} of its own` : this.write(figure);
   }
 
-  /** What a room says: the sum, where figures may be added, and the worst, unless the colour has to tell it. */
-  writeRoom(figure: RoomFigure, brief = false): string {
+  /** The sums of levels, in the order of `levels`: what their colours are scaled by. */
+  get sums(): number[] {
+    return this.levels.map((room) => this.rooms.get(room)!.sum);
+  }
+
+  /** What a room says: the sum, where figures may be added, and the worst. */
+  writeRoom(figure: RoomFigure): string {
+    return this.roomTexts(figure)[0];
+  }
+
+  /** The same, the longest first: where one has no space, the next stands whole. */
+  roomTexts(figure: RoomFigure): string[] {
     const worst = this.write(figure.worst);
-    if (this.overlay.scale === "classes") return `${grouped(figure.times)} of ${grouped(figure.count)} ${worst}`;
-    if (figure.count > 1 && additive(this.overlay.unit))
-      return brief ? `Σ ${this.write(figure.sum)}` : `Σ ${this.write(figure.sum)}, worst ${worst}`;
-    return figure.count > 1 ? `worst ${worst}` : worst;
+    if (figure.count < 2) return [worst];
+    if (this.overlay.scale === "classes") return [`${grouped(figure.times)} of ${grouped(figure.count)} ${worst}`];
+    const sum = `Σ ${this.write(figure.sum)}`;
+    return this.adds ? [`${sum}, worst ${worst}`, sum] : [`worst ${worst}`];
   }
 }
 

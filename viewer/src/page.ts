@@ -134,7 +134,7 @@ export class Page {
       "Arrow keys move along the edges, Enter opens a level, question mark lists all keys. The outline holds the same items as a list.",
     );
     const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
-    replace(root, this.header(), this.paper, warningLines(app.scene.warnings ?? []), this.notices.element, el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
+    replace(root, this.header(), this.paper, warningLines(app.scene, () => (this.inspector.show(), app.pane.canvas.focus())), this.notices.element, el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
     this.fitPanels();
     // A frame of a notebook may have no size yet when its page starts.
     if (!window.innerWidth) window.addEventListener("resize", () => this.fitPanels(), { once: true });

@@ -7,7 +7,7 @@ import { draw, type BarPlace, type View } from "./draw";
 import type { Look } from "./looks";
 import { Minimap } from "./minimap";
 import { GAP, sheetFor } from "./paper";
-import type { Box, Hit } from "./picture";
+import { itemsOfRow, rowAt, type Box, type Hit } from "./picture";
 import type { Side } from "./side";
 import { CanvasSurface } from "./surface";
 import { SvgSurface } from "./svg";
@@ -26,6 +26,8 @@ const MOST_IN_FULL = 3000;
 const SETTLED = 120;
 /** A pointer that moved less than this, in pixels, has clicked. */
 const CLICK = 4;
+/** From this zoom on the minimap gives way to items: below, their words cannot be read. */
+const LEAST_AVOIDED = 0.25;
 /** The minimap gives way to so many selected items. */
 const MOST_AVOIDED = 40;
 const WHEEL = 0.0016;
@@ -132,25 +134,46 @@ export class Pane {
       this.mapped = true;
     }
     this.minimap.frame(camera, this.palette);
-    if (!this.moving) this.minimap.avoid(this.selectedBoxes(), camera);
+    if (!this.moving) this.minimap.avoid(this.selectedBoxes(), [...this.itemBoxes(), ...this.barBoxes()], camera);
     this.times.push(performance.now() - begin);
     if (this.times.length > 600) this.times.shift();
+  }
+
+  /** Where items are on the screen, as far as they can be seen; far out they are specks that a map may cover. */
+  private itemBoxes(): Box[] {
+    const { camera, picture } = this.side;
+    if (camera.zoom < LEAST_AVOIDED) return [];
+    const seen = camera.view();
+    const found: Box[] = [];
+    for (const frame of picture.frames.values()) {
+      for (let row = Math.max(0, rowAt(frame, seen.top)); row <= rowAt(frame, seen.bottom); row++)
+        for (const item of itemsOfRow(frame, row, seen.left, seen.right))
+          if (!frame.inner.has(item)) found.push(this.onScreen(picture.box({ frame, item })));
+    }
+    return found;
+  }
+
+  private barBoxes(): Box[] {
+    return this.bars.map(({ left, top, width, height }) => ({ left, top, right: left + width, bottom: top + height }));
+  }
+
+  private onScreen({ left, right, top, bottom }: Box): Box {
+    const { camera } = this.side;
+    return {
+      left: camera.screenX(left),
+      right: camera.screenX(right),
+      top: camera.screenY(top),
+      bottom: camera.screenY(bottom),
+    };
   }
 
   /** Where the selection is on the screen. */
   private selectedBoxes(): Box[] {
     const { side } = this;
-    const { camera } = side;
     return side.selection.slice(0, MOST_AVOIDED).flatMap((chosen) => {
       const spot = side.spot(chosen);
       if (!spot || spot.item < 0) return [];
-      const { left, right, top, bottom } = side.picture.box(spot);
-      return {
-        left: camera.screenX(left),
-        right: camera.screenX(right),
-        top: camera.screenY(top),
-        bottom: camera.screenY(bottom),
-      };
+      return this.onScreen(side.picture.box(spot));
     });
   }
 

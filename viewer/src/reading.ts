@@ -4,6 +4,7 @@
  */
 
 import type { Difference, Edges, Items, Model, Nodes, Overlay, Program, Room, Scene, Values } from "./scene";
+import { asHere, shortFloats } from "./words";
 
 export const FORMAT = 1;
 
@@ -27,7 +28,7 @@ export function read(text: string | null): Scene {
   if (typeof raw !== "object" || raw === null)
     throw new Unreadable(`The scene in this page is not an object. ${AGAIN}`);
   const scene = raw as Raw;
-  const notes = strings(scene.notes);
+  const notes = strings(scene.notes).map(asHere);
   const models = list(scene.models).map((model, index) => asModel(model, index, notes));
   if (typeof scene.format !== "number" || scene.format > FORMAT) {
     const said = `This page was given a scene of format ${String(scene.format)}; it knows format ${FORMAT}.`;
@@ -45,7 +46,7 @@ export function read(text: string | null): Scene {
       .filter((overlay) => overlay.nodes.length),
     difference: asDifference(scene.difference, models),
     program: asProgram(scene.program, models[0]),
-    warnings: strings(scene.warnings),
+    warnings: strings(scene.warnings).map(asHere),
   };
 }
 
@@ -89,7 +90,7 @@ function asModel(value: unknown, index: number, notes: string[]): Model {
   }
   model.values = asValues(object(raw.values), model, list(object(raw.nodes).op).length);
   model.nodes = asNodes(object(raw.nodes), model, rooms.length);
-  model.constants = asConstants(object(raw.constants));
+  model.constants = asConstants(object(raw.constants), model);
   if (raw.captured) model.captured = asCaptured(object(raw.captured), model);
   if (raw.docs)
     model.docs = Object.fromEntries(Object.entries(object(raw.docs)).map(([node, text]) => [node, string(text)]));
@@ -125,7 +126,7 @@ function asNodes(raw: Raw, model: Model, rooms: number): Nodes {
     outputs: column("outputs", (value) => list(value).map((one) => index(one, values))),
     attributes: column("attributes", (value) =>
       list(value).map(
-        (one) => [string(list(one)[0]), string(list(one)[1]), list(one)[2] ? 1 : 0] as [string, string, 0 | 1],
+        (one) => [string(list(one)[0]), shortFloats(string(list(one)[1])), list(one)[2] ? 1 : 0] as [string, string, 0 | 1],
       ),
     ),
     bodies: column("bodies", (value) =>
@@ -141,7 +142,8 @@ function asCaptured(raw: Raw, model: Model): NonNullable<Model["captured"]> {
   return Object.fromEntries(known.map(([node, values]) => [node, indices(values, model.values.name.length)]));
 }
 
-function asConstants(raw: Raw): Model["constants"] {
+function asConstants(raw: Raw, model: Model): Model["constants"] {
+  const isDouble = (value: number): boolean => (model.types[model.values.type[value]] ?? "").startsWith("float64");
   const constants: Model["constants"] = {};
   for (const [value, one] of Object.entries(raw)) {
     const known = object(one);
@@ -150,7 +152,7 @@ function asConstants(raw: Raw): Model["constants"] {
       file: string(known.file),
       figures: known.figures ? (object(known.figures) as Model["constants"][number]["figures"]) : null,
       histogram: list(known.histogram).map((count) => Number(count) || 0),
-      text: string(known.text),
+      text: isDouble(Number(value)) ? string(known.text) : shortFloats(string(known.text)),
     };
   }
   return constants;
@@ -247,7 +249,7 @@ function asOverlay(value: unknown, models: Model[]): Overlay {
     worst: raw.worst === "low" ? "low" : "high",
     nodes: rows.map((row) => row.node),
     figures: rows.map((row) => row.figure),
-    texts: rows.map((row) => row.text),
+    texts: rows.map((row) => asHere(row.text)),
     from: string(raw.from),
   };
 }
@@ -262,7 +264,7 @@ function asDifference(value: unknown, models: Model[]): Difference | null {
   const raw = object(value);
   const [first, second] = [models[0].nodes.op.length, models[1].nodes.op.length];
   const changes: Difference["changes"] = {};
-  for (const [pair, lines] of Object.entries(object(raw.changes))) changes[Number(pair)] = strings(lines);
+  for (const [pair, lines] of Object.entries(object(raw.changes))) changes[Number(pair)] = strings(lines).map(asHere);
   return {
     pairs: list(raw.pairs).map((pair) => {
       const [a, b, state] = list(pair);

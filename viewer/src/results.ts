@@ -3,7 +3,8 @@
 import type { App } from "./app";
 import { button, el, replace } from "./dom";
 import { List } from "./list";
-import { KINDS, search, type Kind, type Result } from "./search";
+import { KINDS, type Kind } from "./query";
+import { search, type Result } from "./search";
 import type { Table } from "./print";
 import type { Chosen } from "./side";
 import { placeWords, stepped, type Step } from "./stepping";
@@ -14,6 +15,7 @@ const KIND_WORDS: Record<Kind, string> = {
   operator: "Operators",
   tensor: "Tensors",
   type: "Types",
+  attribute: "Attributes",
   module: "Modules",
   source: "Source lines",
   room: "Levels",
@@ -47,7 +49,7 @@ export class Results {
       row: (index) => this.row(this.shown[index]),
       pick: (index) => this.go({ at: index, turned: "" }),
       empty:
-        "Nothing found. Search for a name, an operator, a shape such as “3×224”, a dtype, a module or a source line; “op:conv” looks at operators only, “reads:mask” finds the nodes that read a tensor.",
+        "Nothing found. Search for a name, an operator, a shape such as “3×224”, a dtype, an attribute such as “strides=2”, a module or a source line. Of several words all have to hold: “op:conv 3x3”. The help (?) lists the forms.",
     });
     this.element = el("div", { class: "tab" }, this.kinds, this.list.element);
   }

@@ -35,8 +35,8 @@ export interface Scale {
 /** Log scales end here below the highest figure, however small others are: beyond, nothing would be told apart. */
 const DECADES = 12;
 
-export function scaleOf(overlay: Overlay, dark: boolean): Scale {
-  const figures = overlay.figures.map(numeric);
+/** The scale of the figures of nodes, or of other figures of the same kind, such as sums of levels. */
+export function scaleOf(overlay: Overlay, dark: boolean, figures = overlay.figures.map(numeric)): Scale {
   return overlay.scale === "classes"
     ? classScale(overlay)
     : spanScale(figures, overlay.scale === "log", overlay.worst, dark);

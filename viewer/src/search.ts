@@ -1,29 +1,8 @@
 /** Finds nodes, values and rooms by their words. */
 
 import type { Graph } from "./graph";
+import { KINDS, matcher, parse, type Kind, type Term } from "./query";
 import type { Chosen } from "./side";
-
-export type Kind = "name" | "operator" | "type" | "module" | "source" | "tensor" | "room" | "reader";
-export const KINDS: Kind[] = ["name", "operator", "tensor", "type", "module", "source", "room", "reader"];
-
-/** How a kind is written before a query: "op:conv" looks at operators only. */
-const PREFIXES: Record<string, Kind> = {
-  name: "name",
-  op: "operator",
-  operator: "operator",
-  type: "type",
-  shape: "type",
-  dtype: "type",
-  module: "module",
-  source: "source",
-  line: "source",
-  tensor: "tensor",
-  value: "tensor",
-  room: "room",
-  level: "room",
-  reads: "reader",
-  readers: "reader",
-};
 
 export interface Result {
   kind: Kind;
@@ -32,40 +11,58 @@ export interface Result {
   text: string;
 }
 
-export interface Query {
-  kind: Kind | null;
-  words: string;
-}
-
-export function parse(text: string): Query {
-  const found = /^\s*(\w+):\s*(.*)$/.exec(text);
-  const kind = found ? PREFIXES[found[1].toLowerCase()] : undefined;
-  // "a::b" is a part of a name, not a prefix.
-  if (found && kind && !found[2].startsWith(":")) return { kind, words: found[2].trim().toLowerCase() };
-  return { kind: null, words: text.trim().toLowerCase() };
-}
-
-/** All results by kind. A query without words finds nothing. */
+/** All results by kind: what has all words of the query. A query without words finds nothing. */
 export function search(graph: Graph, text: string): Map<Kind, Result[]> {
-  const query = parse(text);
+  const terms = parse(text);
+  if (terms.length < 2) return terms.length ? resultsOf(graph, terms[0]) : new Map();
+  return allOf(terms.map((term) => withNodes(graph, term, resultsOf(graph, term))));
+}
+
+/** The results of one word. */
+function resultsOf(graph: Graph, term: Term): Map<Kind, Result[]> {
   const results = new Map<Kind, Result[]>();
-  if (!query.words) return results;
   for (const kind of KINDS) {
     // Readers are only looked for when asked: else each tensor that is found would bring its readers along.
-    if (query.kind ? query.kind !== kind : kind === "reader") continue;
-    const found = FINDERS[kind](graph, matcher(query.words, kind), query.words);
+    if (term.kind ? term.kind !== kind : kind === "reader") continue;
+    const found = FINDERS[kind](graph, matcher(term, kind), term.words);
     if (found.length) results.set(kind, found);
   }
   return results;
 }
 
-/** Shapes match without regard to spaces, and "3x224" finds "3, 224". */
-function matcher(words: string, kind: Kind): (text: string) => boolean {
-  if (kind !== "type") return (text) => text.toLowerCase().includes(words);
-  const plain = (text: string): string => text.toLowerCase().replace(/\s+/g, "").replace(/×/g, ",");
-  const wanted = plain(words).replace(/(\w)x(?=\d)/g, "$1,");
-  const exact = plain(words);
-  return (text) => plain(text).includes(wanted) || plain(text).includes(exact);
+/** Beside other words, stored tensors stand for the nodes that read them, and levels for the nodes in them: "conv 3x3". */
+function withNodes(graph: Graph, term: Term, results: Map<Kind, Result[]>): Map<Kind, Result[]> {
+  for (const kind of ["tensor", "type"] as const) {
+    const stored = (results.get(kind) ?? []).filter(({ chosen }) => chosen.kind === "value" && graph.model.values.kind[chosen.ref] === 3);
+    for (const { chosen, text } of stored)
+      for (const node of graph.readers(chosen.ref)) results.get(kind)!.push({ kind, chosen: { kind: "node", ref: node }, text });
+  }
+  if (term.kind === null || term.kind === "room") {
+    const inside = FINDERS.inside(graph, matcher(term, "room"), term.words);
+    if (inside.length) results.set("room", [...(results.get("room") ?? []), ...inside]);
+  }
+  return results;
+}
+
+/** What each of the words finds, in the order and the kinds of the first word. */
+function allOf(found: Map<Kind, Result[]>[]): Map<Kind, Result[]> {
+  const key = ({ chosen }: Result): string => `${chosen.kind} ${chosen.ref}`;
+  const others = found.slice(1).map((results) => {
+    const texts = new Map<string, string>();
+    for (const list of results.values()) for (const one of list) if (!texts.has(key(one))) texts.set(key(one), one.text);
+    return texts;
+  });
+  const all = new Map<Kind, Result[]>();
+  for (const [kind, list] of found[0]) {
+    const seen = new Set<string>();
+    const held = list.filter((one) => !seen.has(key(one)) && seen.add(key(one)) && others.every((texts) => texts.has(key(one))));
+    const results = held.map((one) => ({
+      ...one,
+      text: [...new Set([one.text, ...others.map((texts) => texts.get(key(one))!)])].join(" · "),
+    }));
+    if (results.length) all.set(kind, results);
+  }
+  return all;
 }
 
 type Match = (text: string) => boolean;
@@ -94,7 +91,29 @@ const readers: Finder = (graph, match, words) => {
   return [...found].map(([node, text]) => ({ kind: "reader", chosen: { kind: "node", ref: node }, text }));
 };
 
-const FINDERS: Record<Kind, Finder> = {
+/** Nodes by their attributes, those that have their default value included. Each pair is looked at once. */
+const attributes: Finder = (graph, match) => {
+  const known = new Map<string, boolean>();
+  const has = (text: string): boolean => {
+    if (!known.has(text)) known.set(text, match(text));
+    return known.get(text)!;
+  };
+  const found: Result[] = [];
+  graph.model.nodes.attributes.forEach((rows, node) => {
+    const texts = rows.map(([name, value]) => `${name}=${value}`).filter(has);
+    if (texts.length) found.push({ kind: "attribute", chosen: { kind: "node", ref: node }, text: texts.join("  ") });
+  });
+  return found;
+};
+
+const FINDERS: Record<Kind | "inside", Finder> = {
+  attribute: attributes,
+  /** Nodes by the level that holds them. */
+  inside: byShared(
+    "room",
+    (graph) => graph.model.nodes.room.map((room) => room || -1),
+    (graph) => graph.model.rooms.map((room) => room.path || room.title),
+  ),
   reader: readers,
   name: (graph, match) => {
     const found: Result[] = [];

@@ -38,7 +38,7 @@ export class SearchField {
     const input = el("input", {
       type: "search",
       placeholder: "Search  /",
-      "aria-label": "Search for names, operators, shapes, modules, source lines",
+      "aria-label": "Search for names, operators, shapes, attributes, modules, source lines",
       spellcheck: "false",
       autocomplete: "off",
     });

@@ -41,6 +41,12 @@ function stored(graph: Graph, value: number): Stored {
   };
 }
 
+/** Whether a tensor has all words of a filter; in shapes ×, x and commas are alike. */
+export function fits(one: Stored, filter: string): boolean {
+  const words = filter.toLowerCase().replace(/,\s+/g, ",").split(/\s+/);
+  return words.every((word) => one.words.includes(word) || one.words.includes(word.replace(/×/g, "x")));
+}
+
 export function totalBytes(all: Stored[]): number {
   return all.reduce((sum, one) => sum + one.bytes, 0);
 }

@@ -4,7 +4,7 @@ import type { App } from "./app";
 import { button, el, replace } from "./dom";
 import { List, type Row } from "./list";
 import type { Table } from "./print";
-import { compared, storedTensors, totalBytes, type Order, type Stored } from "./stored";
+import { compared, fits, storedTensors, totalBytes, type Order, type Stored } from "./stored";
 import { grouped, inBytes, share } from "./words";
 
 const ORDERS: [Order, string][] = [
@@ -63,8 +63,8 @@ export class Tensors {
   }
 
   private refill(): void {
-    const words = this.filter.value.trim().toLowerCase();
-    const found = words ? this.all.filter((one) => one.words.includes(words)) : [...this.all];
+    const words = this.filter.value.trim();
+    const found = words ? this.all.filter((one) => fits(one, words)) : [...this.all];
     found.sort((a, b) => compared(this.order, a, b));
     this.shown = this.reversed ? found.reverse() : found;
     this.at = this.reader = -1;
@@ -82,7 +82,7 @@ export class Tensors {
     );
     const bytes = totalBytes(this.shown);
     const part = words ? ` of ${grouped(this.all.length)}` : "";
-    replace(this.head, `${grouped(this.shown.length)}${part} stored tensors, ${inBytes(bytes)} (${share(bytes, this.total)})`);
+    replace(this.head, `${grouped(this.shown.length)}${part} stored ${this.shown.length === 1 && !part ? "tensor" : "tensors"}, ${inBytes(bytes)} (${share(bytes, this.total)})`);
     this.list.fill(this.shown.length);
   }
 

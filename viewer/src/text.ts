@@ -46,6 +46,11 @@ export class TextMeasure {
     return found;
   }
 
+  /** The first of the texts that fits as a whole; "" if none does. */
+  first(texts: string[], face: Face, size: number, width: number): string {
+    return texts.find((text) => this.width(text, face) * size <= width) ?? "";
+  }
+
   private shorten(text: string, face: Face, width: number, cut: "middle" | "end"): string {
     const letters = [...text.slice(0, 400)];
     if (text.length > 400) letters.push(...text.slice(-100));
@@ -60,8 +65,18 @@ export class TextMeasure {
       if (this.width(shortened(middle), face) <= width) low = middle;
       else high = middle;
     }
-    return low ? shortened(low) : "";
+    const short = low ? shortened(low) : "";
+    return cut === "end" && low ? `${wholeFigures(letters.slice(0, low).join(""), letters[low])}…` : short;
   }
+}
+
+/** The beginning of a text without a figure that its end would cut: "26.3 µ" and "12" of "128" are other figures. */
+function wholeFigures(begin: string, next: string): string {
+  const digits = /\d[\d.,]* ?$/.exec(begin);
+  if (digits && /[\w.,%µ ]/.test(next)) return begin.slice(0, digits.index);
+  // Of a unit one or two letters stand: "µ" of "µs", "GM" of "GMACs".
+  const unit = /(\d[\d.,]*)?\d ?[^\s\d.,]{1,2}$/.exec(begin);
+  return unit && /\w/.test(next) ? begin.slice(0, unit.index) : begin;
 }
 
 /** A measure that needs a canvas. */

@@ -86,3 +86,31 @@ export function share(part: number, whole: number): string {
 export function additive(unit: string): boolean {
   return ["s", "bytes", "MACs", "FLOPs", "parameters"].includes(unit);
 }
+
+/** Numbers of a text in as few digits as give the same float32: 0.10000000149011612 is 0.1. Other texts stay as they are. */
+export function shortFloats(text: string): string {
+  return /^[\d\s.,+\-einfa[\]()]+$/i.test(text) ? shortFloatsIn(text) : text;
+}
+
+/** The same in a sentence, such as "r0: 0.0 to 2.0317115783691406". */
+function shortFloatsIn(text: string): string {
+  if (text.length < LONG_NUMBER) return text;
+  return text.replace(/(?<![\w.])-?\d+\.\d+(e[+-]?\d+)?(?![\w.])/gi, (written) => {
+    const number = Number(written);
+    if (written.length < LONG_NUMBER || Math.fround(number) !== number) return written;
+    for (let digits = 1; digits <= FLOAT32_DIGITS; digits++) {
+      const short = Number(number.toPrecision(digits));
+      if (Math.fround(short) === number) return Math.abs(short) < 1e-4 ? short.toExponential() : String(short);
+    }
+    return written;
+  });
+}
+
+/** Nine digits tell all numbers of float32 apart; longer texts than these digits and a point may be shortened. */
+const FLOAT32_DIGITS = 9;
+const LONG_NUMBER = 10;
+
+/** A line of a report with figures as the page writes them: float32 in few digits, and "5.1 us" as "5.1 µs". */
+export function asHere(text: string): string {
+  return shortFloatsIn(text).replace(/(\d) us\b/g, "$1 µs");
+}

@@ -5,6 +5,7 @@ import { read, Unreadable } from "../src/reading";
 import { Side } from "../src/side";
 import { escaped, SvgSurface } from "../src/svg";
 import { TextMeasure } from "../src/text";
+import { shortFloats } from "../src/words";
 import { chance, randomModel, sceneOf } from "./random_rooms";
 
 test("a scene that is read is the scene that was written", () => {
@@ -95,4 +96,28 @@ test("texts are shortened to their width, at the end or between", () => {
     assert.equal(found.endsWith("_12"), cut === "middle");
   }
   assert.equal(measure.fit("x", "plain", 10, 1), "");
+});
+
+test("numbers of float32 are written in the fewest digits, others as they are", () => {
+  assert.equal(shortFloats("0.10000000149011612"), "0.1");
+  assert.equal(shortFloats("[9.999999747378752e-06, -0.30000001192092896, 2.5]"), "[1e-5, -0.3, 2.5]");
+  for (const text of ["0.123456789012345", "'0.10000000149011612'", "[1, 224, 224, 1000]", "nan"]) assert.equal(shortFloats(text), text);
+  for (let at = 0; at < 200; at++) {
+    const number = Math.fround(chance(at)() * 10 ** ((at % 60) - 30));
+    assert.equal(Math.fround(Number(shortFloats(String(number)))), number);
+  }
+  const scene = sceneOf(randomModel(1));
+  const [model] = scene.models;
+  model.types.push("float64[]");
+  model.constants = { 0: { bytes: 8, file: "", figures: null, histogram: [], text: "0.10000000149011612" } };
+  model.values.type[0] = 0;
+  assert.equal(read(JSON.stringify(scene)).models[0].constants[0].text, "0.1");
+  model.values.type[0] = model.types.length - 1;
+  assert.equal(read(JSON.stringify(scene)).models[0].constants[0].text, "0.10000000149011612");
+});
+
+test("lines of reports write figures as the page does", () => {
+  const scene = { ...sceneOf(randomModel(1)), warnings: ["103 us of 664 us is in kernels", "focus 3 users", "r0: 0.0 to 0.10000000149011612, v0.10000000149011612"] };
+  const here = ["103 µs of 664 µs is in kernels", "focus 3 users", "r0: 0.0 to 0.1, v0.10000000149011612"];
+  assert.deepEqual(read(JSON.stringify(scene)).warnings, here);
 });

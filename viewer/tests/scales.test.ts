@@ -3,8 +3,10 @@ import { test } from "node:test";
 import { contrast, DARK, FAMILIES, familyPaints, filled, LIGHT, luminance } from "../src/colours";
 import { Graph } from "../src/graph";
 import { OverlayFigures } from "../src/overlays";
+import { OverlayLook } from "../src/looks";
 import { along, scaleOf } from "../src/scales";
 import type { Overlay } from "../src/scene";
+import { TextMeasure } from "../src/text";
 import { measured, short } from "../src/words";
 import { addNode, emptyModel, emptyRoom } from "./random_rooms";
 
@@ -128,4 +130,34 @@ test("figures are written short", () => {
   assert.equal(measured(2359296, "bytes"), "2.36 MB");
   assert.equal(measured(1.5e9, "MACs"), "1.5 GMACs");
   assert.equal(measured(0.5, "dB"), "0.5 dB");
+});
+
+test("where figures add up, a level is coloured and ordered by its sum, elsewhere by its worst node", () => {
+  const model = emptyModel();
+  model.rooms.push(emptyRoom("main", -1, "graph"), emptyRoom("one", 0), emptyRoom("many", 0));
+  [1, 2, 2, 2].forEach((room) => addNode(model, room));
+  const graph = new Graph(model, 0);
+  const times = new OverlayFigures(overlay([5, 4, 4, 4], { unit: "s" }), graph);
+  assert.deepEqual(times.levels, [2, 1]);
+  const look = new OverlayLook(times, LIGHT);
+  assert.ok(luminance(look.room(2).strong) < luminance(look.room(1).strong), "the larger sum is darker");
+  assert.equal(look.node(0).strong, along(1, false));
+  const errors = new OverlayFigures(overlay([5, 4, 4, 4]), graph);
+  assert.deepEqual(errors.levels, []);
+  const worst = new OverlayLook(errors, LIGHT);
+  assert.equal(worst.room(1).strong, worst.node(0).strong);
+  assert.equal(worst.room(2).strong, worst.node(1).strong);
+});
+
+test("no figure is cut into another one", () => {
+  const measure = new TextMeasure((text) => text.length * 100); // each letter as wide as its size
+  const texts = ["Σ 26.3 µs, worst 1.3 µs", "Σ 26.3 µs"];
+  assert.equal(measure.first(texts, "plain", 1, 30), texts[0]);
+  assert.equal(measure.first(texts, "plain", 1, 12), texts[1]);
+  assert.equal(measure.first(texts, "plain", 1, 8), "");
+  const cut = (text: string, width: number): string => measure.fit(text, "plain", 1, width, "end");
+  assert.equal(cut("128 nodes", 3), "…");
+  assert.equal(cut("worst 26.3 µs", 13), "worst 26.3 µs");
+  for (let width = 7; width < 13; width++) assert.equal(cut("worst 26.3 µs", width), "worst …");
+  assert.equal(cut("strides 2, dilations 1", 14), "strides 2, di…");
 });
