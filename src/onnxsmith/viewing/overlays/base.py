@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import onnx_ir as ir
+
 from onnxsmith.viewing.scene import Figure
 
 _STORED = "initializer "
@@ -16,9 +18,18 @@ _STORED = "initializer "
 class Names:
     """Finds the nodes of a scene by the names that a report uses, and counts what it found."""
 
-    def __init__(self, nodes: Mapping[str, list[int]], values: Mapping[str, int], modules: Mapping[str, list[int]]):
-        """`values` are the nodes that compute them, -1 for inputs and stored tensors."""
+    def __init__(
+        self,
+        nodes: Mapping[str, list[int]],
+        values: Mapping[str, int],
+        modules: Mapping[str, list[int]],
+        source: ir.Model | None = None,
+        numbers: Mapping[ir.Node, int] | None = None,
+    ):
+        """`values` are the nodes that compute them, -1 for inputs and stored tensors. `source` is the model with
+        inferred shapes, `numbers` its nodes in the scene."""
         self._nodes, self._values, self._modules = nodes, values, modules
+        self.source, self._numbers = source, numbers or {}
         self._around = {"", *(path[:at] for path in modules for at, sign in enumerate(path) if sign in "./")}
         """Modules that hold only modules."""
         self._asked: dict[str, bool] = {}
@@ -60,6 +71,14 @@ class Names:
             self._asked[path] = True
             return []
         return self._counted(path, found)
+
+    def group(self, name: str, nodes: list[int]) -> list[int]:
+        """Counts the name of a group of nodes that the caller found, such as all nodes of an operator."""
+        return self._counted(name, nodes)
+
+    def number(self, node: ir.Node) -> int | None:
+        """The number of a node of the model in the scene."""
+        return self._numbers.get(node)
 
     def _made(self, value: str) -> list[int]:
         node = self._values.get(value, -1)
