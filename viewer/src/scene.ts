@@ -181,6 +181,11 @@ export interface Difference {
   regions?: [number[], number[]][];
   /** Pairs that are equal up to the rounding of their weights, by index into `pairs`; pages before this field have none. */
   rounded?: number[];
+  /**
+   * Removed nodes and added nodes that compute only from stored tensors, such as copies of weights; they are in `removed`
+   * and `added`, and in no region. Pages before this field have none.
+   */
+  stored?: [number[], number[]];
 }
 
 /** The captured program: one line for each operation, with the nodes that came from it. */

@@ -26,6 +26,8 @@ from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.words import several
 
+_SIDES = ("removed", "added")
+
 
 @identifies("old", "new")
 def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
@@ -94,6 +96,7 @@ def _summary(models: Models, found: Found, counted: Counted, names: list[Renamin
         ignored=dict(counted.ignored),
         names=dict(Counter(one.kind for one in names)),
         otherwise=same_regions.counted(found.same),
+        of_weights=dict(zip(_SIDES, map(len, found.of_weights), strict=True)) if any(found.of_weights) else {},
     )
 
 

@@ -46,6 +46,8 @@ class Found:
     """What changed in a node that has a partner, by the first model's node."""
     same: list[SameRegion] = field(default_factory=list)
     """Nodes without a partner that compute what other nodes of the other model compute."""
+    of_weights: tuple[list[ir.Node], list[ir.Node]] = field(default_factory=lambda: ([], []))
+    """Nodes without a partner, of the first and of the second model, that compute only from stored tensors."""
 
 
 def pair_ports(a: View, b: View, pairs: Pairs, *, by_name: bool) -> tuple[list[Pair], list[Pair]]:
@@ -89,6 +91,8 @@ class _Comparison:
             for node in view.nodes:
                 if not pairs.has(node):
                     self._found.regions.add(side, view, node)
+                    if node in view.of_weights:
+                        self._found.of_weights[side].append(node)
                     for value in node.inputs:
                         if value is not None and view.is_stored(value):
                             self._found.weights.add_own(side, view.path_of(value), value, _label(node))

@@ -95,14 +95,17 @@ def _whole(made: _Models, found: Laid) -> scene.Scene:
 
 
 def _difference(found: scene.Difference) -> str:
-    """Counts changes; removed and added nodes that compute what nodes of the other model compute are counted apart."""
+    """Counts changes; removed and added nodes that compute what nodes of the other model compute, or that compute only
+    from stored tensors, are counted apart."""
     changed = sum(state != 0 for _, _, state in found.pairs)
     removed, added = found.otherwise()
     counts = (
         (changed, "changed"),
-        (len(found.removed) - removed, "removed"),
-        (len(found.added) - added, "added"),
+        (len(found.removed) - removed - len(found.stored[0]), "removed"),
+        (len(found.added) - added - len(found.stored[1]), "added"),
         (removed + added, "computed otherwise"),
+        (len(found.stored[0]), "of weights alone removed"),
+        (len(found.stored[1]), "of weights alone added"),
         (len(found.rounded), "equal up to rounding"),
     )
     said = [f"{several(count, 'node')} {what}" for count, what in counts if count]

@@ -128,7 +128,8 @@ class Overlay:
 class Difference:
     """What differs between two models. `pairs` are node, node, state; `changes` are lines by index of the pair.
     `regions` are removed nodes and added nodes that compute the same; nodes of pairs, where a model has none of its own
-    for that. `rounded` are the pairs that are equal up to the rounding of their weights, by index."""
+    for that. `rounded` are the pairs that are equal up to the rounding of their weights, by index.
+    `stored` are the removed and the added nodes that compute only from stored tensors."""
 
     pairs: list[tuple[int, int, int]]
     removed: list[int]
@@ -136,6 +137,7 @@ class Difference:
     changes: dict[int, list[str]]
     regions: list[tuple[list[int], list[int]]] = field(default_factory=list)
     rounded: list[int] = field(default_factory=list)
+    stored: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 
     def otherwise(self) -> tuple[int, int]:
         """Counts the removed and the added nodes in regions."""

@@ -105,6 +105,7 @@ def _part(whole: scene.Scene, found: Laid) -> View:
         len(whole.program.lines) if whole.program is not None else 0,
         found.origins,
         _otherwise(whole.difference),
+        _of_weights(whole.difference),
     )
 
 
@@ -113,6 +114,12 @@ def _otherwise(found: scene.Difference | None) -> dict[str, int]:
         return {}
     removed, added = found.otherwise()
     return {"removed": removed, "added": added, "regions": len(found.regions)}
+
+
+def _of_weights(found: scene.Difference | None) -> dict[str, int]:
+    if found is None or not any(found.stored):
+        return {}
+    return dict(zip(("removed", "added"), map(len, found.stored), strict=True))
 
 
 def _pictures(
