@@ -39,6 +39,8 @@ class _Models:
     difference: scene.Difference | None
     notes: list[str]
     faults: Faults | None = None
+    unrelated: str = ""
+    """The sentence on two models that have next to nothing in common."""
 
 
 def _read(sources: Sequence[Source]) -> _Models:
@@ -69,7 +71,7 @@ def _read(sources: Sequence[Source]) -> _Models:
     if found is None:
         return _Models(shown, None, notes, faults)
     with stage("difference"):
-        return _Models(shown, difference(models, found, shown), notes)
+        return _Models(shown, difference(models, found, shown), notes, unrelated=found.unrelated)
 
 
 def _whole(made: _Models, found: Laid) -> scene.Scene:
@@ -84,7 +86,7 @@ def _whole(made: _Models, found: Laid) -> scene.Scene:
     if made.difference is None:
         headline += f": {several(len(models[0].nodes.name), 'node')}"
     else:
-        headline += f": {_difference(made.difference)}"
+        headline += f": {made.unrelated or _difference(made.difference)}"
     overlays, warnings = found.overlays, found.warnings
     if made.faults is not None:
         marked = made.faults.overlay(last)
