@@ -173,8 +173,8 @@ class _Comparison:
         for name in ours:
             if name in theirs:
                 compare(ours[name], theirs[name], self._found, by_name=False)
-        for side, mine, other in ((0, ours, theirs), (1, theirs, ours)):
-            alone = [view.graph for name, view in mine.items() if name not in other]
+        for side, mine, others in ((0, ours, theirs), (1, theirs, ours)):
+            alone = [view.graph for name, view in mine.items() if name not in others]
             self._found.nested[side] += sum(not is_constant(node) for graph in alone for node in walk.nodes(graph))
         return [
             AttributeChange(name, "graph" if name in ours else "-", "graph" if name in theirs else "-")
