@@ -20,6 +20,7 @@ from onnxsmith.report.parts.layers import Layer, Layers
 from onnxsmith.report.parts.precision import KeptNode, Precision
 from onnxsmith.report.parts.profile import KernelTime, Profile
 from onnxsmith.report.parts.quantisation import LayerDamage, Quantisation
+from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.target_checks import NodeCheck, Stage, TargetCheck, TargetChecks
 from onnxsmith.report.parts.view import View
 from onnxsmith.report.verdict import Verdict
@@ -229,6 +230,24 @@ def test_rewrites(tmp_path: Path) -> None:
     done = onnxsmith.simplify(from_text(text), tmp_path / "s.onnx", verify=False).report
     found = overlays(done, text=text)
     assert "a" in found["rewrites"]
+
+
+def test_all_nodes_of_a_merge_are_marked(tmp_path: Path) -> None:
+    """Three products of one tensor become one: all of them are marked before, and what they became after."""
+    weights = ", ".join(f"float[2,2] w{n} = {{1,2,3,{n}}}" for n in range(3))
+    lines = "\n".join(f"[m{n}] t{n} = MatMul(x, w{n})\n[a{n}] y{n} = Add(t{n}, x)" for n in range(3))
+    text = HEAD + f"g (float[2,2] x) => (float[2,2] y0, float[2,2] y1, float[2,2] y2) <{weights}> {{ {lines} }}"
+    done = onnxsmith.simplify(from_text(text), tmp_path / "s.onnx", verify=False)
+    (entry, *_) = [one for one in done.report.part(Simplification).fired if one.rule == "fuse/parallel-matmul"]
+    assert len(entry.gone_names) == len(entry.gone)
+    assert len(entry.made_names) == len(entry.made)
+    assert {"m0", "m1", "m2"} <= set(overlays(done.report, text=text)["rewrites"])
+    scene = scene_in(view(tmp_path / "s.onnx", reports=[done.report]).page)
+    (marked,) = [layer for layer in scene["overlays"] if layer["title"] == "rewrites"]
+    ops = {scene["models"][0]["ops"][scene["models"][0]["nodes"]["op"][node]]["type"] for node in marked["nodes"]}
+    assert "MatMul" in ops
+    ((_, asked),) = view(from_text(text), reports=[done.report]).report.part(View).matched.values()
+    assert asked == len(done.report.part(Simplification).fired), "names that a model cannot have do not count"
 
 
 def test_the_captured_program() -> None:

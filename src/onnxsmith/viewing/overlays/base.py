@@ -56,6 +56,10 @@ class Names:
         """The nodes of a name, else the node that computes the value of that name."""
         return self._counted(name, self._nodes.get(name) or self._made(name))
 
+    def seen(self, name: str) -> list[int]:
+        """As `node_or_maker`, for a name that most models do not have: it does not count."""
+        return self._nodes.get(name) or self._made(name)
+
     def every(self) -> list[int]:
         """All nodes, which is no match of a name."""
         return sorted({node for nodes in self._nodes.values() for node in nodes})
