@@ -108,6 +108,11 @@ export interface Constant {
   histogram: number[];
   /** All values of a small constant as text, such as "[0, -1, 64]"; "" for larger ones. */
   text: string;
+  /**
+   * Further names, of the torch parameters that an exporter computed it from ("layers.0.att.q.weight" of "val_21");
+   * [] for most. Pages before this field have none.
+   */
+  aliases?: string[];
 }
 
 /**

@@ -44,13 +44,15 @@ class Values:
 
 @dataclass(eq=False)
 class Constant:
-    """A stored tensor. `figures` is None where the values were not read."""
+    """A stored tensor. `figures` is None where the values were not read. `aliases` are further names: those of the
+    torch parameters that an exporter computed it from."""
 
     bytes: int
     file: str
     figures: dict[str, Figure] | None
     histogram: list[int]
     text: str
+    aliases: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
