@@ -19,6 +19,8 @@ export interface Scene {
   program: Program | null;
   /** Lines that stand above the picture, such as: a report is of another model. Pages before this field have none. */
   warnings?: string[];
+  /** The address that the page opens at if its own has none, such as "#encoder.layer.3"; "" or absent: the main graph. */
+  start?: string;
 }
 
 export interface Model {

@@ -170,6 +170,8 @@ class Scene:
     program: Program | None = None
     warnings: list[str] = field(default_factory=list)
     """Lines above the picture: a report is of another model."""
+    start: str = ""
+    """The address that the page opens at, `#` included, if its own has none."""
     format: int = 1
 
 
