@@ -115,6 +115,8 @@ export interface Constant {
    * [] for most. Pages before this field have none.
    */
   aliases?: string[];
+  /** "sparse, 3 of 12 values" of a sparse tensor, whose `bytes` are then those that it takes; "" or absent for others. */
+  form?: string;
 }
 
 /**

@@ -53,6 +53,8 @@ class Constant:
     histogram: list[int]
     text: str
     aliases: list[str] = field(default_factory=list)
+    form: str = ""
+    """How it is stored, if not as all of its values: `sparse, 3 of 12 values`; `bytes` are then those that it takes."""
 
 
 @dataclass(eq=False)
