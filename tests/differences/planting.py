@@ -21,6 +21,8 @@ class Planted:
     kind: str
     where: str
     make: Callable[[ir.Model], None]
+    count: int = 1
+    """How many such changes there are: a node is removed with those in its branches."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.where}"
@@ -121,7 +123,8 @@ def _removed(node: ir.Node, place: tuple[int, int], where: str) -> Iterator[Plan
     value = node.outputs[0]
     first = node.inputs[0] if node.inputs else None
     if first is not None and not stored(first) and not value.is_graph_output() and len(node.outputs) == 1:
-        yield Planted("remove", where, lambda made: _remove(at(made, place)))
+        count = 1 + sum(one.op_type != "Constant" for one in walk.inside(node))
+        yield Planted("remove", where, lambda made: _remove(at(made, place)), count)
 
 
 def _remove(node: ir.Node) -> None:

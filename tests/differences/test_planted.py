@@ -47,7 +47,7 @@ def test_a_planted_change_is_the_only_thing_reported(name: str, hidden: bool) ->
         report = diff(old, disguised(new, 1) if hidden else new).report
         kinds.add(planted.kind)
         found = report.part(Difference).changes
-        if found != {EXPECTED[planted.kind]: 1} or report.verdict is not Verdict.DIFFERENT:
+        if found != {EXPECTED[planted.kind]: planted.count} or report.verdict is not Verdict.DIFFERENT:
             wrong[str(planted)] = found
     assert not wrong
     assert kinds >= {"rewire", "insert", "remove", "weight", "attribute", "output"}
@@ -63,4 +63,6 @@ def test_planted_the_other_way_round(name: str) -> None:
         old = model(name)
         planted.make(old)
         expected = EXPECTED[planted.kind]
-        assert diff(old, new).report.part(Difference).changes == {opposite.get(expected, expected): 1}, planted
+        assert diff(old, new).report.part(Difference).changes == {opposite.get(expected, expected): planted.count}, (
+            planted
+        )

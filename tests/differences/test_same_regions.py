@@ -217,3 +217,34 @@ def test_models_that_no_rule_can_read() -> None:
     node = next(node for node in broken.graph if node.name == "join")
     node.attributes["axis"] = ir.AttrInt64("axis", 9)
     assert paired((broken, from_text(SLICES)))[3].pairs.nodes
+
+
+def test_copies_of_weights_are_no_region() -> None:
+    """A node that reads a weight through an Identity computes nothing otherwise; the Identities are counted apart."""
+    plain = HEAD + (
+        "g (float[N,12] x) => (float[N,12] y) <float[12] s = {1,2,3,4,5,6,7,8,9,1,2,3}> {\n"
+        "[norm] t = LayerNormalization(x, s)\n[relu] y = Relu(t) }"
+    )
+    copied = plain.replace(
+        "[norm] t = LayerNormalization(x, s)", "[copy] u = Identity(s)\n[norm] t = LayerNormalization(x, u)"
+    )
+    for old, new, counts in ((copied, plain, (1, 0)), (plain, copied, (0, 1))):
+        both = found(old, new)
+        assert not both.same
+        assert tuple(map(len, both.of_weights)) == counts
+        part = diff(from_text(old), from_text(new)).report.part(Difference)
+        assert (part.otherwise, part.of_weights) == ({}, dict(zip(("removed", "added"), counts, strict=True)))
+        result = view(from_text(old), from_text(new))
+        assert result.report.part(View).of_weights == part.of_weights
+        assert "1 node of weights alone" in (result.report.headline or "")
+        scene = scene_in(result.page)
+        assert tuple(map(len, scene["difference"]["stored"])) == counts
+
+
+def test_random_nodes_and_nodes_of_inputs_are_not_of_weights() -> None:
+    text = HEAD + (
+        "g (float[2] x) => (float[2] y, float[2] z) <float[2] s = {1,2}> {\n"
+        "[random] t = RandomNormalLike(s)\n[sum] y = Add(x, t)\n[copy] u = Neg(s)\n[again] z = Abs(u) }"
+    )
+    bare = HEAD + "g (float[2] x) => (float[2] y, float[2] z) { [sum] y = Neg(x)\n[other] z = Sqrt(x) }"
+    assert {node.name for node in found(text, bare).of_weights[0]} == {"copy", "again"}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 import onnxsmith
@@ -19,12 +20,13 @@ from onnxsmith.report.parts.layers import Layer, Layers
 from onnxsmith.report.parts.precision import KeptNode, Precision
 from onnxsmith.report.parts.profile import KernelTime, Profile
 from onnxsmith.report.parts.quantisation import LayerDamage, Quantisation
+from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.target_checks import NodeCheck, Stage, TargetCheck, TargetChecks
 from onnxsmith.report.parts.view import View
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.viewing.overlays.base import Overlaying
 from onnxsmith.viewing.view import view
-from tests.viewing.models import HEAD, chain
+from tests.viewing.models import HEAD, chain, in_module
 from tests.viewing.test_view import refused, scene_in
 
 TEXT = HEAD + (
@@ -152,9 +154,45 @@ def test_costs_by_module() -> None:
     model.graph.inputs[0].shape = type(model.graph.inputs[0].shape)(["N"])  # type: ignore[misc]
     scene = scene_in(view(model, reports=[inspect(model, costs=True, sizes={"N": 10})]).page)
     (layer,) = scene["overlays"]
-    assert layer["title"] == "activations by module"
+    assert layer["title"] == "activations"
     assert layer["figures"] == [40.0] * 7, "each result has 10 float32; the last node has no module"
     assert layer["unit"] == "bytes"
+
+
+def test_costs_stand_at_the_nodes_that_have_them() -> None:
+    """A module's sum is not spread over its nodes: a Transpose has no multiply-adds, a Sqrt no weights."""
+    text = HEAD + (
+        "g (float[4,3] x) => (float[4,2] y) <float[2,3] w = {1,2,3,4,5,6}> {\n"
+        "[turn] t = Transpose <perm = [1, 0]>(w)\n[product] u = MatMul(x, t)\n[root] y = Sqrt(u) }"
+    )
+    model = from_text(text)
+    for node in model.graph:
+        in_module(node, "net.fc")
+    report = inspect(model, costs=True)
+    scene = scene_in(view(model, reports=[report]).page)
+    names = scene["models"][0]["nodes"]["name"]
+    found = {
+        layer["title"]: {names[node]: value for node, value in zip(layer["nodes"], layer["figures"], strict=True)}
+        for layer in scene["overlays"]
+    }
+    assert found == {
+        "multiply-adds": {"product": 24}, "activations": {"turn": 24, "product": 32, "root": 32},
+        "weights": {"turn": 24},
+    }  # fmt: skip
+
+
+def test_costs_of_a_module_that_the_model_does_not_have_are_no_figures_of_nodes() -> None:
+    wide, narrow = chain(["Relu@net.a"]), chain(["Relu@net.a"])
+    for model, size in ((wide, 10), (narrow, 5)):
+        model.graph.inputs[0].shape = ir.Shape([size])
+    scene = scene_in(view(narrow, reports=[inspect(wide, costs=True)]).page)
+    assert scene["overlays"] == []
+
+
+def test_costs_by_operator() -> None:
+    model = from_text(HEAD + "g (float[5] x) => (float[5] y) { t = Relu(x)\ny = Abs(t) }")
+    (layer,) = scene_in(view(model, reports=[inspect(model, costs=True)]).page)["overlays"]
+    assert layer["figures"] == [20, 20]
 
 
 def test_nodes_that_stay_wide() -> None:
@@ -192,6 +230,24 @@ def test_rewrites(tmp_path: Path) -> None:
     done = onnxsmith.simplify(from_text(text), tmp_path / "s.onnx", verify=False).report
     found = overlays(done, text=text)
     assert "a" in found["rewrites"]
+
+
+def test_all_nodes_of_a_merge_are_marked(tmp_path: Path) -> None:
+    """Three products of one tensor become one: all of them are marked before, and what they became after."""
+    weights = ", ".join(f"float[2,2] w{n} = {{1,2,3,{n}}}" for n in range(3))
+    lines = "\n".join(f"[m{n}] t{n} = MatMul(x, w{n})\n[a{n}] y{n} = Add(t{n}, x)" for n in range(3))
+    text = HEAD + f"g (float[2,2] x) => (float[2,2] y0, float[2,2] y1, float[2,2] y2) <{weights}> {{ {lines} }}"
+    done = onnxsmith.simplify(from_text(text), tmp_path / "s.onnx", verify=False)
+    (entry, *_) = [one for one in done.report.part(Simplification).fired if one.rule == "fuse/parallel-matmul"]
+    assert len(entry.gone_names) == len(entry.gone)
+    assert len(entry.made_names) == len(entry.made)
+    assert {"m0", "m1", "m2"} <= set(overlays(done.report, text=text)["rewrites"])
+    scene = scene_in(view(tmp_path / "s.onnx", reports=[done.report]).page)
+    (marked,) = [layer for layer in scene["overlays"] if layer["title"] == "rewrites"]
+    ops = {scene["models"][0]["ops"][scene["models"][0]["nodes"]["op"][node]]["type"] for node in marked["nodes"]}
+    assert "MatMul" in ops
+    ((_, asked),) = view(from_text(text), reports=[done.report]).report.part(View).matched.values()
+    assert asked == len(done.report.part(Simplification).fired), "names that a model cannot have do not count"
 
 
 def test_the_captured_program() -> None:

@@ -7,18 +7,20 @@ import itertools
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import onnx_ir as ir
 import pytest
 from PIL import Image
 
+from onnxsmith.inspection.inspect import inspect
 from onnxsmith.viewing.picture.drawing import draw
 from onnxsmith.viewing.picture.measuring import cut, width
 from onnxsmith.viewing.picture.png import to_png
 from onnxsmith.viewing.picture.shapes import Box, Picture, Text
 from onnxsmith.viewing.picture.svg import to_svg
-from onnxsmith.viewing.scene import Room
+from onnxsmith.viewing.scene import Overlay, Room
 from onnxsmith.viewing.view import view
 from tests.viewing.models import HEAD, chain, scene_of
-from tests.viewing.test_view import hostile
+from tests.viewing.test_view import hostile, scene_in
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -112,3 +114,32 @@ def test_the_second_of_two_models_is_drawn(tmp_path: Path) -> None:
 def test_an_empty_room() -> None:
     model = scene_of(chain(["Relu"])).scene
     assert texts(draw(model, Room("empty", "module", "empty", 0))) == ["no nodes"]
+
+
+def test_a_picture_has_the_colours_of_a_report() -> None:
+    found = scene_of(HEAD + "g (float[N] x) => (float[N] y) { [a] t = Relu(x)\n[b] u = Abs(t)\n[c] y = Neg(u) }").scene
+    times = Overlay("time", 0, "s", "log", [], "high", [0, 1], [1e-6, 1e-3], ["", ""], "onnxsmith bench: r.json")
+    picture = draw(found, found.rooms[0], times)
+    fills = [box.fill for box in picture.boxes if box.radius == 7.0]
+    assert fills[:2] == ["#fff7e6", "#f0783c"], "light and strong"
+    assert fills[2] == "#ffffff", "no figure"
+    assert [one for one in texts(picture) if one][-3:] == ["time, s (onnxsmith bench: r.json)", "1e-06", "0.001"]
+    classes = Overlay("verdict", 0, "", "classes", ["ran", "refused"], "high", [0, 1], [0, 1], ["", ""], "check")
+    assert texts(draw(found, found.rooms[0], classes))[-3:] == ["verdict (check)", "ran", "refused"]
+    odd = Overlay("magnitude", 0, "", "log", [], "high", [0, 1], ["nan", 2.0], ["", ""], "dump")
+    assert texts(draw(found, found.rooms[0], odd))[-2:] == ["2", "nan"]
+
+
+def test_the_picture_of_view_has_them_too(tmp_path: Path) -> None:
+    model = chain(["Relu", "Abs"])
+    model.graph.inputs[0].shape = ir.Shape([4])
+    view(model, reports=[inspect(model, costs=True)], svg=tmp_path / "p.svg")
+    assert "activations, bytes (onnxsmith inspect" in (tmp_path / "p.svg").read_text(encoding="utf-8")
+
+
+def test_module_without_a_picture_is_where_the_page_opens(tmp_path: Path) -> None:
+    model = chain([f"{op}@net.{name}" for name in "ab" for op in ("Relu", "Abs", "Neg")])
+    result = view(model, output=tmp_path / "m.html", module="net.a")
+    assert scene_in(result.page)["start"] == "#net.a"
+    assert f"the level net.a is at {tmp_path / 'm.html'}#net.a" in result.report.notes
+    assert scene_in(view(model).page)["start"] == ""

@@ -19,6 +19,8 @@ export interface Scene {
   program: Program | null;
   /** Lines that stand above the picture, such as: a report is of another model. Pages before this field have none. */
   warnings?: string[];
+  /** The address that the page opens at if its own has none, such as "#encoder.layer.3"; "" or absent: the main graph. */
+  start?: string;
 }
 
 export interface Model {
@@ -108,6 +110,13 @@ export interface Constant {
   histogram: number[];
   /** All values of a small constant as text, such as "[0, -1, 64]"; "" for larger ones. */
   text: string;
+  /**
+   * Further names, of the torch parameters that an exporter computed it from ("layers.0.att.q.weight" of "val_21");
+   * [] for most. Pages before this field have none.
+   */
+  aliases?: string[];
+  /** "sparse, 3 of 12 values" of a sparse tensor, whose `bytes` are then those that it takes; "" or absent for others. */
+  form?: string;
 }
 
 /**
@@ -181,6 +190,11 @@ export interface Difference {
   regions?: [number[], number[]][];
   /** Pairs that are equal up to the rounding of their weights, by index into `pairs`; pages before this field have none. */
   rounded?: number[];
+  /**
+   * Removed nodes and added nodes that compute only from stored tensors, such as copies of weights; they are in `removed`
+   * and `added`, and in no region. Pages before this field have none.
+   */
+  stored?: [number[], number[]];
 }
 
 /** The captured program: one line for each operation, with the nodes that came from it. */

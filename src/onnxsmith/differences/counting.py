@@ -40,6 +40,8 @@ class Rows:
     weights: tuple[WeightChange, ...]
     interface: tuple[PortChange, ...]
     properties: tuple[PropertyChange, ...]
+    nested: tuple[int, int] = (0, 0)
+    """Removed and added nodes in branches and bodies of those in `regions`."""
 
 
 class Counted:
@@ -59,8 +61,8 @@ class Counted:
             yield InterfaceChanges(interface)
         for noun, count in (
             ("changed node", len(rows.changed)),
-            ("removed node", sum(len(one.removed) for one in rows.regions)),
-            ("added node", sum(len(one.added) for one in rows.regions)),
+            ("removed node", sum(len(one.removed) for one in rows.regions) + rows.nested[0]),
+            ("added node", sum(len(one.added) for one in rows.regions) + rows.nested[1]),
         ):
             if count:
                 self.counts[noun] += count

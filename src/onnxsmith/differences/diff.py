@@ -26,6 +26,8 @@ from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.words import several
 
+_SIDES = ("removed", "added")
+
 
 @identifies("old", "new")
 def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
@@ -57,13 +59,15 @@ def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
         weights,
         tuple(found.interface),
         tuple(properties.changes(*models, pairs, found)),
+        (found.nested[0], found.nested[1]),
     )
     counted, names = Counted(rows, leave_out), renamings(*models, found, pairs)
     missing = sum(row.kind == "unreadable" for row in weights)
     verdict = Verdict.DIFFERENT if counted.counts else Verdict.CANNOT_TELL if missing else Verdict.DONE
     summary = _summary(models, found, counted, names)
     notes += _notes(found, missing)
-    headline = f"{_name(old)} → {_name(new)}: {_said(counted, names, missing)}"
+    said = found.unrelated or _said(counted, names, missing)
+    headline = f"{_name(old)} → {_name(new)}: {said}"
     same = [SameRegions(same_regions.rows(found.same))] if found.same else []
     parts = (summary, *counted.parts, *same, *([Renamings(tuple(names))] if names else []))
     return Result(Report("diff", verdict, parts, notes=tuple(notes), headline=headline))
@@ -94,6 +98,7 @@ def _summary(models: Models, found: Found, counted: Counted, names: list[Renamin
         ignored=dict(counted.ignored),
         names=dict(Counter(one.kind for one in names)),
         otherwise=same_regions.counted(found.same),
+        of_weights=dict(zip(_SIDES, map(len, found.of_weights), strict=True)) if any(found.of_weights) else {},
     )
 
 
@@ -112,6 +117,9 @@ def _said(counted: Counted, names: list[Renaming], missing: int) -> str:
 
 def _notes(found: Found, missing: int) -> list[str]:
     notes = []
+    for count, side in zip(found.nested, _SIDES, strict=True):
+        if count:
+            notes.append(f"{several(count, f'{side} node')} in branches and bodies, which the list does not name")
     if found.swapped:
         notes.append(f"operands in another order, without effect: {several(found.swapped, 'node')}")
     if found.moved:

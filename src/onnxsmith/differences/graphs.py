@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.differences import attributes, operands, ports, same_regions
+from onnxsmith.differences import attributes, operands, ports, same_regions, unrelated
+from onnxsmith.differences.constants import is_constant
 from onnxsmith.differences.interning import Level
 from onnxsmith.differences.pairing import pair_nodes
 from onnxsmith.differences.pairs import Pairs, Same
@@ -17,6 +18,7 @@ from onnxsmith.differences.same_regions import SameRegion
 from onnxsmith.differences.simplified_forms import SimplifiedForms
 from onnxsmith.differences.view import View
 from onnxsmith.differences.weight_pairs import WeightPairs, own
+from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.walk import node_label, op_name
 from onnxsmith.report.parts.interface_changes import PortChange
 from onnxsmith.report.parts.node_changes import AttributeChange, NodeChange, Reader, WiringChange
@@ -46,6 +48,12 @@ class Found:
     """What changed in a node that has a partner, by the first model's node."""
     same: list[SameRegion] = field(default_factory=list)
     """Nodes without a partner that compute what other nodes of the other model compute."""
+    nested: list[int] = field(default_factory=lambda: [0, 0])
+    """How many nodes are in branches and bodies that only the first, or only the second model has."""
+    unrelated: str = ""
+    """The sentence on two models that have next to nothing in common; "" for others."""
+    of_weights: tuple[list[ir.Node], list[ir.Node]] = field(default_factory=lambda: ([], []))
+    """Nodes without a partner, of the first and of the second model, that compute only from stored tensors."""
 
 
 def pair_ports(a: View, b: View, pairs: Pairs, *, by_name: bool) -> tuple[list[Pair], list[Pair]]:
@@ -66,6 +74,8 @@ def compare(a: View, b: View, found: Found, *, by_name: bool, forms: SimplifiedF
     ours, theirs = _inputs(a), _inputs(b)
     inputs, outputs = pair_ports(a, b, found.pairs, by_name=by_name)
     pair_nodes(a, b, found.pairs, outputs, forms)
+    if forms is not None:
+        unrelated.part_weak(a, b, found.pairs)
     if forms is not None and forms.are_worth_it(len(found.pairs.nodes)):
         found.same = same_regions.found(a, b, found.pairs, forms.tensors)
     sides = ("input", ours, theirs, inputs), ("output", a.graph.outputs, b.graph.outputs, outputs)
@@ -89,6 +99,9 @@ class _Comparison:
             for node in view.nodes:
                 if not pairs.has(node):
                     self._found.regions.add(side, view, node)
+                    self._found.nested[side] += sum(not is_constant(inner) for inner in walk.inside(node))
+                    if node in view.of_weights:
+                        self._found.of_weights[side].append(node)
                     for value in node.inputs:
                         if value is not None and view.is_stored(value):
                             self._found.weights.add_own(side, view.path_of(value), value, _label(node))
@@ -160,6 +173,9 @@ class _Comparison:
         for name in ours:
             if name in theirs:
                 compare(ours[name], theirs[name], self._found, by_name=False)
+        for side, mine, others in ((0, ours, theirs), (1, theirs, ours)):
+            alone = [view.graph for name, view in mine.items() if name not in others]
+            self._found.nested[side] += sum(not is_constant(node) for graph in alone for node in walk.nodes(graph))
         return [
             AttributeChange(name, "graph" if name in ours else "-", "graph" if name in theirs else "-")
             for name in dict.fromkeys((*ours, *theirs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.differences import functions, quantizers
+from onnxsmith.differences import functions, quantizers, unrelated
 from onnxsmith.differences.constants import Constants
 from onnxsmith.differences.functions import FunctionPairs
 from onnxsmith.differences.graphs import Found, compare, pair_ports
@@ -14,7 +14,7 @@ from onnxsmith.differences.pairs import Pairs
 from onnxsmith.differences.simplified_forms import SimplifiedForms
 from onnxsmith.differences.view import Side, View
 from onnxsmith.differences.weight_pairs import WeightPairs
-from onnxsmith.model.graph import carried
+from onnxsmith.model.graph import carried, walk
 from onnxsmith.model.surgery.inlining import inlined
 
 Models = tuple[ir.Model, ir.Model]
@@ -47,6 +47,10 @@ def paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
         found.pairs.add(ours, theirs)
     forms = SimplifiedForms(models, _of_main)
     compare(a, b, found, by_name=True, forms=forms)
+    nodes = walk.count_nodes(models[0]), walk.count_nodes(models[1])
+    otherwise = max(sum(len(region.nodes[side]) for region in found.same) for side in (0, 1))
+    if unrelated.are_unrelated(a, b, len(found.pairs.nodes) + otherwise, nodes):
+        found.unrelated = unrelated.told(len(found.pairs.nodes), *nodes)
     return notes, models, pairs, found
 
 

@@ -10,6 +10,9 @@ if all that is computed from it inside the region ends in certain tensors.
 
 Two nodes with other weights, such as a Conv and a Conv with a BatchNormalization folded into it, are no pair if both
 stand in one region: what differs in their weights is what the other nodes of the region make up for.
+
+Nodes that compute only from stored tensors, such as the Identity of a weight, are in no region: nothing is computed
+otherwise by them. They are counted apart.
 """
 
 from __future__ import annotations
@@ -224,14 +227,14 @@ class _Side:
     def cone(self, end: ir.Value) -> list[ir.Node] | None:
         """The nodes that compute a tensor from borders; None if they are too many, or read anything else."""
         first = self.view.producer(end)
-        if first is None:
+        if first is None or first in self.view.of_weights:
             return None
         nodes = {first: None}
         queue = [first]
         while queue:
             node = queue.pop()
             for value in (*node.inputs, *self.view.captured.get(node, ())):
-                if value is None or value in self.borders or self.view.is_stored(value):
+                if value is None or value in self.borders or self.view.is_of_weights(value):
                     continue
                 made = self.view.producer(value)
                 if made is None or len(nodes) >= _MOST_NODES:

@@ -13,6 +13,7 @@ from onnxsmith.differences.constants import Constants, is_constant
 from onnxsmith.differences.interning import Level, Numbers
 from onnxsmith.inspection.scopes import subgraphs
 from onnxsmith.model.graph import captures, walk
+from onnxsmith.model.graph.walk import RANDOM
 
 Slot = int | str
 """The position of an input, or `captured` for a tensor that a branch or body reads from outside."""
@@ -54,6 +55,8 @@ class View:
     captured: dict[ir.Node, tuple[ir.Value, ...]] = field(init=False)
     readers: dict[ir.Value, list[tuple[ir.Node, Slot]]] = field(init=False)
     results: frozenset[ir.Value] = field(init=False)
+    of_weights: frozenset[ir.Node] = field(init=False)
+    """Nodes that compute only from stored tensors, such as the Identity or the Transpose of a weight."""
 
     def __post_init__(self) -> None:
         self.nodes = [node for node in self.graph if not is_constant(node)]
@@ -71,7 +74,21 @@ class View:
                     readers[value].append((node, CAPTURED))
         self.readers = dict(readers)
         self.results = frozenset(self.graph.outputs)
+        self.of_weights = self._of_weights()
         self._own: dict[tuple[ir.Node, Level], int] = {}
+
+    def _of_weights(self) -> frozenset[ir.Node]:
+        found: set[ir.Node] = set()
+        for node in self.nodes:
+            if not node.inputs or has_bodies(node) or (node.op_type in RANDOM and not node.domain):
+                continue
+            if all(value is None or self.is_stored(value) or value.producer() in found for value in node.inputs):
+                found.add(node)
+        return frozenset(found)
+
+    def is_of_weights(self, value: ir.Value) -> bool:
+        """Whether the value is a constant of the file, or is computed only from such."""
+        return self.is_stored(value) or value.producer() in self.of_weights
 
     def operator(self, node: ir.Node) -> Hashable:
         """The operator of a node; functions of both models that are a pair are the same operator."""

@@ -16,7 +16,7 @@ from onnxsmith.differences.figures import equal, figures
 from onnxsmith.differences.interning import Level
 from onnxsmith.inspection.show import dtype_name, elements
 from onnxsmith.metrics.base import Array
-from onnxsmith.model.graph import sparse
+from onnxsmith.model.graph import provenance, sparse
 from onnxsmith.report.parts.weight_changes import WeightChange
 
 _SHOWN = 8
@@ -156,6 +156,7 @@ class _Pair:
             max_rel=found.max_rel if found is not None else None,
             changed=changed,
             cosine_distance=found.cosine_distance if found is not None else None,
+            aliases=tuple(dict.fromkeys((*provenance.folded_from(self.a), *provenance.folded_from(self.b)))),
         )
 
 

@@ -87,8 +87,7 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quant
     for node in match.nodes:
         if not any(value.uses() or value.is_graph_output() for value in node.outputs):
             graph.remove(node, safe=True)
-    gone = [node.op_type for node in match.nodes if node.graph is None]
-    state.journal.detail(gone, [node.op_type for node in tape.nodes])
+    state.journal.detail([node for node in match.nodes if node.graph is None], tape.nodes)
     yield from (node for node in (*fresh, *readers, *producers) if node is not None and node.graph is not None)
 
 

@@ -91,7 +91,7 @@ class Folding:
             for value in node.outputs:
                 tensor = _integers(value)
                 if tensor is not None and self.state.journal.fire(RULE, walk.node_label(node)):
-                    self.state.journal.detail([node.op_type])
+                    self.state.journal.detail([node])
                     self._replace(value, tensor, names)
                     changed = True
         return changed
@@ -111,7 +111,7 @@ class Folding:
             outside = {value: tensor for value, tensor in found.items() if value.uses() or value.is_graph_output()}
             if not outside or not self.state.journal.fire(RULE, walk.node_label(node)):
                 continue
-            self.state.journal.detail([node.op_type])
+            self.state.journal.detail([node])
             for value, tensor in outside.items():
                 self._replace(value, tensor, names)
             changed = True

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+
+import onnx_ir as ir
 
 from onnxsmith.report.parts.simplification import TIDYING, Entry
 
@@ -34,9 +36,15 @@ class Journal:
         self.fired.append(Entry(len(self.fired), rule, where))
         return True
 
-    def detail(self, gone: Iterable[str], made: Iterable[str] = ()) -> None:
-        """Notes the operators of the removed and of the new nodes for the last rewrite."""
-        self.fired[-1] = replace(self.fired[-1], gone=tuple(gone), made=tuple(made))
+    def detail(self, gone: Sequence[ir.Node], made: Sequence[ir.Node] = ()) -> None:
+        """Notes the operators and the names of the removed and of the new nodes for the last rewrite."""
+        self.fired[-1] = replace(
+            self.fired[-1],
+            gone=tuple(node.op_type for node in gone),
+            made=tuple(node.op_type for node in made),
+            gone_names=tuple(map(_named, gone)),
+            made_names=tuple(map(_named, made)),
+        )
 
     def tidy(self, title: str, where: str) -> None:
         """Notes a step of a pass that always runs and is not a rewrite, such as removing unused nodes."""
@@ -50,3 +58,7 @@ class Journal:
     def refused(self) -> tuple[Entry, ...]:
         """The refusals."""
         return tuple(self._refused.values())
+
+
+def _named(node: ir.Node) -> str:
+    return node.name or next((value.name for value in node.outputs if value.name), "")

@@ -61,7 +61,10 @@ def difference(models: Sequence[ir.Model], found: Found, shown: Sequence[Viewed]
         ([numbers[0][node] for node in region.named(0)], [numbers[1][node] for node in region.named(1)])
         for region in found.same
     ]
-    return Difference(pairs, removed, added, changes, regions, rounded)
+    of_weights = tuple(
+        [own[node] for node in nodes if node in own] for own, nodes in zip(numbers, found.of_weights, strict=True)
+    )
+    return Difference(pairs, removed, added, changes, regions, rounded, (of_weights[0], of_weights[1]))
 
 
 def _numbers(model: ir.Model, shown: Viewed) -> dict[ir.Node, int]:

@@ -39,6 +39,8 @@ class _Models:
     difference: scene.Difference | None
     notes: list[str]
     faults: Faults | None = None
+    unrelated: str = ""
+    """The sentence on two models that have next to nothing in common."""
 
 
 def _read(sources: Sequence[Source]) -> _Models:
@@ -69,7 +71,7 @@ def _read(sources: Sequence[Source]) -> _Models:
     if found is None:
         return _Models(shown, None, notes, faults)
     with stage("difference"):
-        return _Models(shown, difference(models, found, shown), notes)
+        return _Models(shown, difference(models, found, shown), notes, unrelated=found.unrelated)
 
 
 def _whole(made: _Models, found: Laid) -> scene.Scene:
@@ -84,7 +86,7 @@ def _whole(made: _Models, found: Laid) -> scene.Scene:
     if made.difference is None:
         headline += f": {several(len(models[0].nodes.name), 'node')}"
     else:
-        headline += f": {_difference(made.difference)}"
+        headline += f": {made.unrelated or _difference(made.difference)}"
     overlays, warnings = found.overlays, found.warnings
     if made.faults is not None:
         marked = made.faults.overlay(last)
@@ -95,14 +97,17 @@ def _whole(made: _Models, found: Laid) -> scene.Scene:
 
 
 def _difference(found: scene.Difference) -> str:
-    """Counts changes; removed and added nodes that compute what nodes of the other model compute are counted apart."""
+    """Counts changes; removed and added nodes that compute what nodes of the other model compute, or that compute only
+    from stored tensors, are counted apart."""
     changed = sum(state != 0 for _, _, state in found.pairs)
     removed, added = found.otherwise()
     counts = (
         (changed, "changed"),
-        (len(found.removed) - removed, "removed"),
-        (len(found.added) - added, "added"),
+        (len(found.removed) - removed - len(found.stored[0]), "removed"),
+        (len(found.added) - added - len(found.stored[1]), "added"),
         (removed + added, "computed otherwise"),
+        (len(found.stored[0]), "of weights alone removed"),
+        (len(found.stored[1]), "of weights alone added"),
         (len(found.rounded), "equal up to rounding"),
     )
     said = [f"{several(count, 'node')} {what}" for count, what in counts if count]

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnxsmith.clock import stage
 from onnxsmith.identity import model_file
 from onnxsmith.inspection.scopes import function_name
-from onnxsmith.model.graph import walk
+from onnxsmith.model.graph import provenance, walk
 from onnxsmith.report.model_files import ModelFile
 from onnxsmith.report.parts._text import size
 from onnxsmith.viewing import scene
@@ -48,6 +48,9 @@ def viewed(source: ir.Model, path: Path | None, shapes: str) -> Viewed:
     model.constants = {
         number: one for (number, tensor), one in zip(numbering.stored, constants, strict=True) if tensor is not None
     }
+    for value, number in numbering.values.items():
+        if number in model.constants and value.metadata_props:
+            model.constants[number].aliases = provenance.folded_from(value)
     with stage("layout"):
         rooms = furnished(numbering)
     model.facts = _facts(source, model, path, shapes)

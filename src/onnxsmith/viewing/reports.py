@@ -219,7 +219,7 @@ def _names(shown: Viewed) -> Names:
     for name, node in made:
         if node >= 0 or name not in makers:
             makers[name] = node
-    return Names(nodes, makers, modules)
+    return Names(nodes, makers, modules, shown.source, shown.nodes)
 
 
 def _scope(name: str) -> str:

@@ -44,13 +44,17 @@ class Values:
 
 @dataclass(eq=False)
 class Constant:
-    """A stored tensor. `figures` is None where the values were not read."""
+    """A stored tensor. `figures` is None where the values were not read. `aliases` are further names: those of the
+    torch parameters that an exporter computed it from."""
 
     bytes: int
     file: str
     figures: dict[str, Figure] | None
     histogram: list[int]
     text: str
+    aliases: list[str] = field(default_factory=list)
+    form: str = ""
+    """How it is stored, if not as all of its values: `sparse, 3 of 12 values`; `bytes` are then those that it takes."""
 
 
 @dataclass(eq=False)
@@ -128,7 +132,8 @@ class Overlay:
 class Difference:
     """What differs between two models. `pairs` are node, node, state; `changes` are lines by index of the pair.
     `regions` are removed nodes and added nodes that compute the same; nodes of pairs, where a model has none of its own
-    for that. `rounded` are the pairs that are equal up to the rounding of their weights, by index."""
+    for that. `rounded` are the pairs that are equal up to the rounding of their weights, by index.
+    `stored` are the removed and the added nodes that compute only from stored tensors."""
 
     pairs: list[tuple[int, int, int]]
     removed: list[int]
@@ -136,6 +141,7 @@ class Difference:
     changes: dict[int, list[str]]
     regions: list[tuple[list[int], list[int]]] = field(default_factory=list)
     rounded: list[int] = field(default_factory=list)
+    stored: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 
     def otherwise(self) -> tuple[int, int]:
         """Counts the removed and the added nodes in regions."""
@@ -166,6 +172,8 @@ class Scene:
     program: Program | None = None
     warnings: list[str] = field(default_factory=list)
     """Lines above the picture: a report is of another model."""
+    start: str = ""
+    """The address that the page opens at, `#` included, if its own has none."""
     format: int = 1
 
 

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from onnxsmith.inspection.show import elements, flat
 from onnxsmith.inspection.statistics import statistics
 from onnxsmith.inspection.weights import place, readable
+from onnxsmith.model.graph import sparse
 from onnxsmith.report.parts._text import size
 from onnxsmith.viewing.scene import Constant, Figure, figure
 from onnxsmith.words import several
@@ -57,7 +58,12 @@ def described(tensors: Sequence[ir.TensorProtocol | None], limit: int = MOST_BYT
 
 def _unread(tensor: ir.TensorProtocol | None) -> Constant:
     where = place(tensor)
-    return Constant(tensor.nbytes if tensor is not None else 0, "" if where == "inline" else where, None, [], "")
+    found = Constant(tensor.nbytes if tensor is not None else 0, "" if where == "inline" else where, None, [], "")
+    held = sparse.stored_of(tensor)
+    if tensor is not None and held is not None:
+        count, found.bytes = held
+        found.form = f"sparse, {count:,} of {several(tensor.size, 'value')}"
+    return found
 
 
 def _read(tensor: ir.TensorProtocol, one: Constant) -> None:

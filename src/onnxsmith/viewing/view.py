@@ -21,6 +21,7 @@ from onnxsmith.report.parts.written import written
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.viewing import scene
+from onnxsmith.viewing.address import fragment
 from onnxsmith.viewing.html import to_html
 from onnxsmith.viewing.making import made
 from onnxsmith.viewing.model_scene import Viewed
@@ -54,7 +55,8 @@ def view(
     The page is written to `output`; without it, it is only in the result, which a notebook shows in place. `reports`
     are reports of other verbs, or paths of reports that `--json` wrote: their figures colour the nodes. `svg` and `png`
     are paths of pictures of one level of the model: of `module`, a torch module, scope, branch or function by its path,
-    or of the main graph. Nothing is run. Weights are read for statistics, up to 64 MB, and are not in the page.
+    or of the main graph; the first colours of `reports` are in the picture. The page opens at `module`. Nothing is run.
+    Weights are read for statistics, up to 64 MB, and are not in the page.
 
     Raises:
         OnnxsmithError: `model/…` if a file is not a valid model; `view/no-module` if nothing is called `module`;
@@ -68,9 +70,15 @@ def view(
         refuse_other_than_page(str(output))
     with no_collection():
         whole, shown, found = made([model] if new is None else [model, new], given)
+        start = _room(shown[-1], module).path if module else ""
+        whole.start = fragment(room=start, model=len(shown) - 1) if start else ""
         with stage("page"):
             page = to_html(whole)
-        pictures, notes = _pictures(shown[-1], module, svg, png)
+        last = len(shown) - 1
+        overlay = next((one for one in whole.overlays if one.model == last), None)
+        pictures, notes = _pictures(shown[-1], module, svg, png, overlay)
+    if whole.start and output:
+        notes.append(f"the level {module} is at {output}{whole.start}")
     if len(page) > LARGE:
         notes.append(f"the page has {size(len(page))}, which a browser opens slowly from a file: add --serve")
     whole.notes += notes
@@ -105,6 +113,7 @@ def _part(whole: scene.Scene, found: Laid) -> View:
         len(whole.program.lines) if whole.program is not None else 0,
         found.origins,
         _otherwise(whole.difference),
+        _of_weights(whole.difference),
     )
 
 
@@ -115,8 +124,14 @@ def _otherwise(found: scene.Difference | None) -> dict[str, int]:
     return {"removed": removed, "added": added, "regions": len(found.regions)}
 
 
+def _of_weights(found: scene.Difference | None) -> dict[str, int]:
+    if found is None or not any(found.stored):
+        return {}
+    return dict(zip(("removed", "added"), map(len, found.stored), strict=True))
+
+
 def _pictures(
-    shown: Viewed, module: str, svg: str | Path | None, png: str | Path | None
+    shown: Viewed, module: str, svg: str | Path | None, png: str | Path | None, overlay: scene.Overlay | None
 ) -> tuple[dict[Path, bytes], list[str]]:
     room = _room(shown, module)
     if svg is None and png is None:
@@ -126,7 +141,7 @@ def _pictures(
     from onnxsmith.viewing.picture.svg import to_svg
 
     with stage("picture"):
-        picture = draw(shown.scene, room)
+        picture = draw(shown.scene, room, overlay)
         files: dict[Path, bytes] = {}
         notes = []
         if svg is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.editing import border_types
 from onnxsmith.editing.selecting import Takes
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.unneeded import remove_unneeded
@@ -66,6 +67,11 @@ class Extract(Step):
                 why="the tensor is a graph input, a constant, or one of `from`",
                 fix="choose a tensor behind it",
             )
+        border_types.complete(
+            [value for value in starts if value.producer() is not None],
+            ends if self.to is not None else [],
+            dict(original.opset_imports),
+        )
         made = cut(whole, names, [value.name or "" for value in ends])
         part = made.model
         _refuse_unused(original, part, starts, ends, made.inputs)

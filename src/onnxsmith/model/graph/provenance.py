@@ -28,6 +28,7 @@ _EXPORTERS = re.compile(rf"pkg\.(torch\.onnx|torch\.export|onnxscript)\.|{_NAMES
 """The keys under which torch and onnxscript write."""
 _MERGED = "onnxsmith.merged"
 _SCALED = "onnxsmith.scaled"
+_FOLDED = "pkg.onnxscript.optimizer.folded_from"
 _TORCH_ITSELF = re.compile(r"-packages/torch/|^torch/|/torch/(nn|export|_export|fx|_dynamo|_functorch|onnx|utils)/")
 _CODE = re.compile(r'File "([^"]+)", line (\d+), in [^\n]+\n(?![ \t]*File ")[ \t]+([^\n]+)')
 _TRACED = re.compile(r"^(\S.*\.py)\((\d+)\): [\w<>.]+$", re.MULTILINE)
@@ -160,6 +161,12 @@ def _strings(text: str) -> list[str]:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return []
     return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def folded_from(value: ir.Value) -> list[str]:
+    """Returns the names of the tensors that onnxscript's optimizer computed a stored tensor from: of parameters of the
+    torch module, mostly."""
+    return _strings(value.metadata_props.get(_FOLDED, ""))
 
 
 def names_of(node: ir.Node) -> list[str]:

@@ -95,6 +95,15 @@ def _expanded(message: onnx.SparseTensorProto) -> np.ndarray[tuple[int, ...], np
     return whole
 
 
+def stored_of(tensor: ir.TensorProtocol | None) -> tuple[int, int] | None:
+    """Returns how many values a sparse tensor holds, and the bytes of these and of their places; None for others."""
+    message = message_of(tensor)
+    if message is None:
+        return None
+    values, places = (ir.serde.deserialize_tensor(one) for one in (message.values, message.indices))
+    return values.size, values.nbytes + (places.nbytes if values.size else 0)
+
+
 def message_of(tensor: ir.TensorProtocol | None) -> onnx.SparseTensorProto | None:
     """Returns the message of a tensor that was read as sparse; None for others."""
     found: onnx.SparseTensorProto | None = None if tensor is None else tensor.meta.get(_MESSAGE)

@@ -15,7 +15,8 @@ class Difference(Part):
     both models have, `equal` the pairs in which nothing changed. `weights` counts the pairs of weights that were
     compared, `elements` their elements in the old model. `changes` counts the differences by kind, `ignored` those that
     the caller wanted to ignore, `names` what only has another name. `otherwise` counts removed and added nodes that
-    compute what other nodes of the other model compute, and the regions that they form."""
+    compute what other nodes of the other model compute, and the regions that they form; `of_weights` counts those that
+    compute only from stored tensors."""
 
     title = "Difference"
 
@@ -29,6 +30,7 @@ class Difference(Part):
     ignored: dict[str, int]
     names: dict[str, int]
     otherwise: dict[str, int] = field(default_factory=dict)
+    of_weights: dict[str, int] = field(default_factory=dict)
 
     def blocks(self) -> Iterator[Block]:
         nodes = f"{self.old_nodes:,} → {self.new_nodes:,}, {self.paired:,} in both, {self.equal:,} of them unchanged"
@@ -40,6 +42,7 @@ class Difference(Part):
                 ("ignored", _counted(self.ignored)),
                 ("other names", _counted(self.names)),
                 ("computed by other nodes", otherwise_text(self.otherwise)),
+                ("of weights alone", of_weights_text(self.of_weights)),
             ]
         )
 
@@ -54,3 +57,9 @@ def otherwise_text(counts: dict[str, int]) -> str:
         return ""
     said = [f"{counts[what]:,} {what}" for what in ("removed", "added") if counts[what]]
     return f"the results of {' and '.join(said)}, in {amount(counts['regions'], 'region')}"
+
+
+def of_weights_text(counts: dict[str, int]) -> str:
+    """Says how many nodes without a partner compute only from stored tensors; "" if none do."""
+    said = " and ".join(f"{counts[what]:,} {what}" for what in ("removed", "added") if counts.get(what))
+    return f"{said}, such as copies of weights" if said else ""

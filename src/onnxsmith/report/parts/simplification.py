@@ -15,7 +15,8 @@ TIDYING = "pass: "
 @dataclass(frozen=True)
 class Entry:
     """One rewrite that fired or was refused. `rule` is the rule or pass, `why_not` the reason of a refusal. `gone` are
-    the operators of the removed nodes, `made` the operators of the new nodes."""
+    the operators of the removed nodes, `made` the operators of the new nodes; `gone_names` and `made_names` are the
+    names of these nodes, or of the first result of one without a name."""
 
     id: int
     rule: str
@@ -23,6 +24,8 @@ class Entry:
     why_not: str = ""
     gone: tuple[str, ...] = ()
     made: tuple[str, ...] = ()
+    gone_names: tuple[str, ...] = ()
+    made_names: tuple[str, ...] = ()
 
     @property
     def is_rewrite(self) -> bool:

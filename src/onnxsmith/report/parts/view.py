@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from onnxsmith.report.base import Block, Part, facts
 from onnxsmith.report.parts._text import amount
-from onnxsmith.report.parts.difference import otherwise_text
+from onnxsmith.report.parts.difference import of_weights_text, otherwise_text
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class View(Part):
     part of a report how many of its names are nodes of the model, and how many names there are. `pairs` counts the
     pairs of nodes of two models by what changed, None for one model. `lines` are lines of the captured program.
     `origins` says by report whether it is of the model, by its hash. `otherwise` counts removed and added nodes that
-    compute what other nodes of the other model compute, and the regions that they form."""
+    compute what other nodes of the other model compute, and the regions that they form; `of_weights` counts those that
+    compute only from stored tensors."""
 
     title = "View"
 
@@ -29,6 +30,7 @@ class View(Part):
     lines: int = 0
     origins: dict[str, str] = field(default_factory=dict)
     otherwise: dict[str, int] = field(default_factory=dict)
+    of_weights: dict[str, int] = field(default_factory=dict)
 
     def blocks(self) -> Iterator[Block]:
         yield facts(
@@ -39,6 +41,7 @@ class View(Part):
                 ),
                 ("difference", _counted(self.pairs) if self.pairs is not None else None),
                 ("computed by other nodes", otherwise_text(self.otherwise)),
+                ("of weights alone", of_weights_text(self.of_weights)),
                 ("colours", ", ".join(self.overlays)),
                 *((part, f"{found:,} of {asked:,} names are nodes") for part, (found, asked) in self.matched.items()),
                 ("reports", _counted(Counter(self.origins.values())) if self.origins else None),

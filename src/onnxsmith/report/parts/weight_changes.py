@@ -25,7 +25,7 @@ class WeightChange:
     between the two weights. The figures are None if the shapes do not fit, if only one model has the weight, or without
     a number. `kind` is `values`, `rounding` (float32 or float64 values that differ by a few units in the last place),
     `form`, `type` (dtype or shape differ, and more than the form), `removed` or `added` (no node reads it), or
-    `unreadable`.
+    `unreadable`. `aliases` are the names of the torch parameters that an exporter computed the weight from.
     """
 
     path: str
@@ -44,6 +44,7 @@ class WeightChange:
     max_rel: float | None = None
     changed: float | None = None
     cosine_distance: float | None = None
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ def _cells(row: WeightChange) -> tuple[str, ...]:
     if row.old or row.new:
         what = f"{f'{row.form}: ' if row.form else ''}{row.old} → {row.new}"
     share = "" if row.changed is None else f"{row.changed:.3%}"
+    if row.aliases:
+        name += f" ({', '.join(row.aliases)})"
     return (name, dtype, old, what, _four(row.max_abs), _four(row.max_rel), share, _four(row.cosine_distance))
 
 

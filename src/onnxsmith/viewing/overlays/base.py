@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import onnx_ir as ir
+
 from onnxsmith.viewing.scene import Figure
 
 _STORED = "initializer "
@@ -16,9 +18,18 @@ _STORED = "initializer "
 class Names:
     """Finds the nodes of a scene by the names that a report uses, and counts what it found."""
 
-    def __init__(self, nodes: Mapping[str, list[int]], values: Mapping[str, int], modules: Mapping[str, list[int]]):
-        """`values` are the nodes that compute them, -1 for inputs and stored tensors."""
+    def __init__(
+        self,
+        nodes: Mapping[str, list[int]],
+        values: Mapping[str, int],
+        modules: Mapping[str, list[int]],
+        source: ir.Model | None = None,
+        numbers: Mapping[ir.Node, int] | None = None,
+    ):
+        """`values` are the nodes that compute them, -1 for inputs and stored tensors. `source` is the model with
+        inferred shapes, `numbers` its nodes in the scene."""
         self._nodes, self._values, self._modules = nodes, values, modules
+        self.source, self._numbers = source, numbers or {}
         self._around = {"", *(path[:at] for path in modules for at, sign in enumerate(path) if sign in "./")}
         """Modules that hold only modules."""
         self._asked: dict[str, bool] = {}
@@ -45,6 +56,10 @@ class Names:
         """The nodes of a name, else the node that computes the value of that name."""
         return self._counted(name, self._nodes.get(name) or self._made(name))
 
+    def seen(self, name: str) -> list[int]:
+        """As `node_or_maker`, for a name that most models do not have: it does not count."""
+        return self._nodes.get(name) or self._made(name)
+
     def every(self) -> list[int]:
         """All nodes, which is no match of a name."""
         return sorted({node for nodes in self._nodes.values() for node in nodes})
@@ -60,6 +75,14 @@ class Names:
             self._asked[path] = True
             return []
         return self._counted(path, found)
+
+    def group(self, name: str, nodes: list[int]) -> list[int]:
+        """Counts the name of a group of nodes that the caller found, such as all nodes of an operator."""
+        return self._counted(name, nodes)
+
+    def number(self, node: ir.Node) -> int | None:
+        """The number of a node of the model in the scene."""
+        return self._numbers.get(node)
 
     def _made(self, value: str) -> list[int]:
         node = self._values.get(value, -1)

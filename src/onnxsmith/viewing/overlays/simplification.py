@@ -9,7 +9,8 @@ from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
 
 
 class Simplified(Overlaying):
-    """The rules by the nodes at which they applied. In the simplified model most of these nodes are gone."""
+    """The rules by the nodes that they removed and made. The simplified model has only those that were made, the model
+    before only those that were removed."""
 
     made = "a rewrite made them, and a later one took them"
 
@@ -31,7 +32,8 @@ def rewritten(fired: Sequence[Entry], refused: Sequence[Entry], names: Names) ->
             if entry.gone or entry.made:
                 said += f": {', '.join(entry.gone) or 'nothing'} → {', '.join(entry.made) or 'nothing'}"
             gone, _, _ = entry.where.partition(" = ")  # of two equal nodes, one takes the place of the other
-            for node in names.node_or_maker(gone):
+            others = (node for name in (*entry.gone_names, *entry.made_names) for node in names.seen(name))
+            for node in dict.fromkeys((*names.node_or_maker(gone), *others)):
                 before = layer.figures.get(node)
                 layer.figures[node] = rules.index(entry.rule), said if before is None else f"{before[1]}; {said}"
         yield layer

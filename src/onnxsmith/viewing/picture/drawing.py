@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from onnxsmith.viewing.picture.colours import fills, legend
 from onnxsmith.viewing.picture.measuring import cut, width
 from onnxsmith.viewing.picture.shapes import Box, Line, Picture, Point, Text
-from onnxsmith.viewing.scene import CONSTANT, INPUT, NODE, OUTPUT, ROOM, STUB, Model, Room
+from onnxsmith.viewing.scene import CONSTANT, INPUT, NODE, OUTPUT, ROOM, STUB, Model, Overlay, Room
 from onnxsmith.words import several
 
 _BOX, _GAP, _MARGIN = 44.0, 40.0, 20.0
 """Height of a box, of the space between rows, and around the picture. A choice: room for two lines of text, and for
 one along an edge."""
 _LARGE, _SMALL, _TINY = 13.0, 10.5, 9.5
+_ROW = 18.0
+"""Height of a row of the legend. A choice: one line of text."""
 _PORT = 16.0
 """Distance of neighbouring ends of lines at a box. A choice: a little more than an arrow is wide."""
 _NARROWEST, _WIDEST = 84.0, 260.0
@@ -45,14 +49,28 @@ class _Labels:
     line: str
 
 
-def draw(model: Model, room: Room) -> Picture:
-    """Draws one room."""
-    return _Drawing(model, room).run()
+def draw(model: Model, room: Room, overlay: Overlay | None = None) -> Picture:
+    """Draws one room; with an `overlay`, nodes have the colours of its figures, and a legend stands below."""
+    picture = _Drawing(model, room, fills(overlay) if overlay is not None else {}).run()
+    if overlay is not None:
+        _add_legend(picture, legend(overlay))
+    return picture
+
+
+def _add_legend(picture: Picture, rows: list[tuple[str, str]]) -> None:
+    for fill, text in rows:
+        y = picture.height
+        picture.height += _ROW
+        if fill:
+            picture.boxes.append(Box(_MARGIN, y - 10.0, 22.0, 13.0, 2.0, fill, _GREY))
+        left = _MARGIN + 30.0 if fill else _MARGIN
+        picture.texts.append(Text(left, y, text, _SMALL, _INK, anchor="start", bold=not fill))
+        picture.width = max(picture.width, left + 1.1 * width(text, _SMALL) + _MARGIN)
 
 
 class _Drawing:
-    def __init__(self, model: Model, room: Room) -> None:
-        self._model, self._room = model, room
+    def __init__(self, model: Model, room: Room, fills: Mapping[int, str]) -> None:
+        self._model, self._room, self._fills = model, room, fills
         self._picture = Picture(room.title if room.kind == "graph" else room.path)
         self._labels = [self._label(kind, ref) for kind, ref in zip(room.items.kind, room.items.ref, strict=True)]
         widths = [max(width(one.title, _LARGE), width(one.under, _SMALL)) + 22 for one in self._labels]
@@ -91,7 +109,9 @@ class _Drawing:
         if kind == NODE:
             op = model.ops[model.nodes.op[ref]]
             title = f"{op['domain']}::{op['type']}" if op["domain"] not in ("", "ai.onnx") else op["type"]
-            return _Labels(*self._texts(title, self._telling(ref)), *_FILLS.get(op["family"], _FILLS["other"]))
+            fill, line = _FILLS.get(op["family"], _FILLS["other"])
+            fill = self._fills.get(ref, "#ffffff") if self._fills else fill
+            return _Labels(*self._texts(title, self._telling(ref)), fill, line)
         if kind == ROOM:
             inner = model.rooms[ref]
             return _Labels(*self._texts(inner.title, several(inner.count, "node")), "#eef1f6", "#41506b")
