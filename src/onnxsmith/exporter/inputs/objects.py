@@ -113,9 +113,10 @@ def _is_private(name: str, held: Any) -> bool:
 
 
 def _may_hold(value: Any) -> bool:
-    plain = isinstance(value, torch.Tensor | torch.nn.Module | type | _SYMBOLIC) or callable(value)
+    if isinstance(value, torch.Tensor | torch.nn.Module | type | _SYMBOLIC) or callable(value):
+        return False  # before its attributes are read: TorchDynamo cannot read those of a tensor
     holds = state_of(value) or items_of(value)
-    return not plain and bool(holds) and type(value).__module__ not in ("numpy", "pathlib", "fractions")
+    return bool(holds) and type(value).__module__ not in ("numpy", "pathlib", "fractions")
 
 
 def _parts(value: Any) -> Iterator[Any]:
