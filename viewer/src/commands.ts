@@ -96,6 +96,15 @@ export function offers(graph: Graph, nodes: number[], other?: Graph): Offer[] {
         note: "A tensor at the border of this part has a name that no command can be given.",
       },
     ];
+  const untyped = [...from, ...to].find((value) => !graph.typeText(value));
+  if (untyped !== undefined)
+    return [
+      {
+        title: "Cut out",
+        command: "",
+        note: `The type of ${graph.valueName(untyped)}, at the border of this part, is not known: a part's inputs and outputs have types.`,
+      },
+    ];
   const extract = `onnxsmith extract ${path(graph.model.path)} ${words.join(" ")} -o part.onnx`;
   return [
     { title: "Cut out this part", command: extract, note: "" },

@@ -99,8 +99,12 @@ export class Differences {
     const regions = (difference.regions ?? []).filter((nodes) => nodes.some((side) => side.length));
     for (const nodes of regions) this.add({ state: "otherwise", nodes, lines: [regionLine(nodes)] });
     const alone = (model: number, list: number[]): number[] => list.filter((node) => !this.states[model].has(node));
-    for (const node of alone(0, difference.removed)) this.add({ state: "removed", nodes: [[node], []], lines: [] });
-    for (const node of alone(1, difference.added)) this.add({ state: "added", nodes: [[], [node]], lines: [] });
+    const [lost, made] = (difference.stored ?? [[], []]).map((nodes) => new Set(nodes));
+    const lines = (own: Set<number>, node: number): string[] => (own.has(node) ? ["it computes from weights alone"] : []);
+    for (const node of alone(0, difference.removed))
+      this.add({ state: "removed", nodes: [[node], []], lines: lines(lost, node) });
+    for (const node of alone(1, difference.added))
+      this.add({ state: "added", nodes: [[], [node]], lines: lines(made, node) });
     this.order();
   }
 

@@ -55,8 +55,9 @@ export function constantOf(side: Side, value: number): Part {
     el(
       "div",
       { class: "dim" },
-      [inBytes(constant.bytes), constant.file && `in ${constant.file}`].filter(Boolean).join(", "),
+      [inBytes(constant.bytes), constant.form, constant.file && `in ${constant.file}`].filter(Boolean).join(", "),
     ),
+    constant.aliases?.length ? el("div", { class: "dim" }, `from ${constant.aliases.join(", ")}`) : null,
     constant.text ? el("code", {}, constant.text) : null,
     constant.histogram.length
       ? histogram(constant.histogram, `Values of ${side.graph.valueName(value)} ${range}`)

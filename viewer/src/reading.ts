@@ -47,6 +47,7 @@ export function read(text: string | null): Scene {
     difference: asDifference(scene.difference, models),
     program: asProgram(scene.program, models[0]),
     warnings: strings(scene.warnings).map(asHere),
+    start: string(scene.start),
   };
 }
 
@@ -150,6 +151,8 @@ function asConstants(raw: Raw, model: Model): Model["constants"] {
     constants[Number(value)] = {
       bytes: integer(known.bytes, 0),
       file: string(known.file),
+      form: string(known.form),
+      aliases: strings(known.aliases),
       figures: known.figures ? (object(known.figures) as Model["constants"][number]["figures"]) : null,
       histogram: list(known.histogram).map((count) => Number(count) || 0),
       text: isDouble(Number(value)) ? string(known.text) : shortFloats(string(known.text)),
@@ -278,6 +281,7 @@ function asDifference(value: unknown, models: Model[]): Difference | null {
       return [indices(ours, first), indices(theirs, second)];
     }),
     rounded: indices(raw.rounded, list(raw.pairs).length),
+    stored: [indices(list(raw.stored)[0], first), indices(list(raw.stored)[1], second)],
   };
 }
 

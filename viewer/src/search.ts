@@ -139,7 +139,12 @@ const FINDERS: Record<Kind | "inside", Finder> = {
     (graph) => graph.model.sources.map((one) => `${one.file}:${one.line}  ${one.text}`),
   ),
   tensor: (graph, match) =>
-    values(graph, "tensor", (value) => (match(graph.model.values.name[value]) ? graph.model.values.name[value] : "")),
+    values(graph, "tensor", (value) => {
+      const name = graph.model.values.name[value];
+      if (match(name)) return name;
+      const alias = graph.model.constants[value]?.aliases?.find(match);
+      return alias ? `${name} (${alias})` : "";
+    }),
   type: (graph, match) => {
     const hit = graph.model.types.map(match);
     return values(graph, "type", (value) => (hit[graph.model.values.type[value]] ? graph.typeText(value) : ""));

@@ -29,7 +29,7 @@ function stored(graph: Graph, value: number): Stored {
   const dims = parts?.dims?.map(({ text }) => Number(text));
   const readers = graph.readers(value);
   const names = readers.map((node) => `${graph.op(node).type} ${graph.nodeName(node)}`);
-  const { bytes, file } = graph.model.constants[value];
+  const { bytes, file, form, aliases } = graph.model.constants[value];
   return {
     value,
     bytes,
@@ -37,7 +37,7 @@ function stored(graph: Graph, value: number): Stored {
     dtype: parts?.dtype ?? "",
     elements: dims ? dims.reduce((all, dim) => all * dim, 1) : -1,
     readers,
-    words: [graph.valueName(value), type, type.replace(/\s+/g, ""), dims?.join("x") ?? "", file, ...names].join("\n").toLowerCase(),
+    words: [graph.valueName(value), type, type.replace(/\s+/g, ""), dims?.join("x") ?? "", file, form ?? "", ...(aliases ?? []), ...names].join("\n").toLowerCase(),
   };
 }
 

@@ -60,10 +60,11 @@ export class UrlKeeper {
 
   /** Goes to the place of the address. Returns false if it names none. */
   restore(): boolean {
-    if (location.hash.length < 2) return false;
-    this.written = location.hash;
     const { app } = this;
-    const place = fromHash(location.hash);
+    const hash = location.hash.length < 2 ? (app.scene.start ?? "") : location.hash;
+    if (hash.length < 2) return false;
+    this.written = location.hash;
+    const place = fromHash(hash);
     app.page.notices.show(lostIn(place, app.sides.map(({ graph }) => graph), this.colours()));
     if (app.sides[place.model]) app.active = place.model;
     if (place.both !== null && app.sides.length > 1) app.both = place.both;

@@ -110,5 +110,5 @@ function fill(model: Model, room: Room, at: number, next: () => number): void {
 }
 
 export function sceneOf(...models: Model[]): Scene {
-  return { format: 1, headline: "", notes: [], models, overlays: [], difference: null, program: null, warnings: [] };
+  return { format: 1, headline: "", notes: [], models, overlays: [], difference: null, program: null, warnings: [], start: "" };
 }

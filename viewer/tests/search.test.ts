@@ -149,3 +149,12 @@ test("shapes are written with ×, x or commas, also in the filter of stored tens
   }
   assert.equal(all.filter((one) => fits(one, "matrix float32")).length, 1);
 });
+
+test("a weight is found by the torch parameter that it was computed from", () => {
+  const graph = furnished();
+  const matrix = graph.model.values.name.indexOf("matrix");
+  graph.model.constants[matrix].aliases = ["layers.0.ff.weight"];
+  const found = [...search(graph, "layers.0.ff").values()].flat();
+  assert.deepEqual(found.map(({ chosen }) => chosen), [{ kind: "value", ref: matrix }]);
+  assert.equal(found[0].text, "matrix (layers.0.ff.weight)");
+});
