@@ -107,7 +107,9 @@ def test_the_help_lists_what_can_be_searched_for(opened: Open) -> None:
     for form in ("op:conv", "strides=2,2", "3x224", "reads:mask"):
         assert form in words
     page.keyboard.press("Escape")
+    until(page, "!document.querySelector('dialog[open]')")
     page.keyboard.press("/")
+    until(page, "document.activeElement.tagName === 'INPUT'")
     page.keyboard.type("op:softmax axis=-1")
     until(page, "document.querySelectorAll('#panel-results [role=option]').length === 2")
     assert "axis=-1" in page.locator("#panel-results [role=option]").first.inner_text()
