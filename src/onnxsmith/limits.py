@@ -7,7 +7,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from onnxsmith.problem import Problem, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 
 
 def problem_of(error: BaseException) -> Problem | None:
@@ -48,9 +48,13 @@ def refuse_missing(folder: Path) -> None:
     Raises:
         OnnxsmithError: `save/no-folder`.
     """
-    if folder.is_dir():
-        return
-    raise problem(
+    if not folder.is_dir():
+        raise no_folder(folder)
+
+
+def no_folder(folder: Path) -> OnnxsmithError:
+    """The problem of a folder to write to that does not exist."""
+    return problem(
         "save/no-folder",
         "the folder to write to does not exist",
         where=str(folder),

@@ -1,11 +1,20 @@
-"""Where the two differ by more than rounding explains, float64 says which of them is closer."""
+"""Where the two differ by more than rounding explains, float64 says which of them is closer; where inputs show too
+little, those of other seeds are tried."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
 import onnxsmith
+from onnxsmith.comparison import sessions
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.simplification import Simplification
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.settings import Verify
 
 HEAD = '<ir_version: 8, opset_import: ["": 17]>\n'
 
@@ -34,3 +43,45 @@ def test_another_scale_is_wrong() -> None:
     """One part in a thousand is not excused."""
     other = causal("more").replace("float[1] one = {1}", "float[1] one = {1}, float[1] more = {1.001}")
     assert verify_models(from_text(causal("one")), from_text(other)).differs
+
+
+def _with_verdicts(monkeypatch: pytest.MonkeyPatch, verdicts: list[dict[str, Any]]) -> list[int]:
+    """Replaces the comparison on one seed by these verdicts; returns the seeds that were asked for, as they come."""
+    model = from_text(causal("one"))
+    usual = verify_models(model, model)
+    seeds: list[int] = []
+
+    def compared(_: Any, __: str, ___: Any, settings: Verify, *____: Any) -> Verification:
+        seeds.append(settings.seed)
+        return replace(usual, **verdicts[len(seeds) - 1])
+
+    monkeypatch.setattr(sessions, "_verified", compared)
+    return seeds
+
+
+def test_other_seeds_are_tried_until_a_check_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    unsure = {"equal": False, "unsure": ("too little",)}
+    model = from_text(causal("one"))
+    seeds = _with_verdicts(monkeypatch, [unsure, {"equal": True, "unsure": ()}])
+    found = verify_models(model, model, Verify(seed=5))
+    assert seeds == [5, 6]
+    assert found.equal
+    assert any("seed 6 were used" in note for note in found.notes)
+
+
+def test_a_difference_on_another_seed_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    unsure = {"equal": False, "unsure": ("too little",)}
+    model = from_text(causal("one"))
+    seeds = _with_verdicts(monkeypatch, [unsure, {"equal": False, "unsure": ()}])
+    assert verify_models(model, model).differs
+    assert seeds == [0, 1]
+
+
+def test_what_no_seed_can_tell_stays_unsure(monkeypatch: pytest.MonkeyPatch) -> None:
+    unsure = {"equal": False, "unsure": ("too little",)}
+    model = from_text(causal("one"))
+    seeds = _with_verdicts(monkeypatch, [unsure] * 9)
+    found = verify_models(model, model)
+    assert found.unsure
+    assert not found.equal
+    assert seeds == [0, 1, 2]

@@ -8,9 +8,10 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.differences.consistency import judged
+from onnxsmith.differences.constants import is_constant
 from onnxsmith.differences.pairs import Pairs
 from onnxsmith.differences.view import View
-from onnxsmith.inspection.weights import constant, is_constant
+from onnxsmith.inspection.weights import constant
 from onnxsmith.model.graph import walk
 
 _SHARE = 0.1

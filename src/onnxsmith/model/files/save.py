@@ -22,7 +22,7 @@ import onnx_ir as ir
 from google.protobuf.message import EncodeError
 
 from onnxsmith import folders
-from onnxsmith.limits import refuse_missing, writing_refused
+from onnxsmith.limits import no_folder, refuse_missing, writing_refused
 from onnxsmith.model.files import external
 from onnxsmith.model.files.external import EXTERNAL_FROM, in_memory
 from onnxsmith.model.files.load import TEXT_SUFFIXES
@@ -350,8 +350,8 @@ def disk_problems(target: Path, what: str = "the model could not be written") ->
 
 def unwritten(target: Path, error: OSError, what: str) -> OnnxsmithError:
     """The problem of a file or folder that the operating system refused to write."""
+    folder = target.absolute().parent
+    if not folder.exists():
+        return no_folder(folder)
     why, fix = writing_refused(target, error)
-    if not target.absolute().parent.exists():
-        folder = str(target.absolute().parent)
-        return problem("save/no-folder", "the folder to write to does not exist", where=folder, fix=fix)
     return problem("save/failed", what, where=str(target), why=why, fix=fix)
