@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -70,6 +71,14 @@ class Refusal:
 
 
 Refused = Callable[[str], AbstractContextManager[Refusal]]
+
+
+@pytest.fixture(autouse=True)
+def same_weights() -> None:
+    """Seeds torch, so that a test's random weights do not depend on the tests that its process ran before."""
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "manual_seed"):
+        torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

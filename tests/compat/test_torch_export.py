@@ -29,8 +29,10 @@ X = torch.rand(2, 4)
 
 
 def small() -> nn.Module:
-    torch.manual_seed(0)  # weights that the check can see
-    return nn.Sequential(nn.Linear(4, 3), nn.ReLU()).eval()
+    linear = nn.Linear(4, 3)
+    for weights in linear.parameters():
+        weights.data.abs_()  # no unit is dead: the check can see each weight
+    return nn.Sequential(linear, nn.ReLU()).eval()
 
 
 class Two(nn.Module):

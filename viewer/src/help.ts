@@ -30,7 +30,11 @@ export function helpDialog(): HTMLDialogElement {
     pointer,
     button("Close", () => dialog.close(), { class: "primary" }),
   );
-  dialog.addEventListener("keydown", (event) => event.key === "?" && dialog.close());
+  dialog.addEventListener("keydown", (event) => {
+    if (event.key !== "?") return;
+    event.preventDefault(); // or the page's own key opens it again
+    dialog.close();
+  });
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   return dialog;
 }

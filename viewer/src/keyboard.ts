@@ -134,7 +134,8 @@ export function listenToKeys(app: App): void {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const target = event.target as HTMLElement;
-    if (target.closest("dialog")) return;
+    // A closed dialog keeps the focus until the next picture is drawn.
+    if (target.closest("dialog[open]")) return;
     const isField = target.matches("input, select, textarea");
     if (isField) {
       // A choice that stands, and Escape, give the keys back to the picture.
