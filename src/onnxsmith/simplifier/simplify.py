@@ -34,7 +34,7 @@ from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.result import Result
 from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.settings import Save, Verify, verifying
-from onnxsmith.simplifier import growth, newer_opset
+from onnxsmith.simplifier import contrib_domain, growth, newer_opset
 from onnxsmith.simplifier import why as questions
 from onnxsmith.simplifier.delivery import Delivery, delivered
 from onnxsmith.simplifier.for_target import ForTarget, Simplify
@@ -55,6 +55,7 @@ def simplify(
     exactness: str | None = None,
     opset: int | str | None = None,
     target: str | None = None,
+    contrib: bool = False,
     inline_functions: bool = False,
     fix_defaults: bool = False,
     set_dim: Iterable[str] = (),
@@ -76,8 +77,10 @@ def simplify(
     number: `bitwise`, `value` or `reassociates` (the default, except before quantisers). `opset` first converts the
     model to that opset, so that rules may use newer operators. `target` is the name of a target of `check`, or
     `profile:FILE.toml`: the model is converted to the newest opset and IR version that the target reads, and rules that
-    make operators which it refuses are left out. `max_growth` is the share by which folded constants may enlarge the
-    file; None allows 1% or 1 MiB, whichever is more, and at most three times the size.
+    make operators which it refuses, or for which it has no kernel, are left out. `contrib` lets the target onnxruntime
+    have its own operators (domain com.microsoft) where they stand for several nodes; no other runtime reads such a
+    file. `max_growth` is the share by which folded constants may enlarge the file; None allows 1% or 1 MiB, whichever
+    is more, and at most three times the size.
 
     Three settings narrow what the model takes and gives; the result is then compared with the original narrowed alike.
     `fix_defaults` makes constants of initializers that are graph inputs too, as files of old exporters have them.
@@ -94,13 +97,14 @@ def simplify(
 
     Raises:
         OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`,
-            `simplify/unknown-exactness`, `simplify/unknown-node`, `simplify/max-growth`, `simplify/no-such-port`,
-            `export/opset`, `verify/…` and `runtime/…` when the check could not be made, `save/…` when the result could
-            not be written.
+            `simplify/unknown-exactness`, `simplify/unknown-node`, `simplify/contrib`, `simplify/max-growth`,
+            `simplify/no-such-port`, `export/opset`, `verify/…` and `runtime/…` when the check could not be made,
+            `save/…` when the result could not be written.
     """
     where = str(source) if isinstance(source, str | Path) else "the given model"
     settings = verifying(verify)
     growth.checked(max_growth)
+    contrib_domain.checked(target, contrib)
     with Clock() as clock:
         read = _read(source, output, where, inputs, settings)
         most = _most_bytes(read, max_growth)
@@ -113,6 +117,7 @@ def simplify(
             "skip": tuple(skip),
             "exactness": exactness,
             "inline_functions": inline_functions,
+            "contrib": contrib,
             "max_growth": max_growth,
         }
         run, conversion = _started(read, newer_opset.asked(opset), wanted, options)
@@ -143,7 +148,7 @@ def simplify(
         command="simplify",
         verdict=verdict(verification, asked=settings is not None),
         headline=f"{where}: {change}, {ending(verification)}{read.sorted}{_lost_note(read.lost)}"
-        f"{_question(found.model)}",
+        f"{_question(found.model)}{contrib_domain.told(found.model, part)}",
         parts=(part, *extra, verification, found.written, Timing(dict(clock.seconds))),
         problems=(*read.doubts, *problems(verification, asked=settings is not None)),
     )
