@@ -35,6 +35,17 @@ class Scaled:
         return self.product.inputs[index] if index < len(self.product.inputs) else None
 
 
+def own_quantizer(found: Scaled) -> ir.Node | None:
+    """Returns the DynamicQuantizeLinear of the left operand, if nothing else reads any of its results."""
+    left, zero = found.operand(0), found.operand(2)
+    maker_ = maker(left, found.product, "DynamicQuantizeLinear")
+    if maker_ is None or list(maker_.outputs) != [left, found.a_scale, zero]:
+        return None
+    inside = {found.product, found.nodes[-2]}
+    is_own = all(inside.issuperset(value.consumers()) and not value.is_graph_output() for value in maker_.outputs)
+    return maker_ if is_own else None
+
+
 def scaled(node: ir.Node) -> Scaled | None:
     """Returns the scaled product that ends at a Mul, or at the Add of its bias."""
     if node.op_type == "Mul":

@@ -7,6 +7,7 @@ import onnx_ir as ir
 from onnxsmith.model.graph import walk
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.simplification import Simplification
+from onnxsmith.words import several
 
 DOMAIN = "com.microsoft"
 TARGET = "onnxruntime"
@@ -33,5 +34,4 @@ def told(model: ir.Model, part: Simplification) -> str:
     nodes = [node for node in walk.all_nodes(model) if node.domain == DOMAIN and node.op_type in made]
     if not nodes:
         return ""
-    count = len(nodes)
-    return f"; runs on onnxruntime only: {count} of its own {'operators' if count != 1 else 'operator'} ({DOMAIN})"
+    return f"; runs on onnxruntime only: {several(len(nodes), 'operator')} of its own ({DOMAIN})"

@@ -18,7 +18,8 @@ class MatmulIntegerToFloat(Rule):
     1. An intermediate result has other readers, or is a graph output.
     2. The left operand is int8 and the matrix uint8, for which onnxruntime has no kernel.
 
-    Matrices that are not constant, or a left operand with one scale for each row, are no match.
+    An input that is quantised for this product alone is for contrib/dynamic-quantize-matmul. Matrices that are not
+    constant, or a left operand with one scale for each row, are no match.
 
     Before:
         <ir_version: 10, opset_import: ["": 20]>
@@ -49,6 +50,8 @@ class MatmulIntegerToFloat(Rule):
         found = _quantized_products.scaled(node)
         if found is None or _quantized_products.is_followed_by_bias(node):
             return None
+        if _quantized_products.own_quantizer(found) is not None:
+            return None  # for contrib/dynamic-quantize-matmul
         left, right = found.product.inputs[:2]
         if left is None or right is None or left.dtype is None or right.dtype is None:
             return None
