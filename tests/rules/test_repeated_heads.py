@@ -47,18 +47,18 @@ KNOWN = "Split Reshape Transpose MatMul Reshape Softmax Reshape MatMul Reshape"
 def test_a_batch_that_is_broadcast() -> None:
     text = """g (float[1,4,3,8] q, float[2,2,8,3] k) => (float[2,4,3,3] y) <int64[4] each = {0, 0, 1, 1}> {
         r = Gather<axis = 1>(k, each)\n y = MatMul(q, r) }"""
-    assert_rewritten(RULE, "Reshape MatMul Reshape", text)
+    assert_rewritten(RULE, "Reshape MatMul Reshape", text, target="onnxruntime")
 
 
 @pytest.mark.parametrize("times", [2, 3])
 def test_sizes_that_are_known(times: int) -> None:
-    assert_rewritten(RULE, KNOWN, attention(rows="3", times=times))
+    assert_rewritten(RULE, KNOWN, attention(rows="3", times=times), target="onnxruntime")
 
 
 @pytest.mark.parametrize("runtime", ["reference", "onnxruntime"])
 @pytest.mark.parametrize("text", [attention(batch="B"), cached()], ids=["read once", "with a cache"])
 def test_sizes_that_are_not(text: str, runtime: str) -> None:
-    result, part = simplified(from_text(head(17) + text))
+    result, part = simplified(from_text(head(17) + text), target="onnxruntime")
     assert len([entry for entry in part.fired if entry.rule == RULE]) == 2
     assert not {"Expand", "Gather", "Unsqueeze"} & {node.op_type for node in result.graph}
     assert verify_models(from_text(head(17) + text), result, Verify(runtime=runtime)).equal
@@ -68,14 +68,14 @@ def test_sizes_that_are_not(text: str, runtime: str) -> None:
 def test_another_reader() -> None:
     text = """g (float[1,4,3,8] q, float[2,2,8,3] k) => (float[2,4,3,3] y, float[2,4,8,3] z)
         <int64[4] each = {0, 0, 1, 1}> { r = Gather<axis = 1>(k, each)\n y = MatMul(q, r)\n z = Neg(r) }"""
-    assert_refused(RULE, "used elsewhere", text)
+    assert_refused(RULE, "used elsewhere", text, target="onnxruntime")
 
 
 @refuses(RULE, 2)
 def test_heads_that_are_not_known() -> None:
     text = """g (float[1,H,3,8] q, float[2,2,8,3] k) => (float[2,4,3,3] y) <int64[4] each = {0, 0, 1, 1}> {
         r = Gather<axis = 1>(k, each)\n y = MatMul(q, r) }"""
-    assert_refused(RULE, "as many heads", text)
+    assert_refused(RULE, "as many heads", text, target="onnxruntime")
 
 
 @refuses(RULE, 3)
@@ -83,7 +83,9 @@ def test_an_opset_without_a_shape_of_one_axis() -> None:
     text = """g (float[B,6,N,8] x) => (float[B,4,N,N] y) <int64[4] each = {0, 0, 1, 1}, int64[2] parts = {4, 2}> {
         q, k = Split<axis = 1>(x, parts)\n r = Gather<axis = 1>(k, each)
         t = Transpose<perm = [0, 1, 3, 2]>(r)\n y = MatMul(q, t) }"""
-    assert_refused(RULE, "opset 14 has no Shape with start and end, which came with 15", text, opset=14)
+    assert_refused(
+        RULE, "opset 14 has no Shape with start and end, which came with 15", text, opset=14, target="onnxruntime"
+    )
 
 
 LEFT_ALONE = {
@@ -99,4 +101,11 @@ def test_left_alone(case: str) -> None:
     count = len(each.split(","))
     text = f"""g (float[2,{count},3,8] q, float[2,2,8,3] k) => (float[2,{count},3,3] y)
         <int64[{count}] each = {{{each}}}> {{ r = Gather<axis = 1>(k, each)\n y = MatMul(q, r) }}"""
-    assert_left_alone(RULE, text)
+    assert_left_alone(RULE, text, target="onnxruntime")
+
+
+def test_it_runs_for_its_target_only() -> None:
+    _, part = simplified(from_text(head(17) + attention()))
+    assert RULE not in {entry.rule for entry in (*part.fired, *part.refused)}
+    _, named = simplified(from_text(head(17) + cached()), only=[RULE])
+    assert RULE in {entry.rule for entry in named.fired}

@@ -88,6 +88,10 @@ def test_every_name_of_a_report_can_be_asked_about() -> None:
     assert len([one for one in asked.report.parts if isinstance(one, Answer)]) == len(names)
 
 
+def test_a_rule_for_a_runtime_says_what_it_needs() -> None:
+    assert answer("contrib/quick-gelu@z").reason.endswith("left it out, or it runs with --contrib only")
+
+
 def test_a_step_that_was_left_out_says_so() -> None:
     result = onnxsmith.simplify(from_text(FOLDED), why=["fold/constant@k"], skip=["fold/constant"], verify=False)
     assert "left it out" in result.report.part(Answer).reason

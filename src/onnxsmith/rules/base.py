@@ -74,6 +74,9 @@ class Rule(ABC):
     exactness: ClassVar[Exactness]
     domain: ClassVar[str] = ""
     """The domain of the operator that it makes, if that is a runtime's own: such a rule runs only if asked for."""
+    target: ClassVar[str] = ""
+    """The target on which the rewrite was measured faster, if it takes as many nodes as before or more: it runs for
+    that target only, or if it is named."""
     slower: ClassVar[str] = ""
     """The measurement after which the rule does not run with the others of its domain, but only if it is named."""
 

@@ -26,10 +26,17 @@ class Chosen:
 
 
 def chosen(
-    rules: dict[str, Rule], only: Iterable[str], skip: Iterable[str], exactness: str | None, *, contrib: bool = False
+    rules: dict[str, Rule],
+    only: Iterable[str],
+    skip: Iterable[str],
+    exactness: str | None,
+    *,
+    contrib: bool = False,
+    target: str = "",
 ) -> Chosen:
     """The rules that `only` and `skip` leave: ids, or patterns such as `fuse/*`. Rules that make operators of a runtime
     are left out, unless `contrib` asks for them or `only` names them; one that was measured slower has to be named.
+    Rules for one target run if it is the `target`, or if they are named.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.
@@ -49,8 +56,9 @@ def chosen(
     wanted = {id_ for id_ in known if (not kept or id_ in kept) and id_ not in left_out}
     running = {id_: rule for id_, rule in rules.items() if id_ in wanted and rule.exactness <= least}
     asked = {id_ for id_, rule in running.items() if (id_ in kept or contrib) and (id_ in named or not rule.slower)}
+    fitting = {id_ for id_, rule in running.items() if rule.target in ("", target) or id_ in named}
     return Chosen(
-        {id_: rule for id_, rule in running.items() if not rule.domain},
+        {id_: rule for id_, rule in running.items() if not rule.domain and id_ in fitting},
         {id_: rule for id_, rule in running.items() if rule.domain and id_ in asked},
         frozenset(wanted.intersection(STEPS)),
         exactness is None,

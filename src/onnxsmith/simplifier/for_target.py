@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
@@ -14,16 +14,13 @@ from onnxsmith.model.graph import versions, walk
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.profiles import reading
-from onnxsmith.profiles.by_name import FILE, by_name
-from onnxsmith.profiles.finding import Outlook
-from onnxsmith.profiles.outlook import foresee
-from onnxsmith.profiles.profile import Profile
-from onnxsmith.profiles.releases import AT
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.runtimes.base import Runtime
 from onnxsmith.simplifier.kernels import Kernels
 from onnxsmith.targets.base import Target
+
+if TYPE_CHECKING:
+    from onnxsmith.profiles.profile import Profile  # takes a tenth of the time of a simplification without a target
 
 Simplify = Callable[..., tuple[ir.Model, Simplification]]
 _ROUNDS = 3
@@ -48,6 +45,10 @@ class ForTarget:
         Raises:
             OnnxsmithError: `target/unknown` for a name that neither has; `profile/…` for a file that is no profile.
         """
+        from onnxsmith.profiles import reading
+        from onnxsmith.profiles.by_name import FILE, by_name
+        from onnxsmith.profiles.releases import AT
+
         known = rooms.members("onnxsmith.runtimes", Runtime)
         profile = by_name(name)
         if profile is None and name not in known:
@@ -136,6 +137,9 @@ class _Fitting:
         return self._simplify(**{**options, "skip": (*self._skip, *self._left_out)})
 
     def _to_blame(self, model: ir.Model, part: Simplification) -> tuple[str, ...]:
+        from onnxsmith.profiles.finding import Outlook
+        from onnxsmith.profiles.outlook import foresee
+
         profile, kernels = self._target.profile, self._target.kernels
         made = {op_type for one in part.fired if one.is_rewrite for op_type in one.made}
         if not made or (profile is None and kernels is None):

@@ -44,6 +44,7 @@ def simplified(
     exactness: str | None = None,
     inline_functions: bool = False,
     contrib: bool = False,
+    target: str = "",
     max_growth: float | None = None,
     slack: int = SLACK,
     limit: float = math.inf,
@@ -55,14 +56,16 @@ def simplified(
 
     `only` and `skip` take ids of rules and passes, or patterns such as `fuse/*`. `exactness` is the least exact kind of
     rewrite that may fire: `bitwise`, `value` or `reassociates`; None means `reassociates`, except before quantisers.
-    `contrib` lets the rules run that make operators of a runtime. Folded constants may enlarge the file by a share of
-    `max_growth` (None: see `growth.foldable`), and by `slack` bytes for each folded group of nodes. At most `limit`
-    rewrites are made, and none that is `switched_off`.
+    `contrib` lets the rules run that make operators of a runtime, `target` those that were measured faster there.
+    Folded constants may enlarge the file by a share of `max_growth` (None: see `growth.foldable`), and by `slack` bytes
+    for each folded group of nodes. At most `limit` rewrites are made, and none that is `switched_off`.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.
     """
-    chosen = choosing.chosen(rooms.members("onnxsmith.rules", Rule), only, skip, exactness, contrib=contrib)
+    chosen = choosing.chosen(
+        rooms.members("onnxsmith.rules", Rule), only, skip, exactness, contrib=contrib, target=target
+    )
     with no_collection():
         copy = model if in_place else cloned(model)
         before = _Before.of(copy)

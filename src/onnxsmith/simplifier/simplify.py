@@ -6,16 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
-from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
-from onnxsmith.feeds import given
-from onnxsmith.feeds.generate import Feed
-from onnxsmith.feeds.given import Inputs
 from onnxsmith.identity import identifies
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load, load_sorting
@@ -41,6 +37,10 @@ from onnxsmith.simplifier.for_target import ForTarget, Simplify
 from onnxsmith.simplifier.interface import Interface, defaults
 from onnxsmith.simplifier.rounds import simplified
 from onnxsmith.words import several
+
+if TYPE_CHECKING:  # what only a verification needs is loaded with it
+    from onnxsmith.feeds.generate import Feed
+    from onnxsmith.feeds.given import Inputs
 
 _NAMES = ("the original", "the simplified model")
 
@@ -118,6 +118,7 @@ def simplify(
             "exactness": exactness,
             "inline_functions": inline_functions,
             "contrib": contrib,
+            "target": target or "",
             "max_growth": max_growth,
         }
         run, conversion = _started(read, newer_opset.asked(opset), wanted, options)
@@ -127,6 +128,8 @@ def simplify(
         def verified(candidate: Path | ir.Model) -> Verification:
             if settings is None:
                 return nothing_verified(*_NAMES, "--no-verify was given")
+            from onnxsmith.comparison.sessions import verify_models
+
             return verify_models(read.original, candidate, settings, given=read.feeds, names=_NAMES)
 
         save = replace(save, external_data=as_read(read.model, save.external_data))
@@ -191,8 +194,16 @@ def _read(source: Source, output: str | Path | None, where: str, inputs: Inputs,
         lost = carried.left_out(model)
         refuse_loss([output], [source, model], in_place=own)
         original = file if file is not None and file.suffix == ".onnx" else model
-        feeds = given.inputs(inputs, signature(model))
+        feeds = _feeds(inputs, model)
         return _Read(model, original, doubts, held, lost, feeds, _SORTED if was_sorted else "")
+
+
+def _feeds(inputs: Inputs, model: ir.Model) -> tuple[Feed, ...]:
+    if isinstance(inputs, tuple) and not inputs:
+        return ()
+    from onnxsmith.feeds import given
+
+    return given.inputs(inputs, signature(model))
 
 
 def _started(

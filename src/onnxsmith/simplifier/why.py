@@ -77,7 +77,10 @@ def _asked(id_: str, rule: Rule | None, model: ir.Model, name: str) -> str:
         reason = interface.told(match.reason, node)
         return f"{reason} ({match.where})" if match.where else reason
     if isinstance(match, Match):
-        return "the rule would fire, but --only, --skip or --exactness left it out"
+        ways = ["--only, --skip or --exactness left it out"]
+        ways += [f"it runs for the target {rule.target} only"] if rule.target else []
+        ways += ["it runs with --contrib only"] if rule.domain else []
+        return f"the rule would fire, but {', or '.join(ways)}"
     around = [value.producer() for value in node.inputs if value is not None]
     read = ", ".join(maker.op_type for maker in around if maker is not None) or "no other node"
     pattern = (

@@ -38,6 +38,9 @@ class RepeatedHeads(Rule):
     stacks the rows of the queries instead, so that one product with each head does all of its group. Both new Reshapes
     copy nothing. Where batch and length of the cache are not provably those of the Expand, an Expand to them stays.
 
+    It takes a node more, so it runs for the target onnxruntime only, or if it is named: measured there, the attention
+    of one step of a decoder takes 0.2 to 0.4 of the time, that of a whole prompt 0.9.
+
     Refused:
     1. An intermediate result has other readers, or is a graph output.
     2. The left operand is not known to have four axes, and as many heads as are made by repeating.
@@ -78,6 +81,7 @@ class RepeatedHeads(Rule):
 
     anchor = ("MatMul",)
     exactness = Exactness.REASSOCIATES
+    target = "onnxruntime"
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         found = _repeated(node)
