@@ -75,9 +75,9 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quant
     _name([value for value in made if id(value) not in taking], match.node, names)
     graph.insert_before(match.before or match.node, fresh)
     _order.inserted(fresh, match.before or match.node)
-    for node in tape.nodes:
-        if node.domain:
-            (graph if isinstance(graph, ir.Function) else state.model).opset_imports.setdefault(node.domain, 1)
+    for domain in {node.domain for node in tape.nodes if node.domain}:
+        graph.opset_imports.setdefault(domain, 1)  # of a function, which has imports of its own
+        state.model.opset_imports.setdefault(domain, 1)
     state.inference.add(tape.nodes)
     readers = [reader for old in replaced for reader in old.consumers()]
     for old, new in replaced.items():
