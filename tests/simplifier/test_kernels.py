@@ -100,6 +100,17 @@ def test_a_quantised_model_keeps_an_opset_whose_kernels_there_are() -> None:
     assert found.model.opset_imports[""] > 17
 
 
+def test_a_rule_for_the_target_runs_for_it_alone() -> None:
+    text = """g (float[2,4,3,8] q, float[2,2,8,3] k) => (float[2,4,3,3] y) <int64[4] each = {0, 0, 1, 1}> {
+        r = Gather<axis = 1>(k, each)\n y = MatMul(q, r) }"""
+    usual = onnxsmith.simplify(from_text(head(17) + text), verify=Verify(runtime="reference")).model
+    found = simple(text).model
+    assert usual is not None
+    assert found is not None
+    assert [node.op_type for node in usual.graph] == ["Gather", "MatMul"]
+    assert [node.op_type for node in found.graph] == ["Reshape", "MatMul", "Reshape"]
+
+
 def test_the_runtimes_own_operators_are_made_when_asked_for_and_told(tmp_path: Path) -> None:
     found = simple(SILU, contrib=True)
     assert found.ok

@@ -103,8 +103,8 @@ class ForTarget:
         return (f"IR version {before} → {self.ir_version}, the newest that {self.name} reads",)
 
     def fitting(self, simplify: Simplify, skip: Sequence[str] = ()) -> Simplify:
-        """The simplification for the target: without `skip` and the rules that make operators which the target
-        refuses, and with an IR version that it reads."""
+        """The simplification for the target: with the rules for it, without `skip` and the rules that make operators
+        which the target refuses or has no kernel for, and with an IR version that it reads."""
         return _Fitting(self, simplify, tuple(skip))
 
 
@@ -132,6 +132,7 @@ class _Fitting:
         return model, replace(part, notes=(*part.notes, *notes))
 
     def _run(self, options: dict[str, Any]) -> tuple[ir.Model, Simplification]:
+        options = {"target": self._target.name, **options}
         if not self._left_out:
             return self._simplify(**options)
         return self._simplify(**{**options, "skip": (*self._skip, *self._left_out)})

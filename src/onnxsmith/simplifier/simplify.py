@@ -118,7 +118,6 @@ def simplify(
             "exactness": exactness,
             "inline_functions": inline_functions,
             "contrib": contrib,
-            "target": target or "",
             "max_growth": max_growth,
         }
         run, conversion = _started(read, newer_opset.asked(opset), wanted, options)
