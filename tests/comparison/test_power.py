@@ -113,6 +113,38 @@ def test_a_fault_is_looked_for_on_two_inputs_and_small_ones_on_the_others_too() 
     assert {fault[3] for fault in probe.planted if fault[1] > 0.01} == {"first"}
 
 
+def test_a_much_smaller_input_is_asked_first() -> None:
+    runs = [run("first", 9), run("empty", 0), run("small", 4), run("large", 20)]
+    probe = _Plants(weight("w"))
+    assert measured(probe, runs, _Sees(above(0.01))) is not None
+    assert [fault[3] for fault in probe.planted] == ["small"]
+
+
+def test_what_a_smaller_input_does_not_show_is_looked_for_as_before() -> None:
+    runs = [run("first", 9), run("small", 4), run("large", 20)]
+    probe = _Plants(weight("w"))
+    found = measured(probe, runs, _Sees(lambda fault: fault[3] != "small" and fault[1] >= 0.05))
+    assert found is not None
+    assert found.only_large == ("w",)
+    assert [fault[3] for fault in probe.planted][:3] == ["small", "first", "large"]
+    probe = _Plants(weight("w"))
+    assert measured(probe, [run("first", 9), run("half", 5)], _Sees(above(0.01))) is not None
+    assert [fault[3] for fault in probe.planted] == ["first"]
+
+
+def test_the_answers_that_no_fault_is_looked_for_in_are_not_computed() -> None:
+    asked: list[str] = []
+
+    class Counts(_Plants):
+        def plain(self, feed: Feed) -> Outputs | None:
+            asked.append(feed.label)
+            return None if feed.label == "refused" else {}
+
+    runs = [run("refused", 9), run("second", 8), run("third", 7), run("fourth", 6)]
+    assert measured(Counts(weight("w")), runs, _Sees(above(0.01))) is not None
+    assert set(asked) == {"refused", "second", "third"}
+
+
 def test_a_fault_is_at_least_eight_roundings_of_its_dtype() -> None:
     probe = _Plants(weight("w", ml_dtypes.bfloat16))
     found = power(above(0.03), probe=probe)

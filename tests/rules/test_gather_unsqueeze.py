@@ -55,7 +55,15 @@ def test_left_alone(case: str) -> None:
     assert_left_alone(RULE, LEFT_ALONE[case])
 
 
+AXES_BY_ATTRIBUTE = f"""g (float[N,4] x) => (float[A,B] y) <{CONSTANTS}> {{
+    a = Gather<axis = 1>(x, o)\n y = Unsqueeze<axes = [1]>(a) }}"""
+
+
 def test_axes_by_attribute() -> None:
-    text = f"""g (float[N,4] x) => (float[A,B] y) <{CONSTANTS}> {{
-        a = Gather<axis = 1>(x, o)\n y = Unsqueeze<axes = [1]>(a) }}"""
-    assert_left_alone(RULE, text, opset=11)
+    assert_rewritten(RULE, "Slice", AXES_BY_ATTRIBUTE, opset=11)
+
+
+@refuses(RULE, 2)
+def test_a_slice_with_its_bounds_as_attributes() -> None:
+    said = "opset 9 has no Slice with its bounds as inputs, which came with 10"
+    assert_refused(RULE, said, AXES_BY_ATTRIBUTE, opset=9)

@@ -9,6 +9,7 @@ from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.answer import Answer
 from onnxsmith.report.parts.operator_changes import OperatorChanges
 from onnxsmith.report.parts.rewrites import Rewrites
+from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.settings import Verify
 
 TEXT = """
@@ -35,6 +36,65 @@ def test_a_rule_says_why_it_did_not_fire() -> None:
     assert answer("fuse/gelu@a").reason == "the node is not in the simplified model: algebra/identity removed it"
     assert answer("algebra/identity@a") == Answer("algebra/identity", "a", True, "rewrite 0: Identity → ")
     assert "left it out" in answer("algebra/identity@a", skip=["algebra/identity"]).reason
+
+
+FOLDED = """
+<ir_version: 10, opset_import: ["": 20]>
+g (float[N,4] x, bool c) => (float[N,4] y, float[N,4] z)
+<float two = {2}, float three = {3}, float[1] spare = {4}, float[1] other = {4}> {
+    k = Mul(two, three)
+    a = Mul(x, k)
+    b = Mul(x, k)
+    t = Tanh(a)
+    u = Abs(t)
+    e = Add(u, spare)
+    f = Add(u, other)
+    d = If (c) <then_branch = yes () => (float[N,4] p) { p = Neg(e) },
+                else_branch = no () => (float[N,4] q) { q = Abs(e) }>
+    y = Add(d, b)
+    z = Add(f, b)
+}
+"""
+"""A model that folding, sharing and the passes that always run change, and two nodes with a reason to stay."""
+
+
+@pytest.mark.parametrize(
+    ("question", "fired", "reason"),
+    [
+        ("fold/constant@k", True, "rewrite 0: Mul → "),
+        ("fold/constant@a", False, "its input x is not a constant"),
+        ("fold/constant@u", False, "its input t is not a constant: Tanh computes it"),
+        ("fold/branch@d", False, "its condition c is not a constant"),
+        ("fold/branch@t", False, "the step starts at If; this node is Tanh"),
+        ("share/nodes@b", True, "-> b = -> a"),
+        ("share/nodes@t", False, "no earlier node of its graph has the same operator, attributes and inputs"),
+        ("share/initializers@t", False, "no initializer that it reads is equal to an earlier one"),
+        ("share/sizes@t", False, "its result is not provably the sizes of an earlier tensor"),
+        ("pass: nodes, initializers and functions that no output depends on@t", False, "always runs"),
+    ],
+)
+def test_a_step_that_the_report_names_answers_too(question: str, fired: bool, reason: str) -> None:
+    result = onnxsmith.simplify(from_text(FOLDED), why=[question], verify=False)
+    found = result.report.part(Answer)
+    assert (found.fired, reason in found.reason) == (fired, True), found
+
+
+def test_every_name_of_a_report_can_be_asked_about() -> None:
+    result = onnxsmith.simplify(from_text(FOLDED), verify=False)
+    part = result.report.part(Simplification)
+    names = dict.fromkeys(entry.rule for entry in (*part.fired, *part.refused))
+    assert {"fold/constant", "share/nodes", "share/initializers"} < set(names)
+    asked = onnxsmith.simplify(from_text(FOLDED), why=[f"{name}@t" for name in names], verify=False)
+    assert len([one for one in asked.report.parts if isinstance(one, Answer)]) == len(names)
+
+
+def test_a_rule_for_a_runtime_says_what_it_needs() -> None:
+    assert answer("contrib/quick-gelu@z").reason.endswith("left it out, or it runs with --contrib only")
+
+
+def test_a_step_that_was_left_out_says_so() -> None:
+    result = onnxsmith.simplify(from_text(FOLDED), why=["fold/constant@k"], skip=["fold/constant"], verify=False)
+    assert "left it out" in result.report.part(Answer).reason
 
 
 @pytest.mark.parametrize(

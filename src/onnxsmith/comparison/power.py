@@ -33,6 +33,10 @@ _MOST = 24
 _INPUTS = 2
 """Inputs on which a fault is looked for first; the others follow only if it is not seen. A choice, to save runs."""
 
+_SMALLER = 0.5
+"""Share of the elements of the first input, up to which the smallest is asked before it. A choice: a run that sees
+nothing is lost time."""
+
 
 class Check(Protocol):
     """The bounds that a check used on each run."""
@@ -49,7 +53,7 @@ def measured(
 ) -> Power | None:
     """Counts the faults that the check sees. None if the model does not run with other weights or holds no floats. With
     `quantises`, the model rounds values inside to steps, in which a small fault may vanish without a trace."""
-    usable = [run for run in _largest_first(runs) if probe.plain(run.feed) is not None]
+    usable = _usable(_largest_first(runs), probe)
     if not usable:
         return None
     weights = {weight.name: weight for weight in probe.weights}
@@ -140,7 +144,7 @@ class _Planting:
                     return True
             return False
 
-        if seen(SMALL) or seen(SMALL, manner=TABLE):
+        if self._sees_on_a_small_input(name, max(SMALL, least)) or seen(SMALL) or seen(SMALL, manner=TABLE):
             return SMALL
         if not effects:
             return _NOT_PLANTED
@@ -155,6 +159,27 @@ class _Planting:
             return _SLIGHT  # the steps inside the model take the fault: not a bit of an output moves
         of_zeros = np.isinf(effects[SMALL])  # these inputs read zeros of the table only, and 1% of zero is no fault
         return SMALL if of_zeros and seen(SMALL, manner=ADDED) else found
+
+    def _sees_on_a_small_input(self, name: str, share: float) -> bool:
+        """Whether the check sees the fault on the smallest of its inputs, if that is much smaller than the first. The
+        check sees a fault that it sees on any of its inputs, and a small one takes little time."""
+        run = min((one for one in self.runs if _elements(one) and not _is_silent(one)), key=_elements, default=None)
+        if run is None or _elements(run) > _elements(self.runs[0]) * _SMALLER:
+            return False
+        usual, faulty = self.probe.plain(run.feed), self.answer(run, share, name, EACH)
+        return usual is not None and faulty is not None and self.check.sees(run, usual, faulty)
+
+
+def _usable(runs: Sequence[Run], probe: Probe) -> list[Run]:
+    """The runs without those among the first that the probe does not take. The later ones are mostly not needed: they
+    are asked when a fault is looked for there."""
+    found: list[Run] = []
+    for index, run in enumerate(runs):
+        if probe.plain(run.feed) is not None:
+            found.append(run)
+        if len(found) == _INPUTS:
+            return [*found, *runs[index + 1 :]]
+    return found
 
 
 def _largest_first(runs: Sequence[Run]) -> list[Run]:

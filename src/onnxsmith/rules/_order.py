@@ -7,6 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 _KEPT = "onnxsmith.order"
+_COUNT = "onnxsmith.order.insertions"
+_LAST = float("inf")
+"""The end of a node's place: what is inserted before the node later has a number there, which is smaller."""
+
+Place = tuple[float, ...]
+"""Compares like the nodes stand in the graph."""
 
 
 def gap(before: Iterable[ir.Node], after: Iterable[ir.Node]) -> ir.Node | None:
@@ -36,16 +42,29 @@ def first_to_last(nodes: Iterable[ir.Node]) -> list[ir.Node]:
     return sorted(every, key=_order(every).__getitem__)
 
 
-def _order(nodes: Sequence[ir.Node]) -> Mapping[ir.Node, int]:
-    """Numbers that grow down the graph, for these nodes at least.
+def inserted(nodes: Iterable[ir.Node], before: ir.Node) -> None:
+    """Notes that new nodes were inserted before a node, one after the other, so that the graph need not be counted
+    again for them."""
+    graph = before.graph
+    order: dict[ir.Node, Place] = {} if graph is None else graph.meta.get(_KEPT, {})
+    if graph is None or before not in order:
+        return
+    count: int = graph.meta.get(_COUNT, 0)
+    graph.meta[_COUNT] = count + 1
+    for index, node in enumerate(nodes):
+        order[node] = (*order[before][:-1], count, index, _LAST)
+
+
+def _order(nodes: Sequence[ir.Node]) -> Mapping[ir.Node, Place]:
+    """Places that grow down the graph, for these nodes at least.
 
     Nodes keep their order when others come and go, so it is counted again only where one is asked for that was not
-    there when it was counted last.
+    there when it was counted last, and that was not noted by `inserted`.
     """
     graph = nodes[0].graph
     assert graph is not None
-    order: dict[ir.Node, int] = graph.meta.get(_KEPT, {})
+    order: dict[ir.Node, Place] = graph.meta.get(_KEPT, {})
     if any(node not in order for node in nodes):
-        order = {node: place for place, node in enumerate(graph)}
+        order = {node: (place, _LAST) for place, node in enumerate(graph)}
         graph.meta[_KEPT] = order
     return order

@@ -32,6 +32,8 @@ class PatternRule(Rule):
     replacement: ClassVar[str]
     since: ClassVar[int] = 0
     """The opset below which the replacement cannot be written: a match is refused there."""
+    form: ClassVar[str] = ""
+    """What the opset `since` brought to the operator of the replacement, if earlier ones have it in another form."""
     sole_reader: ClassVar[bool] = False
     """Whether a match is refused if another node reads a result that the replacement does not keep."""
 
@@ -51,9 +53,13 @@ class PatternRule(Rule):
                 every = tuple(one for one in found.taken if not text.keeps & found.names(one))
                 refusal = read_elsewhere(every) if self.sole_reader else None
                 if self.since:
-                    refusal = refusal or too_old(node, text.replacement.nodes[-1].op_type, self.since)
+                    refusal = refusal or too_old(node, self._made(text), self.since)
                 return refusal or Match(node, every, {"values": {**found.values, **found.attributes, **more}})
         return None
+
+    def _made(self, text: _Text) -> str:
+        made = text.replacement.nodes[-1].op_type
+        return f"{made} with {self.form}" if self.form else made
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         return _written(tape, _read(self.pattern, self.replacement).replacement, match.found["values"])

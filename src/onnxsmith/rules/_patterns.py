@@ -81,6 +81,7 @@ def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:
 
 
 def too_old(node: ir.Node, op_type: str, since: int) -> NoMatch | None:
-    """Returns a refusal if the model's opset does not have the operator."""
+    """Returns a refusal if the model's opset does not have the operator. Where an earlier opset has it in another form,
+    `op_type` names the form: `Slice with axes as an input`."""
     have = facts.opset(node)
     return None if have >= since else NoMatch(f"opset {have} has no {op_type}, which came with {since}", node)

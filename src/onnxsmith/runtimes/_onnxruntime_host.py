@@ -228,19 +228,20 @@ _NO_LAST = 2**31 - 1
 
 
 def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
-    """The CPU kernels of an operator; None if this onnxruntime does not list its kernels."""
+    """The CPU kernels of an operator, or of a whole domain; None if this onnxruntime does not list its kernels."""
     from onnxruntime.capi import onnxruntime_pybind11_state as native
 
     if not hasattr(native, "get_registered_ep_kernel_defs"):
         return None
     return [
         {
+            "name": one.op_name,
             "first": one.version_range[0],
             "last": None if one.version_range[1] == _NO_LAST else one.version_range[1],
             "types": {variable: sorted(types) for variable, types in one.type_constraints.items()},
         }
         for one in native.get_registered_ep_kernel_defs(PROVIDERS["cpu"])
-        if (one.domain, one.op_name) == (domain, op)
+        if one.domain == domain and op in ("", one.op_name)
     ]
 
 

@@ -206,9 +206,10 @@ class Runtime(ABC):
         required."""
         return []
 
-    def kernels(self, domain: str, op: str) -> list[dict[str, Any]] | None:
-        """The runtime's CPU kernels of an operator, as plain data: the opset versions `first` and `last` (None: the
-        newest), and `types`, the allowed types by type variable. None if the runtime cannot list its kernels."""
+    def kernels(self, domain: str, op: str = "") -> list[dict[str, Any]] | None:
+        """The runtime's CPU kernels of an operator, or of all operators of the domain, as plain data: `name`, the opset
+        versions `first` and `last` (None: the newest), and `types`, the allowed types by type variable. None if the
+        runtime cannot list its kernels."""
         return None
 
     @abstractmethod
@@ -297,7 +298,7 @@ class _Chosen(Runtime):
     def schemas(self, domains: Collection[str]) -> list[dict[str, Any]]:
         return self._runtime.schemas(domains)
 
-    def kernels(self, domain: str, op: str) -> list[dict[str, Any]] | None:
+    def kernels(self, domain: str, op: str = "") -> list[dict[str, Any]] | None:
         return self._runtime.kernels(domain, op)
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:

@@ -43,7 +43,7 @@ class OnnxRuntime(Runtime):
         found: list[dict[str, Any]] = _ask({"do": "schemas", "domains": sorted(domains)})["schemas"]
         return found
 
-    def kernels(self, domain: str, op: str) -> list[dict[str, Any]] | None:
+    def kernels(self, domain: str, op: str = "") -> list[dict[str, Any]] | None:
         found: list[dict[str, Any]] | None = _ask({"do": "kernels", "domain": domain, "op": op})["kernels"]
         return found
 

@@ -16,19 +16,33 @@ STEPS = (folding.RULE, branches.RULE, *(id_ for id_, _ in pipeline.AFTER if id_)
 
 @dataclass(frozen=True)
 class Chosen:
-    """The rules that run, and the ids of the passes and steps that run."""
+    """The rules that run, and the ids of the passes and steps that run. `contrib` are the rules that make operators of
+    a runtime; they run last, because no other rule reads these."""
 
     rules: dict[str, Rule]
+    contrib: dict[str, Rule]
     steps: frozenset[str]
     spare_quantisers: bool
 
 
-def chosen(rules: dict[str, Rule], only: Iterable[str], skip: Iterable[str], exactness: str | None) -> Chosen:
-    """The rules that `only` and `skip` leave: ids, or patterns such as `fuse/*`.
+def chosen(
+    rules: dict[str, Rule],
+    only: Iterable[str],
+    skip: Iterable[str],
+    exactness: str | None,
+    *,
+    contrib: bool = False,
+    target: str = "",
+) -> Chosen:
+    """The rules that `only` and `skip` leave: ids, or patterns such as `fuse/*`. Rules that make operators of a runtime
+    are left out, unless `contrib` asks for them or `only` names them; one that was measured slower has to be named.
+    Rules for one target run if it is the `target`, or if they are named.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.
     """
+    only = tuple(only)
+    named = set(only)
     known = [*rules, *STEPS]
     kept, left_out = _matching(only, known), _matching(skip, known)
     try:
@@ -40,8 +54,12 @@ def chosen(rules: dict[str, Rule], only: Iterable[str], skip: Iterable[str], exa
             fix=f"one of: {', '.join(one.name.lower() for one in Exactness)}",
         ) from None
     wanted = {id_ for id_ in known if (not kept or id_ in kept) and id_ not in left_out}
+    running = {id_: rule for id_, rule in rules.items() if id_ in wanted and rule.exactness <= least}
+    asked = {id_ for id_, rule in running.items() if (id_ in kept or contrib) and (id_ in named or not rule.slower)}
+    fitting = {id_ for id_, rule in running.items() if rule.target in ("", target) or id_ in named}
     return Chosen(
-        {id_: rule for id_, rule in rules.items() if id_ in wanted and rule.exactness <= least},
+        {id_: rule for id_, rule in running.items() if not rule.domain and id_ in fitting},
+        {id_: rule for id_, rule in running.items() if rule.domain and id_ in asked},
         frozenset(wanted.intersection(STEPS)),
         exactness is None,
     )

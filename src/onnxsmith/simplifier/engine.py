@@ -10,6 +10,7 @@ import onnx_ir as ir
 from onnxsmith.model.graph import provenance, walk
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.graph.value_replacement import can_be_output, take_over
+from onnxsmith.rules import _order
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 from onnxsmith.simplifier import interface
 from onnxsmith.simplifier.quantisers import Quantisers
@@ -73,6 +74,10 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quant
     taking = {id(value) for value in replaced.values()}
     _name([value for value in made if id(value) not in taking], match.node, names)
     graph.insert_before(match.before or match.node, fresh)
+    _order.inserted(fresh, match.before or match.node)
+    for domain in {node.domain for node in tape.nodes if node.domain}:
+        graph.opset_imports.setdefault(domain, 1)  # of a function, which has imports of its own
+        state.model.opset_imports.setdefault(domain, 1)
     state.inference.add(tape.nodes)
     readers = [reader for old in replaced for reader in old.consumers()]
     for old, new in replaced.items():

@@ -5,23 +5,22 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
 from onnxsmith import rooms
 from onnxsmith.model.graph import versions, walk
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.profiles import reading
-from onnxsmith.profiles.by_name import FILE, by_name
-from onnxsmith.profiles.finding import Outlook
-from onnxsmith.profiles.outlook import foresee
-from onnxsmith.profiles.profile import Profile
-from onnxsmith.profiles.releases import AT
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.runtimes.base import Runtime
+from onnxsmith.simplifier.kernels import Kernels
 from onnxsmith.targets.base import Target
+
+if TYPE_CHECKING:
+    from onnxsmith.profiles.profile import Profile  # takes a tenth of the time of a simplification without a target
 
 Simplify = Callable[..., tuple[ir.Model, Simplification]]
 _ROUNDS = 3
@@ -36,6 +35,8 @@ class ForTarget:
     opset: int | None = None
     ir_version: int | None = None
     profile: Profile | None = None
+    kernels: Kernels | None = None
+    """What the runtime of that name has kernels for, where it is installed."""
 
     @classmethod
     def named(cls, name: str) -> ForTarget:
@@ -44,6 +45,10 @@ class ForTarget:
         Raises:
             OnnxsmithError: `target/unknown` for a name that neither has; `profile/…` for a file that is no profile.
         """
+        from onnxsmith.profiles import reading
+        from onnxsmith.profiles.by_name import FILE, by_name
+        from onnxsmith.profiles.releases import AT
+
         known = rooms.members("onnxsmith.runtimes", Runtime)
         profile = by_name(name)
         if profile is None and name not in known:
@@ -55,13 +60,17 @@ class ForTarget:
                 fix=f"write --target {near[0]}; there are {', '.join(names)}, onnxruntime{AT}VERSION and "
                 f"{FILE}FILE.toml",
             )
-        newest = _installed(known[name]) if name in known else None
+        installed = name in known and known[name].missing() is None
+        newest = known[name].newest_opset() if installed else None
         if newest is None and profile is not None:
             newest = _newest(profile)
-        return cls(name, newest, profile.max_ir_version if profile is not None else None, profile)
+        kernels = Kernels(known[name], newest) if newest is not None and name in known else None
+        return cls(name, newest, profile.max_ir_version if profile is not None else None, profile, kernels)
 
     def at_opset(self, model: ir.Model) -> ir.Model:
-        """Converts the model to the newest opset that the target reads and the converters reach.
+        """Converts the model to the newest opset that the target reads and the converters reach. If the target lists
+        its kernels, it is the newest in which no operator of the model loses its kernel and most fused operators have
+        one.
 
         Raises:
             OnnxsmithError: `export/opset` if the model's opset is newer than the target's, and cannot be lowered.
@@ -71,7 +80,8 @@ class ForTarget:
             return model
         if now > self.opset:
             return opsets.convert(model, self.opset)
-        for version in range(self.opset, now, -1):
+        best = self.kernels.best_opset(model, now) if self.kernels is not None else self.opset
+        for version in range(best, now, -1):
             try:
                 return opsets.convert(model, version)
             except OnnxsmithError:
@@ -93,8 +103,8 @@ class ForTarget:
         return (f"IR version {before} → {self.ir_version}, the newest that {self.name} reads",)
 
     def fitting(self, simplify: Simplify, skip: Sequence[str] = ()) -> Simplify:
-        """The simplification for the target: without `skip` and the rules that make operators which the target
-        refuses, and with an IR version that it reads."""
+        """The simplification for the target: with the rules for it, without `skip` and the rules that make operators
+        which the target refuses or has no kernel for, and with an IR version that it reads."""
         return _Fitting(self, simplify, tuple(skip))
 
 
@@ -117,29 +127,36 @@ class _Fitting:
         self._settled = True
         notes = self._target.at_ir_version(model)
         if self._left_out:
-            notes += (f"left out, because {self._target.name} refuses what they make: {', '.join(self._left_out)}",)
+            said = "refuses what they make, or has no kernel for it"
+            notes += (f"left out, because {self._target.name} {said}: {', '.join(self._left_out)}",)
         return model, replace(part, notes=(*part.notes, *notes))
 
     def _run(self, options: dict[str, Any]) -> tuple[ir.Model, Simplification]:
+        options = {"target": self._target.name, **options}
         if not self._left_out:
             return self._simplify(**options)
         return self._simplify(**{**options, "skip": (*self._skip, *self._left_out)})
 
     def _to_blame(self, model: ir.Model, part: Simplification) -> tuple[str, ...]:
-        profile = self._target.profile
-        if profile is None:
+        from onnxsmith.profiles.finding import Outlook
+        from onnxsmith.profiles.outlook import foresee
+
+        profile, kernels = self._target.profile, self._target.kernels
+        made = {op_type for one in part.fired if one.is_rewrite for op_type in one.made}
+        if not made or (profile is None and kernels is None):
             return ()
+        shaped, _ = inferred(model)
         refused = {
-            walk.op_name(one.node)
-            for one in foresee(model, profile)
+            one.node.op_type
+            for one in (foresee(model, profile, shaped) if profile is not None else ())
             if one.node is not None and one.outlook is Outlook.REFUSED
         }
+        if kernels is not None:
+            versions = dict(model.opset_imports)
+            suspects = (node for node in walk.all_nodes(shaped) if node.op_type in made)
+            refused |= {node.op_type for node in suspects if kernels.lacks(node, versions)}
         blamed = (one.rule for one in part.fired if one.is_rewrite and refused & set(one.made))
         return tuple(dict.fromkeys(one for one in blamed if one not in self._left_out))
-
-
-def _installed(runtime: Runtime) -> int | None:
-    return runtime.newest_opset() if runtime.missing() is None else None
 
 
 def _newest(profile: Profile) -> int | None:

@@ -12,6 +12,7 @@ from onnxsmith.passes.constants import Constants
 from onnxsmith.passes.known_sizes import KnownSizes
 from onnxsmith.passes.shared_initializers import SharedInitializers
 from onnxsmith.passes.unused import Unused
+from onnxsmith.report.parts.simplification import TIDYING
 
 BEFORE: tuple[tuple[str, Pass], ...] = (("", Constants()), ("", Unused()))
 AFTER: tuple[tuple[str, Pass], ...] = (
@@ -22,3 +23,8 @@ AFTER: tuple[tuple[str, Pass], ...] = (
     ("", Unused()),
 )
 """A pass with an id can be chosen or skipped by a caller; a pass without an id always runs."""
+
+
+def tidying(one: Pass) -> str:
+    """Returns the name of a pass without an id in a report."""
+    return f"{TIDYING}{one.title}"

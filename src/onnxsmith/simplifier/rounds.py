@@ -43,6 +43,8 @@ def simplified(
     skip: Iterable[str] = (),
     exactness: str | None = None,
     inline_functions: bool = False,
+    contrib: bool = False,
+    target: str = "",
     max_growth: float | None = None,
     slack: int = SLACK,
     limit: float = math.inf,
@@ -54,13 +56,16 @@ def simplified(
 
     `only` and `skip` take ids of rules and passes, or patterns such as `fuse/*`. `exactness` is the least exact kind of
     rewrite that may fire: `bitwise`, `value` or `reassociates`; None means `reassociates`, except before quantisers.
+    `contrib` lets the rules run that make operators of a runtime, `target` those that were measured faster there.
     Folded constants may enlarge the file by a share of `max_growth` (None: see `growth.foldable`), and by `slack` bytes
     for each folded group of nodes. At most `limit` rewrites are made, and none that is `switched_off`.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.
     """
-    chosen = choosing.chosen(rooms.members("onnxsmith.rules", Rule), only, skip, exactness)
+    chosen = choosing.chosen(
+        rooms.members("onnxsmith.rules", Rule), only, skip, exactness, contrib=contrib, target=target
+    )
     with no_collection():
         copy = model if in_place else cloned(model)
         before = _Before.of(copy)
@@ -79,6 +84,7 @@ def simplified(
             spare_narrow=not max_growth,
         )
         rounds = _until_still(state, chosen, folding_)
+        _contrib(state, chosen)
         folding_.finish()
         facts.forget(copy)
         before.restore_shapes(copy)
@@ -109,6 +115,16 @@ def _until_still(state: State, chosen: Chosen, folding_: Folding) -> int:
         state.inference.notes = notes
     state.inference.notes.append(f"stopped after {_MOST_ROUNDS} rounds, though the last round still changed something")
     return _MOST_ROUNDS
+
+
+def _contrib(state: State, chosen: Chosen) -> None:
+    """Runs the rules that make operators of a runtime, until nothing changes. Shapes of their results are not inferred
+    again: inference knows no such operator, and each result has the shape of the value that it replaces."""
+    if not chosen.contrib:
+        return
+    with state.inference.assumed():
+        while engine.apply(state, chosen.contrib, spare_quantisers=chosen.spare_quantisers):
+            _passes(state.model, state.journal, pipeline.AFTER, chosen)
 
 
 def _round(state: State, chosen: Chosen, folding_: Folding) -> bool:

@@ -6,16 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
-from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
-from onnxsmith.feeds import given
-from onnxsmith.feeds.generate import Feed
-from onnxsmith.feeds.given import Inputs
 from onnxsmith.identity import identifies
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load, load_sorting
@@ -34,13 +30,17 @@ from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.result import Result
 from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.settings import Save, Verify, verifying
-from onnxsmith.simplifier import growth, newer_opset
+from onnxsmith.simplifier import contrib_domain, growth, newer_opset
 from onnxsmith.simplifier import why as questions
 from onnxsmith.simplifier.delivery import Delivery, delivered
 from onnxsmith.simplifier.for_target import ForTarget, Simplify
 from onnxsmith.simplifier.interface import Interface, defaults
 from onnxsmith.simplifier.rounds import simplified
 from onnxsmith.words import several
+
+if TYPE_CHECKING:  # what only a verification needs is loaded with it
+    from onnxsmith.feeds.generate import Feed
+    from onnxsmith.feeds.given import Inputs
 
 _NAMES = ("the original", "the simplified model")
 
@@ -55,6 +55,7 @@ def simplify(
     exactness: str | None = None,
     opset: int | str | None = None,
     target: str | None = None,
+    contrib: bool = False,
     inline_functions: bool = False,
     fix_defaults: bool = False,
     set_dim: Iterable[str] = (),
@@ -76,8 +77,10 @@ def simplify(
     number: `bitwise`, `value` or `reassociates` (the default, except before quantisers). `opset` first converts the
     model to that opset, so that rules may use newer operators. `target` is the name of a target of `check`, or
     `profile:FILE.toml`: the model is converted to the newest opset and IR version that the target reads, and rules that
-    make operators which it refuses are left out. `max_growth` is the share by which folded constants may enlarge the
-    file; None allows 1% or 1 MiB, whichever is more, and at most three times the size.
+    make operators which it refuses, or for which it has no kernel, are left out. `contrib` lets the target onnxruntime
+    have its own operators (domain com.microsoft) where they stand for several nodes; no other runtime reads such a
+    file. `max_growth` is the share by which folded constants may enlarge the file; None allows 1% or 1 MiB, whichever
+    is more, and at most three times the size.
 
     Three settings narrow what the model takes and gives; the result is then compared with the original narrowed alike.
     `fix_defaults` makes constants of initializers that are graph inputs too, as files of old exporters have them.
@@ -94,13 +97,14 @@ def simplify(
 
     Raises:
         OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`,
-            `simplify/unknown-exactness`, `simplify/unknown-node`, `simplify/max-growth`, `simplify/no-such-port`,
-            `export/opset`, `verify/…` and `runtime/…` when the check could not be made, `save/…` when the result could
-            not be written.
+            `simplify/unknown-exactness`, `simplify/unknown-node`, `simplify/contrib`, `simplify/max-growth`,
+            `simplify/no-such-port`, `export/opset`, `verify/…` and `runtime/…` when the check could not be made,
+            `save/…` when the result could not be written.
     """
     where = str(source) if isinstance(source, str | Path) else "the given model"
     settings = verifying(verify)
     growth.checked(max_growth)
+    contrib_domain.checked(target, contrib)
     with Clock() as clock:
         read = _read(source, output, where, inputs, settings)
         most = _most_bytes(read, max_growth)
@@ -113,6 +117,7 @@ def simplify(
             "skip": tuple(skip),
             "exactness": exactness,
             "inline_functions": inline_functions,
+            "contrib": contrib,
             "max_growth": max_growth,
         }
         run, conversion = _started(read, newer_opset.asked(opset), wanted, options)
@@ -122,6 +127,8 @@ def simplify(
         def verified(candidate: Path | ir.Model) -> Verification:
             if settings is None:
                 return nothing_verified(*_NAMES, "--no-verify was given")
+            from onnxsmith.comparison.sessions import verify_models
+
             return verify_models(read.original, candidate, settings, given=read.feeds, names=_NAMES)
 
         save = replace(save, external_data=as_read(read.model, save.external_data))
@@ -143,7 +150,7 @@ def simplify(
         command="simplify",
         verdict=verdict(verification, asked=settings is not None),
         headline=f"{where}: {change}, {ending(verification)}{read.sorted}{_lost_note(read.lost)}"
-        f"{_question(found.model)}",
+        f"{_question(found.model)}{contrib_domain.told(found.model, part)}",
         parts=(part, *extra, verification, found.written, Timing(dict(clock.seconds))),
         problems=(*read.doubts, *problems(verification, asked=settings is not None)),
     )
@@ -186,8 +193,16 @@ def _read(source: Source, output: str | Path | None, where: str, inputs: Inputs,
         lost = carried.left_out(model)
         refuse_loss([output], [source, model], in_place=own)
         original = file if file is not None and file.suffix == ".onnx" else model
-        feeds = given.inputs(inputs, signature(model))
+        feeds = _feeds(inputs, model)
         return _Read(model, original, doubts, held, lost, feeds, _SORTED if was_sorted else "")
+
+
+def _feeds(inputs: Inputs, model: ir.Model) -> tuple[Feed, ...]:
+    if isinstance(inputs, tuple) and not inputs:
+        return ()
+    from onnxsmith.feeds import given
+
+    return given.inputs(inputs, signature(model))
 
 
 def _started(

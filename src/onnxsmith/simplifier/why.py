@@ -1,4 +1,4 @@
-"""Answers why a rule did or did not fire at a node."""
+"""Answers why a rule, or a step that the report names, did or did not change a node."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.answer import Answer
-from onnxsmith.report.parts.simplification import Simplification
+from onnxsmith.report.parts.simplification import Entry, Simplification
 from onnxsmith.rules.base import Match, NoMatch, Rule
-from onnxsmith.simplifier import choosing, interface
+from onnxsmith.simplifier import choosing, interface, why_steps
 
 
 def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) -> Answer:
-    """Answers the question `RULE@NODE`. The node is in the original or in the simplified model, and is named by its own
-    name or by the name of one of its outputs.
+    """Answers the question `RULE@NODE`. RULE is a rule, a step such as `fold/constant`, or a pass as the report names
+    it. The node is in the original or in the simplified model, and is named by its own name or by the name of one of
+    its outputs.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-node`.
     """
     id_, _, name = question.partition("@")
     rules = rooms.members("onnxsmith.rules", Rule)
-    if id_ not in rules:
-        raise choosing.unknown(id_, rules)
+    known = [*rules, *why_steps.known()]
+    if id_ not in known:
+        raise choosing.unknown(id_, known)
     old, new = _found(before, name), _found(after, name)
     if old is None and new is None:
         raise problem(
@@ -35,10 +37,10 @@ def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) 
             fix="use --why RULE@NODE with a name that `onnxsmith inspect` shows",
         )
     labels = {walk.node_label(node) for node in (old, new) if node is not None} | {name, f"-> {name}"}
-    here = [entry for entry in part.fired if entry.where in labels]
+    here = [entry for entry in part.fired if entry.where.partition(" = ")[0] in labels]
     mine = next((entry for entry in here if entry.rule == id_), None)
     if mine is not None:
-        return Answer(id_, name, True, f"rewrite {mine.id}: {', '.join(mine.gone)} → {', '.join(mine.made)}")
+        return Answer(id_, name, True, f"rewrite {mine.id}: {_change(mine)}")
     culprit = next((entry for entry in part.switched_off if entry.rule == id_ and entry.where in labels), None)
     if culprit is not None:
         return Answer(id_, name, False, f"the rewrite was switched off: {culprit.why_not}")
@@ -48,15 +50,25 @@ def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) 
     if new is None:
         others = ", ".join(dict.fromkeys(entry.rule for entry in here)) or "a rewrite around it"
         return Answer(id_, name, False, f"the node is not in the simplified model: {others} removed it")
-    return Answer(id_, name, False, _asked(rules[id_], after, name))
+    return Answer(id_, name, False, _asked(id_, rules.get(id_), after, name))
 
 
-def _asked(rule: Rule, model: ir.Model, name: str) -> str:
+def _change(entry: Entry) -> str:
+    """What went and what came; the places where a pass is at work say it themselves."""
+    if not entry.gone and not entry.made:
+        return entry.where
+    return f"{', '.join(entry.gone)} → {', '.join(entry.made)}"
+
+
+def _asked(id_: str, rule: Rule | None, model: ir.Model, name: str) -> str:
+    """Asks a rule, or without one the step of this id, about the node in the simplified model."""
     copy = cloned(model)
     facts.spread_opsets(copy)
     inference = Inference(copy)
     node = _found(copy, name)
     assert node is not None
+    if rule is None:
+        return why_steps.asked(id_, node, copy)
     if node.op_type not in rule.anchor or node.domain:
         return f"the rule starts at {', '.join(rule.anchor)}; this node is {node.op_type}"
     with inference.assumed():
@@ -65,7 +77,10 @@ def _asked(rule: Rule, model: ir.Model, name: str) -> str:
         reason = interface.told(match.reason, node)
         return f"{reason} ({match.where})" if match.where else reason
     if isinstance(match, Match):
-        return "the rule would fire, but --only, --skip or --exactness left it out"
+        ways = ["--only, --skip or --exactness left it out"]
+        ways += [f"it runs for the target {rule.target} only"] if rule.target else []
+        ways += ["it runs with --contrib only"] if rule.domain else []
+        return f"the rule would fire, but {', or '.join(ways)}"
     around = [value.producer() for value in node.inputs if value is not None]
     read = ", ".join(maker.op_type for maker in around if maker is not None) or "no other node"
     pattern = (

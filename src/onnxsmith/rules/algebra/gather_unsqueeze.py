@@ -18,8 +18,8 @@ class GatherUnsqueeze(PatternRule):
 
     Refused:
     1. The gathered value has other readers, or is a graph output.
+    2. The model's opset is below 10, which brought Slice with its bounds as inputs.
 
-    Before opset 13 axes, and before opset 10 the bounds of a Slice, were attributes; the rule does not match then.
     Indices with a shape, which leave an axis, are no match.
 
     Before:
@@ -40,7 +40,8 @@ class GatherUnsqueeze(PatternRule):
     exactness = Exactness.BITWISE
     pattern = "a = Gather <axis = ?axis> (x, c_i)  y = Unsqueeze(a, ...)"
     replacement = "Slice(x, start, end, axes)"
-    since = 13
+    since = 10
+    form = "its bounds as inputs"
     sole_reader = True
 
     def check(self, found: Match) -> Answer:

@@ -38,6 +38,7 @@ class MatmulAddGemm(PatternRule):
     pattern = "a = MatMul(x, c_w)  y = Add(a, c_b)"
     replacement = "Gemm(x, c_w, c_b)"
     since = 7
+    form = "a last operand that broadcasts by itself"
     sole_reader = True
 
     def check(self, found: Match) -> Answer:

@@ -40,6 +40,7 @@ class ReciprocalDiv(PatternRule):
     pattern = "r = Sqrt(v)  y = Mul(x, either(Reciprocal(r), Div(c_one, r)))"
     replacement = "Div(x, r)"
     since = 7
+    form = "operands that broadcast by themselves"
     sole_reader = True
 
     def check(self, found: Match) -> Answer:

@@ -38,6 +38,7 @@ class TransposeGemm(PatternRule):
     pattern = "t = Transpose(w)  y = MatMul(x, t)"
     replacement = "Gemm <transB = 1> (x, w)"
     since = 11
+    form = "an optional last operand"
 
     def check(self, found: Match) -> Answer:
         weight = found["w"]

@@ -1,0 +1,17 @@
+"""The common parts of rules that make operators of onnxruntime."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.rules.base import NoMatch
+
+DOMAIN = "com.microsoft"
+
+
+def without_kernel(value: ir.Value, operator: str) -> NoMatch | None:
+    """Returns a refusal unless the value is known to be float, the one dtype for which onnxruntime has these kernels
+    on a CPU."""
+    if value.dtype is ir.DataType.FLOAT:
+        return None
+    return NoMatch(f"onnxruntime has {operator} on a CPU for float only", value)
