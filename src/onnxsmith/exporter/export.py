@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -42,6 +43,7 @@ def export(
     simplify: bool = True,
     strategy: str | None = None,
     as_traced: bool = False,
+    state: str | Sequence[str] | None = None,
     task: str | None = None,
     custom_translation_table: Mapping[Any, Any] | None = None,
     verify: Verify | bool = True,
@@ -75,6 +77,13 @@ def export(
     `torch.compiler.is_exporting()`. If such a difference is found, nothing is written. With `as_traced` the graph is
     then compared with the traced code path.
 
+    `state` names tensors of the module that forward changes and a later call reads: buffers, attributes, items of a
+    list, by path (`encoder.cache`) or pattern (`*.cache`), or `"auto"`: all of them. Each becomes an input
+    (`state.encoder.cache`) and an output (`next_state.encoder.cache`) of the graph. The report and the file's metadata
+    (`onnxsmith.state`) have the pairs with the values of the first call. Several calls in a row, each with the state
+    that the last one returned, are compared with as many calls of the module. Without `state` the headline names the
+    state that the graph drops.
+
     With `task` (`text-generation-with-past`, `image-classification`, … or `auto`), `model` is a local folder with a
     saved model of the transformers library, or a `config.json`. The task determines example inputs, names and dynamic
     axes; `dynamic` replaces those axes.
@@ -92,12 +101,14 @@ def export(
         opset = wanted.opset_below(_USUAL_OPSET)
     chosen = Settings(
         dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, strategy, as_traced,
-        verifying(verify), save, wanted, custom_translation_table,
+        verifying(verify), save, wanted, custom_translation_table, _names(state),
     )  # fmt: skip
     runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
     from onnxsmith.exporter.export_run import Job, evaluating
     from onnxsmith.exporter.inputs.examples import with_inputs
     from onnxsmith.exporter.pretrained import fewer_axes
+    from onnxsmith.exporter.state import following
+    from onnxsmith.exporter.state.carrying import carrying
     from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
     from onnxsmith.exporter.translating.register import also
 
@@ -110,7 +121,14 @@ def export(
                 name, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen)
             torch_model = with_inputs(torch_model, inputs)
         defaults: Any = {} if task is None or dynamic else chosen.dynamic
-        with evaluating(torch_model.module) as was_training, also(custom_translation_table):
+        with ExitStack() as stack:
+            was_training = stack.enter_context(evaluating(torch_model.module))
+            stack.enter_context(also(custom_translation_table))
+            if chosen.state:
+                torch_model, carried = stack.enter_context(carrying(torch_model, chosen.state))
+                chosen = replace(
+                    chosen, carried=carried, dynamic=following.dynamic(torch_model, carried, chosen.dynamic)
+                )
             while True:
                 try:
                     return Job(name, torch_model, chosen, was_training).run(output, clock)
@@ -120,6 +138,11 @@ def export(
                         raise
                     torch_model, defaults = left
                     chosen = replace(chosen, dynamic=defaults)
+
+
+def _names(state: str | Sequence[str] | None) -> tuple[str, ...]:
+    given = (state,) if isinstance(state, str) else tuple(state or ())
+    return tuple(name.strip() for text in given for name in str(text).split(",") if name.strip())
 
 
 def _pretrained(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from onnxsmith.exporter.inputs.dynamic import Dynamic
+from onnxsmith.exporter.inputs.state_pairs import Carried
 from onnxsmith.settings import Save, Verify
 from onnxsmith.simplifier.for_target import ForTarget
 
@@ -30,3 +31,6 @@ class Settings:
     target: ForTarget | None = None
     translations: Mapping[Any, Any] | None = None
     """Translations of operators, of this export only."""
+    state: Sequence[str] = ()
+    carried: Carried = field(default_factory=Carried)
+    """The state that the graph takes and returns."""
