@@ -19,6 +19,7 @@ from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import tracing
 from onnxsmith.exporter.translating import newer_opsets
 from onnxsmith.exporter.translating.missing_operators import problem_of, shapeless, untranslated
+from onnxsmith.exporter.translations.base import asked_for
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.sources.factory import model_line, user_line
@@ -56,7 +57,8 @@ class TorchExport(Strategy):
             numbers = compared_with(exported)
             emitted = _emitted(opset, newer_opsets.needed(exported) if self.own else 0)
             try:
-                translated = _translated(exported, emitted, folds=program.folds)
+                with asked_for(opset):
+                    translated = _translated(exported, emitted, folds=program.folds)
                 trace.uses.attach(translated.model, emitted)
             except Exception as error:
                 raise _explain_translation(error, exported) from error
