@@ -126,9 +126,8 @@ def export(
             stack.enter_context(also(custom_translation_table))
             if chosen.state:
                 torch_model, carried = stack.enter_context(carrying(torch_model, chosen.state))
-                chosen = replace(
-                    chosen, carried=carried, dynamic=following.dynamic(torch_model, carried, chosen.dynamic)
-                )
+                axes = following.dynamic(torch_model, carried, chosen.dynamic)
+                chosen = replace(chosen, carried=carried, dynamic=axes)
             while True:
                 try:
                     return Job(name, torch_model, chosen, was_training).run(output, clock)

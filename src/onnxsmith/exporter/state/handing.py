@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -39,9 +41,7 @@ def record(model: ir.Model, carried: Carried) -> None:
     """Stores the pairs and the values of the first call in the file's metadata."""
     inputs = {port.name: port for port in signature(model).inputs}
     outputs = {port.name: output.name for port, output in _ports(model, carried)}
-    kept = Carried(
-        carried.argument, {name: value for name, value in carried.initial.items() if name in inputs}, carried.places
-    )
+    kept = replace(carried, initial={name: value for name, value in carried.initial.items() if name in inputs})
     model.metadata_props[METADATA] = json.dumps(list(kept.described(inputs, outputs)))
 
 

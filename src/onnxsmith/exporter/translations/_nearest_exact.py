@@ -18,8 +18,8 @@ factor with two digits has met one by then."""
 
 class NearestExact(Translation):
     """Result pixel i is input pixel ⌊(i + 1/2) · step⌋. In ONNX: the position (i + 1/2) · step - 1/2, rounded with
-    halves up. On the border of two pixels the rounding of the two computations decides. Where they differ for a known
-    step, each pixel is looked up by PyTorch's formula. For open sizes without a factor they may differ too, as in the mode
+    halves up. On the border of two pixels, float rounding decides. If the two differ there for a known step,
+    each pixel is looked up by PyTorch's formula. For open sizes without a factor they may differ, as in the mode
     `nearest`.
     """
 
