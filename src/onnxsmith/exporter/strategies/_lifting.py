@@ -14,7 +14,7 @@ import linecache
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -107,7 +107,8 @@ def _rewrite(kind: type, name: str, method: Any, types: Types) -> None:
     inner = [one for one in _inner(function, own, file, types) if one is not None]
     if not _annotate(function, types.get((file, first), {})) and not inner:
         return
-    named = {one.name: one for one in inner}
+    named = _with_callees({one.name: one for one in inner})
+    inner = list(named.values())
     methods = [_as_method(one, own, named) for one in inner]
     body = _Calls(own, named).visit(function)
     body.decorator_list = []
@@ -158,6 +159,19 @@ def _inner(function: ast.FunctionDef, own: str, file: str, types: Types) -> Iter
         outer = tuple(sorted(one for one in used if one in known and one not in bound))
         typed = all(known.get(one) for one in (*(arg.arg for arg in arguments.args), *outer))
         yield _Inner(name, node, outer, known) if typed else None
+
+
+def _with_callees(named: Mapping[str, _Inner]) -> dict[str, _Inner]:
+    """The functions with the outer variables of those that they call, which they have to pass on."""
+    found = dict(named)
+    for _ in named:  # a chain of calls is no longer than this
+        for name, one in found.items():
+            read = {node.id for node in ast.walk(one.node) if isinstance(node, ast.Name)}
+            callees = [found[other] for other in read if other in found and other != name]
+            outer = {*one.outer, *(variable for callee in callees for variable in callee.outer)}
+            types = {key: value for callee in callees for key, value in callee.types.items()}
+            found[name] = replace(one, outer=tuple(sorted(outer)), types={**types, **one.types})
+    return found
 
 
 def _as_method(inner: _Inner, own: str, named: Mapping[str, _Inner]) -> ast.FunctionDef:
