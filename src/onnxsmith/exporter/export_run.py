@@ -26,6 +26,7 @@ from onnxsmith.exporter.state import dropped, handing
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
+from onnxsmith.exporter.tracing.frozen_code import located
 from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.exporter.translating.register import registered
 from onnxsmith.model.graph.signature import Port, signature
@@ -125,7 +126,10 @@ class Job:
         elif asked.optional:
             built, made, failures = self._with_optional_axes(asked, output)
         else:
-            made, failures = self._first_that_agrees(built, output)
+            try:
+                made, failures = self._first_that_agrees(built, output)
+            except FrozenAxisError as error:
+                raise located(error, self.torch_model, built) from error
         part = self._captured(made, built, failures, asked.outputs)
         state = handing.part(made.model, self.settings.carried, steps=made.verification.verified)
         parts = (part, state, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
