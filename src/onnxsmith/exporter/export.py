@@ -96,6 +96,7 @@ def export(
             problem); `verify/…` and `runtime/…` if the verification could not run; `save/…` if the file could not be
             written.
     """
+    _check_arguments(opset, output)
     wanted = ForTarget.named(target) if target is not None else None
     if wanted is not None and opset is None:
         opset = wanted.opset_below(_USUAL_OPSET)
@@ -137,6 +138,19 @@ def export(
                         raise
                     torch_model, defaults = left
                     chosen = replace(chosen, dynamic=defaults)
+
+
+def _check_arguments(opset: Any, output: Any) -> None:
+    """Refuses arguments of another type than the signature says, which fail late and without a hint otherwise."""
+    if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int)):
+        shown = f"opset={opset}" if str(opset).isdigit() else "opset=20"
+        raise problem("export/arguments", f"the opset has to be a number, and is {opset!r}", fix=f"write {shown}")
+    if output is not None and not isinstance(output, str | Path) and not hasattr(output, "write"):
+        raise problem(
+            "export/arguments",
+            f"output has to be a path or a file that is open for writing, and is {output!r}",
+            fix='write output="model.onnx"',
+        )
 
 
 def _names(state: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Finds the code that fixed a dynamic axis, and the code to write instead: `export` and `diagnose` say the same.
 
-New code is offered only after a trial: the module with it gives the same results on the example, and if a trace with it
-was asked for, the trace no longer fixes an axis at that line.
+New code is offered only after a trial: the module with it gives the same results on the example, also with other signs.
+An export offers it only if a trace of the module with it no longer fixes an axis at that line.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ def suspicions(model: TorchModel, built: Built | None, seen: Seen) -> list[Suspi
     found = linting.read(model.module, seen.calls, sizes)
     if built is None or not any(one.finding.code for one in found):
         return found
-    wanted = _results(built.program, built.example)
-    return [one if _keeps(one, built, wanted) else _without_code(one) for one in found]
+    inputs = list(_variants(built.example))
+    wanted = [_results(built.program, one) for one in inputs]
+    return [one if _keeps(one, built, inputs, wanted) else _without_code(one) for one in found]
 
 
 def located(error: FrozenAxisError, model: TorchModel, built: Built) -> FrozenAxisError:
@@ -74,14 +75,27 @@ def at_line(suspicion: Suspicion, lines: Sequence[str]) -> bool:
     return any(own == file and first <= number <= last for own, number in map(place, lines))
 
 
-def _keeps(suspicion: Suspicion, built: Built, wanted: Any) -> bool:
-    """Whether the new code gives the same results on the example; True if it cannot be tried: code that changes
-    forward's arguments, or that is meant to compute something else."""
-    if not suspicion.finding.code or not (suspicion.same or suspicion.freezes) or wanted is None:
+def _variants(example: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The example, and the example with its floats negated and zero, which may take other branches."""
+    for factor in (1, -1, 0):
+        floats = {name: value for name, value in example.items() if np.asarray(value).dtype.kind == "f"}
+        yield {**example, **{name: (value * factor).astype(value.dtype) for name, value in floats.items()}}
+
+
+def _keeps(suspicion: Suspicion, built: Built, inputs: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Whether the new code gives the same results wherever the old code gives any; True if it cannot be tried: code
+    that changes forward's arguments, or that is meant to compute something else."""
+    if not suspicion.finding.code or not (suspicion.same or suspicion.freezes):
         return True
     with _applied(suspicion) as is_applied:
-        found = _results(built.program, built.example) if is_applied else wanted
-    return found is not None and found.keys() == wanted.keys() and all(_equal(found[n], wanted[n]) for n in wanted)
+        found = [_results(built.program, one) for one in inputs] if is_applied else wanted
+    return all(map(_same, found, wanted))
+
+
+def _same(found: Mapping[str, Any] | None, wanted: Mapping[str, Any] | None) -> bool:
+    if wanted is None or found is None:
+        return wanted is None
+    return found.keys() == wanted.keys() and all(_equal(found[name], wanted[name]) for name in wanted)
 
 
 def _frees(suspicion: Suspicion, built: Built) -> bool:
