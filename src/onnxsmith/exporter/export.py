@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.exporter.foreseen_errors import foreseen
@@ -18,8 +18,10 @@ from onnxsmith.problem import problem
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.settings import Save, Verify, verifying
-from onnxsmith.simplifier.for_target import ForTarget
 from onnxsmith.sources import factory
+
+if TYPE_CHECKING:
+    from onnxsmith.simplifier.for_target import ForTarget
 
 _USUAL_OPSET = 20
 """What torch 2.13's exporter writes unless it is told otherwise."""
@@ -97,7 +99,7 @@ def export(
             written.
     """
     _check_arguments(opset, output)
-    wanted = ForTarget.named(target) if target is not None else None
+    wanted = _target(target) if target is not None else None
     if wanted is not None and opset is None:
         opset = wanted.opset_below(_USUAL_OPSET)
     chosen = Settings(
@@ -138,6 +140,12 @@ def export(
                         raise
                     torch_model, defaults = left
                     chosen = replace(chosen, dynamic=defaults)
+
+
+def _target(name: str) -> ForTarget:
+    from onnxsmith.simplifier.for_target import ForTarget  # imports pydantic, which only a target needs
+
+    return ForTarget.named(name)
 
 
 def _check_arguments(opset: Any, output: Any) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnxsmith.exporter.inputs.dynamic import Dynamic
 from onnxsmith.exporter.inputs.state_pairs import Carried
 from onnxsmith.settings import Save, Verify
-from onnxsmith.simplifier.for_target import ForTarget
+
+if TYPE_CHECKING:
+    from onnxsmith.simplifier.for_target import ForTarget  # imports pydantic, which only a target needs
 
 
 @dataclass(frozen=True)
