@@ -26,7 +26,6 @@ from onnxsmith.exporter.state import dropped, handing
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
-from onnxsmith.exporter.tracing.frozen_code import located
 from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.exporter.translating.register import registered
 from onnxsmith.model.graph.signature import Port, signature
@@ -129,6 +128,8 @@ class Job:
             try:
                 made, failures = self._first_that_agrees(built, output)
             except FrozenAxisError as error:
+                from onnxsmith.exporter.tracing.frozen_code import located  # only a failure needs it
+
                 raise located(error, self.torch_model, built) from error
         part = self._captured(made, built, failures, asked.outputs)
         state = handing.part(made.model, self.settings.carried, steps=made.verification.verified)
