@@ -64,3 +64,16 @@ def test_pixels_on_a_border() -> None:
     assert _agree(12, 7, None)
     assert _agree(object(), object(), 2.0)
     assert not _agree(object(), object(), 0.3)  # 1.5 / 0.3 is 5 and a rounding error
+
+
+class RepeatsBoth(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.repeat_interleave(2, 2).repeat_interleave(3, 3)
+
+
+def test_repeated_rows_and_columns_of_open_sizes() -> None:
+    torch.manual_seed(0)
+    result = onnxsmith.export(RepeatsBoth(), (torch.randn(1, 2, 4, 6),), dynamic="x:2=h,3=w")
+    assert result.ok, result.report
+    assert result.model is not None
+    assert [node.op_type for node in result.model.graph] == ["Resize"]

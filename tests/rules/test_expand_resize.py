@@ -27,17 +27,6 @@ REWRITTEN = {
         "4,1",
         repeated("3,4", "1,1,1,2,2,1", "0,2,12,4", "N,2,H,4").replace("0,2,12,4", "0,2,-1,4"),
     ),
-    "rows before open columns, whose size the target reads": (
-        "2,1",
-        """g (float[N,2,H,W] x) => (float[A,B,C,D] y)
-        <int64[1] axes = {3}, int64[5] e = {1,1,1,2,1}, int64[1] k = {2}, int64[1] rest = {-1}> {
-            a = Unsqueeze(x, axes)
-            b = Expand(a, e)
-            n = Shape<start=0, end=1>(x)
-            w = Shape<start=3, end=4>(x)
-            l = Concat<axis=0>(n, k, rest, w)
-            y = Reshape(b, l) }""",
-    ),
     "bytes": ("2,2", repeated("3,5", "1,1,1,2,1,2", "0,2,6,8", dtype="uint8")),
 }
 

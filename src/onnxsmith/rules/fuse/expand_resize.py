@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import onnx_ir as ir
 
 from onnxsmith.model.shapes import facts, symbols
@@ -65,7 +62,7 @@ class ExpandResize(Rule):
         if not repeated or (len(repeated) == 1 and isinstance(dims[repeated[0]], int)):
             return None
         wanted = [symbols.multiply(dim, factor) for dim, factor in zip(dims, factors, strict=True)]
-        if not facts.same(wanted, facts.dims(node.outputs[0])) and not _asks_for(node, wanted):
+        if not facts.same(wanted, facts.dims(node.outputs[0])):
             return None
         if source.dtype not in _DTYPES:
             return NoMatch("the dtype is none that Resize runs for", source)
@@ -76,15 +73,6 @@ class ExpandResize(Rule):
         attributes = {name: ir.AttrString(name, value) for name, value in _resizes.REPEATS.items()}
         opset = facts.opset(match.node)
         return _resizes.write(tape, match.found["source"], match.found["factors"], attributes, opset)
-
-
-def _asks_for(node: ir.Node, wanted: Sequence[Any]) -> bool:
-    """Whether the target of the Reshape is this shape with -1 in one place: that dimension follows from the others,
-    also where the shape inference does not say so."""
-    target = facts.integers(node.inputs[1]) if len(node.inputs) > 1 else None
-    if target is None or len(target) != len(wanted) or list(target).count(-1) != 1:
-        return False
-    return all(asked == -1 or facts.same([asked], [dim]) for asked, dim in zip(target, wanted, strict=True))
 
 
 def _factors(view: ir.Node, expand: ir.Node, dims: Dims) -> list[int] | None:
