@@ -81,6 +81,7 @@ mutate: $(DEV_STAMP) ## change the code in small ways and count what the tests n
 
 bench: $(BENCH_STAMP) $(MODELOPT_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/startup.py
+	$(BENCH)/python benchmarks/first_export.py
 	$(BENCH)/python benchmarks/corpus.py
 	$(BENCH)/python benchmarks/simplify.py --gaps
 	$(BENCH)/python benchmarks/scaling.py

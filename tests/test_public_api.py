@@ -118,6 +118,7 @@ SIGNATURES = {
         "input_names: 'Sequence[str]' = (), "
         "output_names: 'Sequence[str]' = (), drop_unused: 'bool' = False, weights: 'bool' = True, "
         "simplify: 'bool' = True, strategy: 'str | None' = None, as_traced: 'bool' = False, "
+        "state: 'str | Sequence[str] | None' = None, "
         "task: 'str | None' = None, custom_translation_table: 'Mapping[Any, Any] | None' = None, "
         "verify: 'Verify | bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"

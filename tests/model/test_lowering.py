@@ -118,6 +118,12 @@ CASES: dict[str, tuple[str, int, int, tuple[Any, ...]]] = {
         11,
         (IMAGE,),
     ),
+    "Gemm without a bias": (
+        "g (float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Gemm(a, b) }",
+        11,
+        9,
+        (np.ones((2, 3), np.float32), np.ones((3, 4), np.float32)),
+    ),
     "CastLike": (
         "g (float[2,3,4] x, float16 z) => (float16[2,3,4] y) { y = CastLike(x, z) }",
         15,

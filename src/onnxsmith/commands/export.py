@@ -59,6 +59,12 @@ class Export(Command):
 
     as_traced: bool = flag("compare with the traced code path if the module gives other results when it is called")
 
+    state: tuple[str, ...] = option(
+        "tensors that forward changes and reads again, as inputs and outputs: names, patterns, or auto; repeatable",
+        default=(),
+        metavar="NAMES",
+    )
+
     def shown(self) -> tuple[str, ...]:
         return (self.output,)
 
@@ -84,6 +90,7 @@ class Export(Command):
             save=self.save,
             strategy=self.strategy,
             as_traced=self.as_traced,
+            state=self.state,
             task=self.task or ("auto" if self.transformers else None),
         )
         if self.target is None:

@@ -86,10 +86,10 @@ def _conclusion(count: int, gaps: Sequence[str]) -> str:
 
 def _case(job: Any) -> Case:
     from onnxsmith.exporter.inputs import program as programs
-    from onnxsmith.exporter.module import linting
     from onnxsmith.exporter.module.dynamic_axes import asked
     from onnxsmith.exporter.module.observing import observe
     from onnxsmith.exporter.probes.base import Case
+    from onnxsmith.exporter.tracing.frozen_code import suspicions
 
     built: programs.Built | None = None
     refused: Problem | None = None
@@ -102,12 +102,8 @@ def _case(job: Any) -> Case:
         except OnnxsmithError as error:
             refused = error.problem
     with stage("read the source"):
-        sizes: dict[str, dict[int, int]] = {}
-        for port in built.program.signature.inputs if built is not None else ():
-            found = {a: built.example[port.name].shape[a] for a, d in enumerate(port.shape or ()) if isinstance(d, str)}  # type: ignore[union-attr]
-            sizes[port.name] = found
-        suspicions = linting.read(job.torch_model.module, seen.calls, sizes)
-    return Case(job.torch_model, job, seen, suspicions, built, refused)
+        found = suspicions(job.torch_model, built, seen)
+    return Case(job.torch_model, job, seen, found, built, refused)
 
 
 def _ask(case: Case) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.exporter.foreseen_errors import foreseen
@@ -17,8 +18,10 @@ from onnxsmith.problem import problem
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.settings import Save, Verify, verifying
-from onnxsmith.simplifier.for_target import ForTarget
 from onnxsmith.sources import factory
+
+if TYPE_CHECKING:
+    from onnxsmith.simplifier.for_target import ForTarget
 
 _USUAL_OPSET = 20
 """What torch 2.13's exporter writes unless it is told otherwise."""
@@ -42,6 +45,7 @@ def export(
     simplify: bool = True,
     strategy: str | None = None,
     as_traced: bool = False,
+    state: str | Sequence[str] | None = None,
     task: str | None = None,
     custom_translation_table: Mapping[Any, Any] | None = None,
     verify: Verify | bool = True,
@@ -75,6 +79,13 @@ def export(
     `torch.compiler.is_exporting()`. If such a difference is found, nothing is written. With `as_traced` the graph is
     then compared with the traced code path.
 
+    `state` names tensors of the module that forward changes and a later call reads: buffers, attributes, items of a
+    list, by path (`encoder.cache`) or pattern (`*.cache`), or `"auto"`: all of them. Each becomes an input
+    (`state.encoder.cache`) and an output (`next_state.encoder.cache`) of the graph. The report and the file's metadata
+    (`onnxsmith.state`) have the pairs with the values of the first call. Several calls in a row, each with the state
+    that the last one returned, are compared with as many calls of the module. Without `state` the headline names the
+    state that the graph drops.
+
     With `task` (`text-generation-with-past`, `image-classification`, … or `auto`), `model` is a local folder with a
     saved model of the transformers library, or a `config.json`. The task determines example inputs, names and dynamic
     axes; `dynamic` replaces those axes.
@@ -87,17 +98,20 @@ def export(
             problem); `verify/…` and `runtime/…` if the verification could not run; `save/…` if the file could not be
             written.
     """
-    wanted = ForTarget.named(target) if target is not None else None
+    _check_arguments(opset, output)
+    wanted = _target(target) if target is not None else None
     if wanted is not None and opset is None:
         opset = wanted.opset_below(_USUAL_OPSET)
     chosen = Settings(
         dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, strategy, as_traced,
-        verifying(verify), save, wanted, custom_translation_table,
+        verifying(verify), save, wanted, custom_translation_table, _names(state),
     )  # fmt: skip
     runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
     from onnxsmith.exporter.export_run import Job, evaluating
     from onnxsmith.exporter.inputs.examples import with_inputs
     from onnxsmith.exporter.pretrained import fewer_axes
+    from onnxsmith.exporter.state import following
+    from onnxsmith.exporter.state.carrying import carrying
     from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
     from onnxsmith.exporter.translating.register import also
 
@@ -110,7 +124,13 @@ def export(
                 name, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen)
             torch_model = with_inputs(torch_model, inputs)
         defaults: Any = {} if task is None or dynamic else chosen.dynamic
-        with evaluating(torch_model.module) as was_training, also(custom_translation_table):
+        with ExitStack() as stack:
+            was_training = stack.enter_context(evaluating(torch_model.module))
+            stack.enter_context(also(custom_translation_table))
+            if chosen.state:
+                torch_model, carried = stack.enter_context(carrying(torch_model, chosen.state))
+                axes = following.dynamic(torch_model, carried, chosen.dynamic)
+                chosen = replace(chosen, carried=carried, dynamic=axes)
             while True:
                 try:
                     return Job(name, torch_model, chosen, was_training).run(output, clock)
@@ -120,6 +140,30 @@ def export(
                         raise
                     torch_model, defaults = left
                     chosen = replace(chosen, dynamic=defaults)
+
+
+def _target(name: str) -> ForTarget:
+    from onnxsmith.simplifier.for_target import ForTarget  # imports pydantic, which only a target needs
+
+    return ForTarget.named(name)
+
+
+def _check_arguments(opset: Any, output: Any) -> None:
+    """Refuses arguments of another type than the signature says, which fail late and without a hint otherwise."""
+    if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int)):
+        shown = f"opset={opset}" if str(opset).isdigit() else "opset=20"
+        raise problem("export/arguments", f"the opset has to be a number, and is {opset!r}", fix=f"write {shown}")
+    if output is not None and not isinstance(output, str | Path) and not hasattr(output, "write"):
+        raise problem(
+            "export/arguments",
+            f"output has to be a path or a file that is open for writing, and is {output!r}",
+            fix='write output="model.onnx"',
+        )
+
+
+def _names(state: str | Sequence[str] | None) -> tuple[str, ...]:
+    given = (state,) if isinstance(state, str) else tuple(state or ())
+    return tuple(name.strip() for text in given for name in str(text).split(",") if name.strip())
 
 
 def _pretrained(

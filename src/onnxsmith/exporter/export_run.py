@@ -22,6 +22,7 @@ from onnxsmith.exporter.module import dynamic_axes, packed_formats
 from onnxsmith.exporter.module.dynamic_axes import Probed
 from onnxsmith.exporter.module.evaluation import is_program, set_evaluating
 from onnxsmith.exporter.settings import Settings
+from onnxsmith.exporter.state import dropped, handing
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
@@ -110,6 +111,11 @@ class Job:
     def _run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
         with stage("run eagerly"):
             built = self._built({})
+            if not self.settings.state:
+                said = dropped.clause(self.torch_model, built.writes)
+                self.torch_model = replace(
+                    self.torch_model, limits=(*self.torch_model.limits, *([said] if said else []))
+                )
             asked = Asked()
             if not is_auto(self.settings.dynamic):
                 asked = dynamic_axes.asked(self.settings.dynamic, self.torch_model, built)
@@ -119,9 +125,15 @@ class Job:
         elif asked.optional:
             built, made, failures = self._with_optional_axes(asked, output)
         else:
-            made, failures = self._first_that_agrees(built, output)
+            try:
+                made, failures = self._first_that_agrees(built, output)
+            except FrozenAxisError as error:
+                from onnxsmith.exporter.tracing.frozen_code import located  # only a failure needs it
+
+                raise located(error, self.torch_model, built) from error
         part = self._captured(made, built, failures, asked.outputs)
-        parts = (part, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
+        state = handing.part(made.model, self.settings.carried, steps=made.verification.verified)
+        parts = (part, state, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
         return self._result(tuple(p for p in parts if p is not None), made)
 
     def _built(self, axes: programs.Axes, limits: programs.Limits | None = None) -> programs.Built:

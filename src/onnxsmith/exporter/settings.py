@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from onnxsmith.exporter.inputs.dynamic import Dynamic
+from onnxsmith.exporter.inputs.state_pairs import Carried
 from onnxsmith.settings import Save, Verify
-from onnxsmith.simplifier.for_target import ForTarget
+
+if TYPE_CHECKING:
+    from onnxsmith.simplifier.for_target import ForTarget  # imports pydantic, which only a target needs
 
 
 @dataclass(frozen=True)
@@ -30,3 +33,6 @@ class Settings:
     target: ForTarget | None = None
     translations: Mapping[Any, Any] | None = None
     """Translations of operators, of this export only."""
+    state: Sequence[str] = ()
+    carried: Carried = field(default_factory=Carried)
+    """The state that the graph takes and returns."""

@@ -30,6 +30,8 @@ from onnxsmith.exporter.graph.weightless import Weights
 from onnxsmith.exporter.inputs import program as programs
 from onnxsmith.exporter.module import called_paths
 from onnxsmith.exporter.settings import Settings
+from onnxsmith.exporter.state import handing
+from onnxsmith.exporter.state.feeding import Feeding
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.translating import custom_operators
@@ -48,7 +50,7 @@ from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Options, Session
+from onnxsmith.runtimes.base import Options
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double
 from onnxsmith.simplifier.rounds import simplified
 
@@ -106,6 +108,9 @@ class Maker:
         dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model, built)
         built = replace(built, numbers=graph.numbers)
+        if self.settings.carried.initial:
+            handing.check_fits(model, self.settings.carried)
+            handing.record(model, self.settings.carried)
         verification, written = self._deliver(strategy, built, model, output)
         weightless = "" if self.settings.weights else Weights.of(built.program.module).left_out(model)[1]
         other_path = self._other_path(strategy, built, model, verification)
@@ -235,7 +240,7 @@ class Maker:
     def _compare_on(
         self,
         name: str,
-        reference: Session,
+        reference: called_paths.Reference,
         candidate: Path | ir.Model,
         plan: Plan,
         tolerances: Mapping[str, Rounding],
@@ -261,6 +266,9 @@ class Maker:
                 further, bounds = Evidence(), _wider(tolerances, roundings(load(candidate), inside=True))
             theirs = Side(label, _with_all_inputs(first, reference.signature))
             found = verify(ours, theirs, plan, tolerances, evidence, on_run=runs.append)
+            if self.settings.carried.initial and not found.differs:
+                feeding = Feeding(self.settings.carried, reference.program)
+                found = feeding.compared(found, runs, theirs.session)
             for other_session in second if not found.differs else ():
                 some = replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
                 theirs = Side(label, _with_all_inputs(other_session, reference.signature))
@@ -280,6 +288,7 @@ class Maker:
             "opset": self.settings.opset,
             "input_names": list(self.settings.input_names),
             "output_names": list(self.settings.output_names),
+            "state": list(self.settings.state),
         }
         model.metadata_props["onnxsmith.export"] = json.dumps({k: v for k, v in asked.items() if v})
         model.metadata_props["onnxsmith.version"] = __version__

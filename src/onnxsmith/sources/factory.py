@@ -58,6 +58,13 @@ def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -
             f"{type(model).__module__}.{type(model).__qualname__} is not a torch module",
             fix="pass a torch.nn.Module, or a target such as 'file.py:factory'",
         )
+    if isinstance(args, str | Path):
+        raise problem(
+            "export/arguments",
+            f'the second argument has to be the example inputs, and is "{args}"',
+            where="args",
+            fix=f'write onnxsmith.export(model, (x,), output="{args}"), with an example x',
+        )
     if not isinstance(args, tuple | list):
         args = (args,)
     given = bool(args or kwargs)

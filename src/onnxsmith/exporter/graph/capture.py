@@ -16,7 +16,7 @@ from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.feeds.shapes import size_of
 from onnxsmith.feeds.sizes import of_feed
-from onnxsmith.model.graph import provenance
+from onnxsmith.model.graph import allowed_dtypes, provenance, walk
 from onnxsmith.model.graph.signature import Port, Signature, is_symbol, signature
 from onnxsmith.model.surgery import names, opset
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -78,6 +78,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
     emitted = opset.of(model)
     if asked_opset is not None:
         model = opset.convert(model, asked_opset)
+    _check_dtypes(model)
     keep_apart(model)
     stored_integers.store(model)
     how = f"converted from {emitted}" if opset.of(model) != emitted else ""
@@ -157,6 +158,23 @@ def _symbols(model: ir.Model, expected: Signature) -> dict[str, str]:
             if got.value is not None and is_symbol(got.value):
                 renamed.setdefault(got.value, wanted)
     return renamed
+
+
+def _check_dtypes(model: ir.Model) -> None:
+    """Refuses bfloat16 where an operator does not take it: a runtime would only say that the model is invalid."""
+    found = next(allowed_dtypes.refused(model, ir.DataType.BFLOAT16), None)
+    if found is None:
+        return
+    operator, version = found.node.op_type, opset.of(model)
+    source = provenance.of(found.node).source
+    in_float = "compute this line in float32: x.float() before it, .bfloat16() after it"
+    raise problem(
+        "export/dtype",
+        f"{operator} of opset {version} takes no {found.dtype}",
+        where=source or walk.node_label(found.node),
+        why=f"it takes {found.dtype} from opset {found.since} on" if found.since else "no opset has it for this dtype",
+        fix=f"--opset {found.since}; or {in_float}" if found.since else in_float,
+    )
 
 
 def _first_source(model: ir.Model) -> str:

@@ -31,8 +31,9 @@ def _input(path: tuple[Any, ...], model: TorchModel) -> str:
     return ".".join(filter(None, [name, *map(objects.step, rest)]))
 
 
-def wished(found: list[str | None], asked: Sequence[str]) -> list[str | None]:
-    """The names of the inputs: those that the user asked for, in order, else the found ones.
+def wished(found: list[str | None], asked: Sequence[str], carried: Sequence[str] = ()) -> list[str | None]:
+    """The names of the inputs: those that the user asked for, in order, else the found ones. The inputs `carried`,
+    which forward's own arguments are not, may be left out of the request.
 
     Raises:
         OnnxsmithError: `export/names` if the numbers differ.
@@ -40,6 +41,8 @@ def wished(found: list[str | None], asked: Sequence[str]) -> list[str | None]:
     if not asked:
         return found
     own = [name for name in found if name is not None]
+    if len(asked) == len(own) - len(carried):
+        asked = [*asked, *carried]
     if len(asked) != len(own) or len(set(asked)) != len(asked):
         raise problem(
             "export/names",

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from onnxsmith.exporter.inputs import objects, port_names
+from onnxsmith.exporter.inputs import objects, port_names, stateful
 from onnxsmith.exporter.inputs.parameters import signature
+from onnxsmith.exporter.inputs.state_holders import Watched
 from onnxsmith.feeds.shapes import size_of
 from onnxsmith.model.graph.signature import Dim, Port, Signature, is_symbol
 from onnxsmith.model.graph.tensor_paths import near
@@ -34,7 +35,7 @@ Limits = Mapping[str, tuple[int, int | None]]
 class Built:
     """A program, its example inputs by name, and the argument of forward for each input and the result for each output.
     `axes` are the requested dynamic axes; `numbers` are the numbers that a trace compared a dimension with. `more` are
-    further inputs by name."""
+    further inputs by name. `writes` are the tensors and numbers of the module that its run changed."""
 
     program: TorchProgram
     example: Mapping[str, np.ndarray[Any, Any]]
@@ -43,6 +44,7 @@ class Built:
     axes: Axes
     numbers: Mapping[str, frozenset[int]] = field(default_factory=dict)
     more: tuple[Mapping[str, np.ndarray[Any, Any]], ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 def build(
@@ -74,14 +76,16 @@ def build(
     paths, spec = objects.flatten((tuple(model.args), dict(model.kwargs)))
     leaves = [leaf for _, leaf in paths]
     found = port_names.of_inputs(paths, model)
-    names = port_names.wished(found, input_names)
+    forward = stateful.of(model.module)
+    carried = forward.names if forward is not None and forward.argument in model.kwargs else []
+    names = port_names.wished(found, input_names, carried)
     asked, axes = axes, _spread(axes, [name for name in names if name is not None])
     reals = [_real(leaf) for leaf in leaves]
     inputs = [_port(name, leaf, axes) for name, leaf in zip(names, reals, strict=True) if name is not None]
     _check_axes(axes, inputs)
     example = {name: to_array(leaf) for name, leaf in zip(names, reals, strict=True) if name is not None}
     _check_sizes(inputs, example)
-    given_out = _called(model, leaves, spec) if result is None else result
+    given_out, writes = _called(model, leaves, spec) if result is None else (result, ())
     outputs, results = _outputs(given_out, output_names, list(example), numbers=numbers)
     program = TorchProgram(
         module=model.module,
@@ -89,12 +93,12 @@ def build(
         leaves=[None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
         names=names,
         rebuild=lambda values: pytree.tree_unflatten(list(map(_like, values, leaves)), spec),
-        leaves_of=lambda result: [_result(leaf) for leaf in objects.leaves(result)],
+        leaves_of=lambda result: [_result(leaf) for leaf in stateful.leaves(result)],
         limits=limits or {},
     )
     arguments = {name: path for name, path in zip(names, found, strict=True) if name is not None and path is not None}
     more = tuple(_by_name(names, (tuple(model.args), {**model.kwargs, **kwargs})) for kwargs in model.more)
-    return Built(program, example, arguments, results, asked, more=more)
+    return Built(program, example, arguments, results, asked, more=more, writes=writes)
 
 
 def _by_name(names: Sequence[str | None], given: Any) -> dict[str, np.ndarray[Any, Any]]:
@@ -198,32 +202,44 @@ def _check_sizes(inputs: Sequence[Port], example: Mapping[str, np.ndarray[Any, A
             )
 
 
-def _called(model: TorchModel, leaves: list[Any], spec: Any) -> Any:
+def _called(model: TorchModel, leaves: list[Any], spec: Any) -> tuple[Any, tuple[str, ...]]:
+    """The module's result, and what of the module the call changed."""
     fresh = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args, kwargs = pytree.tree_unflatten(fresh, spec)
     lazy = any(isinstance(part, torch.nn.modules.lazy.LazyModuleMixin) for part in model.module.modules())
     memory = None if lazy else Memory(model.module)  # a lazy module creates its parameters in the first call
+    watched = Watched(model.module)
     try:
         with torch.no_grad():
-            return model.module(*args, **kwargs)
+            result = model.module(*args, **kwargs)
+        return result, () if lazy else watched.changes()
     except Exception as error:
         raise problem(
             "export/forward-failed",
             "the model raised an error on its example inputs",
             where=user_line(error),
             why=f"{type(error).__name__}: {error}"[:600],
-            fix="call model(*args, **kwargs) in python and fix the error",
+            fix=_remedy(leaves),
         ) from error
     finally:
         if memory is not None:
             memory.restore()  # the module's state must not leak into later runs or become a constant of a trace
 
 
+def _remedy(leaves: Sequence[Any]) -> str:
+    if any(isinstance(leaf, np.ndarray) for leaf in leaves):
+        return "forward got a numpy array: give tensors, torch.from_numpy(array)"
+    return "call model(*args, **kwargs) in python and fix the error"
+
+
 def _outputs(
     result: Any, asked: Sequence[str], given: Sequence[str], *, numbers: bool
 ) -> tuple[list[Port], dict[str, str]]:
+    state: Mapping[str, Any] = {}
+    if isinstance(result, stateful.Returned):
+        state, result = result.outputs, result.result
     paths = [(path, leaf) for path, leaf in objects.flatten(result)[0] if leaf is not None]
-    if not paths:
+    if not paths and not state:
         raise problem("export/no-outputs", "forward returns nothing", fix="return the tensors that the model computes")
     taken = torch.Tensor | int | float | bool if numbers else torch.Tensor
     others = [leaf for _, leaf in paths if not isinstance(leaf, taken)]
@@ -235,6 +251,9 @@ def _outputs(
             fix="return tensors only, or None for an absent result; a number that follows a dynamic axis can stay",
         )
     own = [port_names.of_output(path, set(given), result) for path, _ in paths]
+    if state:
+        asked = [*asked, *state] if len(asked) == len(own) and asked else asked
+        own, paths = [*own, *state], [*paths, *(((), tensor) for tensor in state.values())]
     if asked and (len(asked) != len(own) or len(set(asked)) != len(asked)):
         raise problem(
             "export/names",

@@ -35,7 +35,7 @@ class StateWritten(Check):
                 f"forward writes to self.{attribute}, which the next call reads",
                 why="a graph has no state between calls: every call starts with the value from the export",
                 fix=f"pass the state in and out: give forward a last argument {attribute}, and return the new value as "
-                f"the last result; pass net.{attribute} in the first call",
+                f"the last result; pass net.{attribute} in the first call; or export with --state auto",
             ),
             node,
             weight=Weight.WRONG,

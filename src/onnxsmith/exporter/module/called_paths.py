@@ -46,6 +46,7 @@ class Reference(Session):
     """
 
     def __init__(self, program: TorchProgram) -> None:
+        self.program = program
         self._called, self._traced = TorchEager().prepare(program), TorchEager().prepare(as_traced(program))
         self.signature, self.provider = self._called.signature, self._called.provider
         self._undefined = 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from onnxsmith import rooms
 from onnxsmith.exporter.lint._patch import Patch, patches
 from onnxsmith.exporter.lint._reading import Call, IsUsers, Reader, nodes
-from onnxsmith.exporter.lint.base import Check, Code, Remark
+from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 from onnxsmith.report.parts.diagnosis import Finding
 from onnxsmith.sources.factory import is_installed, place
 
@@ -19,12 +19,16 @@ from onnxsmith.sources.factory import is_installed, place
 @dataclass(frozen=True)
 class Suspicion:
     """A finding of the linter that counts only if the trace confirms it. `freezes` and `anywhere` say how, as in
-    `lint/base.py`; `span` is the first and the last line of its statement."""
+    `lint/base.py`; `span` is the first and the last line of its statement. `code` is its function, in which `swaps`
+    make the new code; `same` as in `lint/base.py`."""
 
     finding: Finding
     freezes: bool
     anywhere: bool
     span: tuple[int, int]
+    same: bool = True
+    code: Code | None = None
+    swaps: Mapping[ast.AST, New] = field(default_factory=dict)
 
 
 @cache
@@ -83,6 +87,6 @@ def _suspicions(remarks: Sequence[Remark], code: Code) -> Iterable[Suspicion]:
         if patch is not None:
             finding = replace(finding, code=patch.text, first=patch.first, last=patch.last)
         statement = code.statement(remark.node)
-        yield Suspicion(
-            finding, remark.freezes, remark.anywhere, (statement.lineno, statement.end_lineno or statement.lineno)
-        )
+        span = (statement.lineno, statement.end_lineno or statement.lineno)
+        swaps = patch.swaps if patch is not None else {}
+        yield Suspicion(finding, remark.freezes, remark.anywhere, span, remark.same, code, swaps)

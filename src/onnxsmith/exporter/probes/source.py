@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from onnxsmith.exporter.module.linting import Suspicion
 from onnxsmith.exporter.probes.base import Case, Probe
+from onnxsmith.exporter.tracing.frozen_code import at_line
 from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
@@ -41,7 +42,4 @@ class Source(Probe):
         frozen = case.traced.suspected
         if suspicion.anywhere:
             return bool(frozen or case.stuck)
-        first, last = suspicion.span
-        file = suspicion.finding.problem.where.rpartition(":")[0]
-        lines = [one.line.rpartition(":") for one in frozen]
-        return any(own == file and first <= int(number or 0) <= last for own, _, number in lines)
+        return at_line(suspicion, [one.line for one in frozen])

@@ -24,7 +24,7 @@ class State(Probe):
                     f"forward changes {', '.join(silent)} of the module",
                     where=type(case.model.module).__qualname__,
                     why="a graph has no state between calls",
-                    fix="if the next call reads it, pass it in as an argument and return it as a result",
+                    fix="if the next call reads it, export with --state auto: it becomes an input and an output",
                 ),
                 Weight.NOTE,
                 "recompose",

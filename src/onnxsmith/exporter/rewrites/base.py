@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 
 import torch
 
+from onnxsmith.exporter.inputs import stateful
+
 
 class Rewrite(ABC):
     """One change; stateless."""
@@ -37,18 +39,20 @@ def instead_where(
 
 
 def instead(module: torch.nn.Module, forward: Any, stack: ExitStack) -> None:
-    """Replaces one module's forward by `forward(module, …)`, until the stack is closed."""
-    stack.enter_context(_forward(module, MethodType(forward, module)))
+    """Replaces one module's forward by `forward(module, …)`, until the stack is closed. A forward that hands on the
+    module's state stays, and calls the replacement."""
+    owner = stateful.of(module) or module
+    stack.enter_context(_forward(owner, MethodType(forward, module)))
 
 
 @contextmanager
-def _forward(module: torch.nn.Module, forward: Any) -> Iterator[None]:
+def _forward(module: Any, forward: Any) -> Iterator[None]:
     had, before = "forward" in vars(module), vars(module).get("forward")
     module.forward = forward
     try:
         yield
     finally:
         if had:
-            module.forward = before  # type: ignore[assignment]
+            module.forward = before
         else:
             del module.forward

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import onnx_ir as ir
 import torch
 from torch.export import ExportedProgram
 
@@ -19,6 +20,8 @@ from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import tracing
 from onnxsmith.exporter.translating import newer_opsets
 from onnxsmith.exporter.translating.missing_operators import problem_of, shapeless, untranslated
+from onnxsmith.exporter.translations.base import asked_for
+from onnxsmith.model.graph import allowed_dtypes
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.sources.factory import model_line, user_line
@@ -56,7 +59,12 @@ class TorchExport(Strategy):
             numbers = compared_with(exported)
             emitted = _emitted(opset, newer_opsets.needed(exported) if self.own else 0)
             try:
-                translated = _translated(exported, emitted, folds=program.folds)
+                with asked_for(opset):
+                    translated = _translated(exported, emitted, folds=program.folds)
+                    newer = _for_dtypes(translated.model) if opset is None else 0
+                    if newer:
+                        emitted = newer
+                        translated = _translated(exported, emitted, folds=program.folds)
                 trace.uses.attach(translated.model, emitted)
             except Exception as error:
                 raise _explain_translation(error, exported) from error
@@ -98,6 +106,14 @@ def _emitted(opset: int | None, needed: int) -> int | None:
     if opset is None:
         return needed or None
     return min(max(opset, needed, _OLDEST), _NEWEST)
+
+
+def _for_dtypes(model: ir.Model) -> int:
+    """The opset from which on every operator takes the bfloat16 operands that it has; 0 if that is this one, or none
+    that can be written."""
+    lacking = [one.since for one in allowed_dtypes.refused(model, ir.DataType.BFLOAT16)]
+    known = [since for since in lacking if since is not None and since <= _NEWEST]
+    return max(known) if known else 0
 
 
 def _bounds(value: Any) -> tuple[int, int | None]:

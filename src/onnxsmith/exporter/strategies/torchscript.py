@@ -10,6 +10,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,12 +18,13 @@ import onnx_ir as ir
 import torch
 
 from onnxsmith.exporter.strategies import _apart
+from onnxsmith.exporter.strategies._lifting import lift
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.flat import Flat, restore_names
 from onnxsmith.model.files.load import load
 from onnxsmith.problem import problem
 from onnxsmith.runtimes import _bounds as bounds
-from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
+from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 from onnxsmith.seams.torch.flags import without_kernels
 from onnxsmith.seams.torch.warnings import is_of_trace
 
@@ -113,6 +115,7 @@ def _fixed(said: Sequence[warnings.WarningMessage]) -> Iterator[str]:
 def _export(job: _Job) -> None:
     program = job.program
     if job.scripted:
+        lift(program.module, partial(_run, program, job.example))
         program = replace(program, module=torch.jit.script(program.module))
     ports = program.signature.inputs
     names = [f"{_INPUT}{index}" for index in range(len(ports))]
@@ -135,6 +138,16 @@ def _export(job: _Job) -> None:
         opset_version=None if job.opset is None else min(max(job.opset, _OLDEST), _NEWEST),
         do_constant_folding=False,
     )
+
+
+def _run(program: TorchProgram, example: Example) -> None:
+    """Calls the module once, and restores its state."""
+    memory = Memory(program.module)
+    try:
+        args, kwargs = program.arguments(example)
+        program.module(*args, **kwargs)
+    finally:
+        memory.restore()
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ class Lines:
         done = self._done.setdefault(code.function, {})
         if patch.swaps.keys() <= done.keys():
             return False
-        made = _compiled(code, {**done, **patch.swaps})
+        made = compiled(code, {**done, **patch.swaps})
         if made is None:
             return False
         done.update(patch.swaps)
@@ -80,7 +80,7 @@ def recomposing(program: TorchProgram, example: Mapping[str, Any]) -> Iterator[L
         yield lines
 
 
-def _compiled(code: Code, swaps: Mapping[ast.AST, New]) -> CodeType | None:
+def compiled(code: Code, swaps: Mapping[ast.AST, New]) -> CodeType | None:
     """Compiles the function with the swapped statements; None if the code does not fit the function object."""
     function = code.function
     made = rebuilt(code.flow.function, swaps)

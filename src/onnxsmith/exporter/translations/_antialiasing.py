@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations._resizing import TAKEN, output_sizes, resized
+from onnxsmith.exporter.translations.base import Sample, Translation, reaches
 
 
 class Antialiased(Translation):
@@ -16,11 +17,13 @@ class Antialiased(Translation):
     pixel's centre in the input; if the step is longer than 1, distances are divided by it. Along each axis this is a
     matrix product.
 
-    The step is 1 / scale if a scale is given, otherwise the ratio of the sizes; with aligned corners, the ratio of the
-    sizes less 1.
+    The step is 1 / scale if a scale is given, otherwise the ratio of the sizes: ONNX's Resize with `antialias`. With
+    aligned corners it is the ratio of the sizes less 1, which Resize does not know.
     """
 
     reach: ClassVar[int]
+    mode: ClassVar[str]
+    """The mode of Resize."""
 
     @abstractmethod
     def kernel(self, distance: Any) -> Any:
@@ -30,25 +33,30 @@ class Antialiased(Translation):
         factors = given[0] if given and not isinstance(given[0], float) else given
         factors = named.get("scale_factors", factors) or [named.get("scales_h"), named.get("scales_w")]
         factors = list(factors) + [None] * (2 - len(factors))
-        sizes = x.shape[-2:]
-        if output_size is None:
-            output_size = [int(n * factor) for n, factor in zip(sizes, factors, strict=True)]
+        scales = factors if all(factors) else None
+        output_size = output_sizes(x, output_size, scales)
+        if not align_corners and x.dtype in TAKEN and reaches(18):
+            return resized(
+                x, output_size, scales, mode=self.mode, coordinate_transformation_mode="half_pixel", antialias=1,
+                exclude_outside=1, cubic_coeff_a=-0.5,
+            )  # fmt: skip
         height, width = (
             self._weights(n, count, align_corners, factor, x.dtype)
-            for n, count, factor in zip(sizes, output_size, factors, strict=True)
+            for n, count, factor in zip(x.shape[-2:], output_size, factors, strict=True)
         )
         return height @ (x @ width.transpose(0, 1))
 
     def _weights(self, length: Any, count: Any, align_corners: bool, factor: float | None, dtype: torch.dtype) -> Any:
-        """The matrix of weights along one axis, [count, length]."""
+        """The matrix of weights along one axis, [count, length]. Sizes are tensors, because a trace would decide by
+        the example's."""
+        long, short = (torch.full((), size, dtype=dtype) for size in (length, count))
         if align_corners:
-            step = (length - 1) / (count - 1) if count > 1 else 0.0
+            step = torch.where(short > 1, (long - 1) / (short - 1).clamp(min=1), torch.zeros((), dtype=dtype))
         else:
-            step = 1 / factor if factor else length / count
-        stretch = step if step >= 1 else 1.0
+            step = torch.full((), 1 / factor, dtype=dtype) if factor else long / short
         centre = (torch.arange(count, dtype=dtype) + 0.5) * step
         place = torch.arange(length, dtype=dtype) + 0.5
-        weight = self.kernel((place - centre.unsqueeze(1)).abs() / stretch)
+        weight = self.kernel((place - centre.unsqueeze(1)).abs() / step.clamp(min=1))
         return weight / weight.sum(1, keepdim=True)
 
     def samples(self) -> Iterator[Sample]:
@@ -60,4 +68,8 @@ class Antialiased(Translation):
         yield Sample((x, [16, 14], False, 1.8, 1.8))
         yield Sample((x.double(), [4, 5], False, 0.5, 0.7))
         yield Sample((x, None, False, [0.5, 0.7]), {}, self.targets[1])
+        open_axes = {0: {0: "n", 2: "h", 3: "w"}}
+        for corners in (False, True):
+            yield Sample((x, [4, 12], corners, None), {}, self.targets[1], open_axes)
+            yield Sample((x, None, corners, [0.5, 1.3]), {}, self.targets[1], open_axes)
         yield Sample((x, [4, 5], False, None), {}, self.targets[1], {0: {0: "n"}})

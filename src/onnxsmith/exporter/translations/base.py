@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -55,6 +57,26 @@ class Translation(ABC):
     @abstractmethod
     def samples(self) -> Iterator[Sample]:
         """Calls that cover all cases: each overload, other dtypes, empty and 0-d tensors, negative axes."""
+
+
+_asked: ContextVar[int | None] = ContextVar("asked_opset", default=None)
+
+
+@contextmanager
+def asked_for(opset: int | None) -> Iterator[None]:
+    """Inside, `reaches` knows the opset of the file; None is the exporter's own."""
+    token = _asked.set(opset)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+def reaches(opset: int) -> bool:
+    """Whether the file may have operators of this opset: true unless an older one was asked for. A graph is written in
+    opset 18 at least and then converted, so that this matters for nodes that no converter brings down."""
+    asked = _asked.get()
+    return asked is None or asked >= opset
 
 
 def onnx_op(

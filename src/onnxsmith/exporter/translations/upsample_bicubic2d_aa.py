@@ -14,6 +14,7 @@ class UpsampleBicubic2dAa(Antialiased):
 
     targets = ("aten::_upsample_bicubic2d_aa.default", "aten::_upsample_bicubic2d_aa.vec")
     reach = 2
+    mode = "cubic"
 
     def kernel(self, distance: Any) -> Any:
         near = (1.5 * distance - 2.5) * distance * distance + 1

@@ -12,6 +12,7 @@ class UpsampleBilinear2dAa(Antialiased):
 
     targets = ("aten::_upsample_bilinear2d_aa.default", "aten::_upsample_bilinear2d_aa.vec")
     reach = 1
+    mode = "linear"
 
     def kernel(self, distance: Any) -> Any:
         return (1 - distance).clamp(min=0)

@@ -58,9 +58,17 @@ def _lower(model: ir.Model, now: int, target: int) -> ir.Model:
             f"the model is at opset {now} and could not be brought to {target}",
             where=", ".join(f"{one.node} ({one.source})" if one.source else one.node for one in first),
             why="; ".join(reasons),
-            fix=f"omit the opset (the model stays at {now}), or choose an opset nearer to {now}",
+            fix=_nearest(model, now, target),
         )
     return found.model
+
+
+def _nearest(model: ir.Model, now: int, target: int) -> str:
+    """The lowest opset above the requested one that the model can be brought to; each one is tried."""
+    found = next((one for one in range(target + 1, now) if not lowered(model, one).stuck), None)
+    if found is None:
+        return f"omit the opset: the model stays at {now}"
+    return f"choose opset {found}, the lowest in which the model can be written: --opset {found}"
 
 
 def _raise(model: ir.Model, now: int, target: int) -> ir.Model:

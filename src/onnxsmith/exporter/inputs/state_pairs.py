@@ -1,0 +1,54 @@
+"""The inputs and outputs of a graph through which a state is handed from call to call."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from onnxsmith.model.graph.signature import Port
+
+METADATA = "onnxsmith.state"
+"""Key of the file's metadata with the pairs as JSON."""
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A state that is handed on. `initial` has the value of the first call for each input, `places` the tensor of the
+    module, both in the order of the outputs. `growing` are the axes that change their size from call to call, by
+    input, with a name for each. `begun` are the tensors that the module begins with: smaller where later calls widen
+    them."""
+
+    argument: str = ""
+    initial: Mapping[str, Array] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    growing: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    begun: Mapping[str, Array] = field(default_factory=dict)
+
+    def described(self, inputs: Mapping[str, Port], outputs: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """Each pair as data for the file's metadata. `initial` is a number if every element is equal, otherwise the
+        elements as little-endian bytes in base64. `outputs` has the output of each input."""
+        for name, value in self.initial.items():
+            port = inputs[name]
+            flat = value.reshape(-1)
+            uniform = bool(flat.size) and value.dtype.kind in "fiub" and bool((flat == flat[0]).all())
+            first = {"fill": flat[0].item()} if uniform else {"base64": _text(value)}
+            yield {
+                "input": name,
+                "output": outputs[name],
+                "of": self.places[name],
+                "dtype": port.dtype,
+                "shape": list(value.shape),
+                "initial": first if flat.size else {"fill": 0},
+            }
+
+
+def _text(value: Array) -> str:
+    little = value.astype(value.dtype.newbyteorder("<")) if value.dtype.kind in "fiuc" else value
+    return base64.b64encode(np.ascontiguousarray(little).tobytes()).decode("ascii")

@@ -1,0 +1,79 @@
+"""`F.interpolate` as one Resize of ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import onnxsmith
+from onnxsmith.exporter.translations._nearest_exact import _agree
+
+
+class Interpolate(nn.Module):
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.options = options
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.interpolate(x, **self.options)
+
+
+@pytest.mark.parametrize("dynamic", ["", "x:2=h"])
+@pytest.mark.parametrize(
+    ("options", "rank"),
+    [
+        ({"mode": "nearest-exact", "scale_factor": 2.0}, 4),
+        ({"mode": "nearest-exact", "size": (24, 5)}, 4),
+        ({"mode": "nearest-exact", "size": (24, 5, 8)}, 5),
+        ({"mode": "linear", "size": 7}, 3),
+        ({"mode": "linear", "scale_factor": 1.3, "align_corners": True}, 3),
+        ({"mode": "bilinear", "antialias": True, "scale_factor": (0.5, 1.3)}, 4),
+        ({"mode": "bicubic", "antialias": True, "size": (5, 17)}, 4),
+    ],
+)
+def test_one_node(options: dict[str, Any], rank: int, dynamic: str) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1, 2, *(12, 10, 4)[: rank - 2])
+    result = onnxsmith.export(Interpolate(**options), (x,), dynamic=dynamic)
+    assert result.ok, result.report
+    assert result.model is not None
+    assert [node.op_type for node in result.model.graph] == ["Resize"]
+
+
+@pytest.mark.parametrize(
+    ("options", "opset"),
+    [
+        ({"mode": "bilinear", "antialias": True, "align_corners": True, "size": (5, 17)}, None),
+        ({"mode": "bicubic", "antialias": True, "scale_factor": 0.7}, 13),
+        ({"mode": "nearest-exact", "scale_factor": 0.3}, None),
+    ],
+)
+def test_what_a_resize_cannot_say(options: dict[str, Any], opset: int | None) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1, 2, 12, 10)
+    result = onnxsmith.export(Interpolate(**options), (x,), dynamic="x:2=h,3=w", opset=opset)
+    assert result.ok, result.report
+    assert result.model is not None
+    assert "Resize" not in {node.op_type for node in result.model.graph}
+
+
+def test_pixels_on_a_border() -> None:
+    assert _agree(12, 7, None)
+    assert _agree(object(), object(), 2.0)
+    assert not _agree(object(), object(), 0.3)  # 1.5 / 0.3 is 5 and a rounding error
+
+
+class RepeatsBoth(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.repeat_interleave(2, 2).repeat_interleave(3, 3)
+
+
+def test_repeated_rows_and_columns_of_open_sizes() -> None:
+    torch.manual_seed(0)
+    result = onnxsmith.export(RepeatsBoth(), (torch.randn(1, 2, 4, 6),), dynamic="x:2=h,3=w")
+    assert result.ok, result.report
+    assert result.model is not None
+    assert [node.op_type for node in result.model.graph] == ["Resize"]
