@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from onnxsmith.clock import stage
+from onnxsmith.comparing.confirming import with_cause
+from onnxsmith.comparing.graph_matches import matches
 from onnxsmith.comparing.sides import SideSource, renamed
 from onnxsmith.comparing.taps import taps
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.layers.layer_comparison import BUDGET, LEAST_SHARE, Request, look
+from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.memory import no_collection
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.layers import Layers
@@ -35,8 +39,16 @@ def by_layer(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, to
     with ExitStack() as stack:
         with stage("trace"), no_collection():
             sides = taps(a, b, feeds, stack)
-        request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance)
-        return look(*sides, request)
+        match = cache(partial(matches, *sides))
+        request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance, match)
+        found = look(*sides, request)
+        if isinstance(sides[0], OnnxTap) and isinstance(sides[1], OnnxTap) and _differs(found):
+            return with_cause((sides[0], sides[1]), match(), found, feeds, tolerance)
+        return found
+
+
+def _differs(found: Layers) -> bool:
+    return bool(found.culprits) or any(layer.differs for layer in found.layers if layer.paired_by == "port")
 
 
 def only_grown(a: SideSource, b: SideSource, feed: Feed) -> bool:

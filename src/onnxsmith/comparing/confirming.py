@@ -1,0 +1,179 @@
+"""Finds the difference of two graphs that explains a difference of their outputs, by taking it out.
+
+The differences of the graphs are undone one at a time in a copy of the candidate: first those of the layers that err,
+then the others. If all outputs then agree but for rounding, the node is the cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+
+from onnxsmith.clock import stage
+from onnxsmith.comparing.graph_matches import GraphMatches, Suspect
+from onnxsmith.comparing.undoing import CannotUndo, Undoing
+from onnxsmith.layers.alignment import Pair
+from onnxsmith.layers.error_effects import apart
+from onnxsmith.layers.isolated_runs import Trial
+from onnxsmith.layers.onnx_tap import OnnxTap
+from onnxsmith.layers.pair_difference import value_difference
+from onnxsmith.layers.tap import Values
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.parts.layers import Cause, Layer, Layers
+from onnxsmith.runtimes.base import Feeds
+
+_MOST_TRIED = 12
+"""Differences that are tried. A choice: each is a session and a run."""
+_LARGE = 2**30
+"""Bytes of weights from which on only a few are tried: their sessions take seconds each. A choice."""
+_FEW = 3
+_HELPS = 0.5
+"""A node whose change leaves at most this share of the difference is named as a cause, beside others. A choice."""
+_GONE = 0.1
+"""The share of the difference that may be left by rounding where the outputs agree. A choice: what the bound of a whole
+network excuses may hide a small fault."""
+_SHOWN = 6
+"""Differences of the nodes of a layer that the report lists. A choice: one line or two."""
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """How far the outputs are from the reference: the worst in root mean square over its scale, and whether all agree
+    but for rounding."""
+
+    apart: float
+    agree: bool
+
+
+def with_cause(
+    sides: tuple[OnnxTap, OnnxTap],
+    matches: GraphMatches,
+    found: Layers,
+    feeds: tuple[Feeds, Feeds],
+    tolerance: float | None,
+) -> Layers:
+    """Adds the cause to a comparison by layer, if taking out one difference of the graphs makes the outputs agree, or
+    most of their difference disappear. The layer of that node is then the first culprit."""
+    listed = _listed(found, matches)
+    pairs = [Pair(one.reference, one.name, "port") for one in found.layers if one.paired_by == "port"]
+    if not matches.suspects or not pairs:
+        return replace(found, differences=listed)
+    with stage("causes"):
+        trying = _Trying(sides, matches, found, Trial(sides, pairs, feeds, tolerance=tolerance))
+        cause = trying.cause()
+    return replace(found, differences=listed) if cause is None else _named(found, cause, listed)
+
+
+class _Trying:
+    def __init__(self, sides: tuple[OnnxTap, OnnxTap], matches: GraphMatches, found: Layers, trial: Trial) -> None:
+        self._sides, self._matches, self._found, self._trial = sides, matches, found, trial
+        self._partners = dict(matches.tensors) | {one.reference: one.name for one in found.layers}
+        self._names = [pair.candidate for pair in trial.pairs]
+        self._reference = trial.reference(self._names)
+        self._roundings = trial.roundings(self._names, frozenset())
+        self._ops = {step.label: step.op for step in sides[1].outline.steps}
+
+    def cause(self) -> Cause | None:
+        """The node whose change makes the outputs agree, else the one that helps most; None if none does."""
+        before = self._judged(self._trial.candidate({}, self._names))
+        if not before.apart:
+            return None
+        best: Cause | None = None
+        for suspect in self._suspects():
+            after = self._tried(suspect)
+            if after is None or after.apart > _HELPS * before.apart:
+                continue
+            made = self._cause_of(suspect, before, after)
+            if made.agrees:
+                return made
+            if best is None or made.after < best.after:
+                best = made
+        return best
+
+    def _suspects(self) -> Sequence[Suspect]:
+        """The differences that are tried, the most suspicious first."""
+        model = self._sides[1].model
+        size = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
+        blamed = {label: place for place, label in enumerate(self._blamed())}
+        places = {
+            one: min((blamed[label] for label in (one.node, *one.undo) if label in blamed), default=len(blamed))
+            for one in self._matches.suspects
+        }
+        ranked = sorted(places, key=lambda one: (places[one] == len(blamed), not one.is_strong, places[one]))
+        return ranked[: _FEW if size > _LARGE else _MOST_TRIED]
+
+    def _blamed(self) -> Iterator[str]:
+        """The nodes of the layers that err."""
+        for name in self._found.culprits:
+            yield from self._found.layer(name).steps
+
+    def _tried(self, suspect: Suspect) -> _Outputs | None:
+        """The outputs with a difference undone; None if that is impossible."""
+        outputs = {value.name: value for value in self._sides[0].model.graph.outputs}
+
+        def edit(model: ir.Model) -> None:
+            undoing = Undoing(model, self._sides[0].model, self._partners)
+            for label in suspect.undo:
+                known = self._matches.counterparts.get(label)
+                if known is None:
+                    raise CannotUndo
+                undoing.undo(known.output, known.node)
+            for old, new in suspect.outputs:
+                undoing.undo_output(outputs[old], new)
+            undoing.finish()
+
+        try:
+            return self._judged(self._sides[1].edited(self._trial.feeds[1], self._names, edit))
+        except (CannotUndo, OnnxsmithError):
+            return None
+
+    def _judged(self, values: Values) -> _Outputs:
+        agree, most = True, 0.0
+        for name in self._names:
+            ours, theirs = self._reference[name], values[name]
+            agree = agree and not value_difference(ours, theirs, self._roundings[name]).reason
+            most = max(most, apart(ours, theirs))
+        return _Outputs(float(most), agree)
+
+    def _cause_of(self, suspect: Suspect, before: _Outputs, after: _Outputs) -> Cause:
+        known = self._matches.counterparts.get(suspect.node)
+        return Cause(
+            suspect.node,
+            known.node.name or "" if known is not None else "",
+            self._ops.get(suspect.node, ""),
+            suspect.changes,
+            before.apart,
+            after.apart,
+            after.agree and after.apart <= _GONE * before.apart,
+        )
+
+
+def _named(found: Layers, cause: Cause, listed: tuple[str, ...]) -> Layers:
+    """The comparison with the layer of the cause as its first culprit, and the node as the first of its steps."""
+    if not cause.agrees and found.culprits:
+        first = found.layer(found.culprits[0])
+        return replace(found, cause=cause, differences=listed) if cause.node in first.steps else found
+    layer = _layer_of(found, cause.node)
+    if layer is None:
+        return replace(found, cause=cause, differences=listed)
+    steps = (cause.node, *(label for label in layer.steps if label != cause.node))
+    new = replace(layer, steps=steps, op=cause.op, verdict="own error")
+    layers = tuple(new if one is layer else one for one in found.layers)
+    others = tuple(name for name in found.culprits if name != new.name)
+    return replace(found, layers=layers, culprits=(new.name, *others), cause=cause, differences=listed)
+
+
+def _layer_of(found: Layers, label: str) -> Layer | None:
+    """The first layer that the node computes, preferably one that is a culprit already."""
+    holding = [one for one in found.layers if label in one.steps]
+    return next((one for one in holding if one.name in found.culprits), holding[0] if holding else None)
+
+
+def _listed(found: Layers, matches: GraphMatches) -> tuple[str, ...]:
+    if not found.culprits:
+        return ()
+    labels = found.layer(found.culprits[0]).steps
+    rows = [f"{one.said()} at {label}" for label in labels for one in matches.by_node.get(label, ())]
+    return tuple(dict.fromkeys(rows))[:_SHOWN]
