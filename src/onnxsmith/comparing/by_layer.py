@@ -14,6 +14,7 @@ from onnxsmith.comparing.taps import taps
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.layers.layer_comparison import BUDGET, LEAST_SHARE, Request, look
 from onnxsmith.layers.onnx_tap import OnnxTap
+from onnxsmith.layers.tap import Tap
 from onnxsmith.memory import no_collection
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.layers import Layers
@@ -42,13 +43,17 @@ def by_layer(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, to
         match = cache(partial(matches, *sides))
         request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance, match)
         found = look(*sides, request)
-        if isinstance(sides[0], OnnxTap) and isinstance(sides[1], OnnxTap) and _differs(found):
+        if isinstance(sides[0], OnnxTap) and isinstance(sides[1], OnnxTap) and _may_differ(found, sides):
             return with_cause((sides[0], sides[1]), match(), found, feeds, tolerance)
         return found
 
 
-def _differs(found: Layers) -> bool:
-    return bool(found.culprits) or any(layer.differs for layer in found.layers if layer.paired_by == "port")
+def _may_differ(found: Layers, sides: tuple[Tap, Tap]) -> bool:
+    """Whether a layer errs, an output differs, or the candidate computes in a dtype that may hide a difference."""
+    if found.culprits or any(layer.differs for layer in found.layers if layer.paired_by == "port"):
+        return True
+    ours, theirs = ([step.op for step in side.outline.steps].count("Cast") for side in sides)
+    return theirs > ours
 
 
 def only_grown(a: SideSource, b: SideSource, feed: Feed) -> bool:

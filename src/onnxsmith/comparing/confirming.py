@@ -6,6 +6,7 @@ then the others. If all outputs then agree but for rounding, the node is the cau
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -36,6 +37,11 @@ _GONE = 0.1
 network excuses may hide a small fault."""
 _SHOWN = 6
 """Differences of the nodes of a layer that the report lists. A choice: one line or two."""
+
+
+_KINDS = ir.AttributeType
+_PLAIN = (_KINDS.INT, _KINDS.INTS, _KINDS.FLOAT, _KINDS.FLOATS, _KINDS.STRING, _KINDS.STRINGS)
+"""Kinds of attributes that a patch file can hold."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +83,9 @@ class _Trying:
 
     def cause(self) -> Cause | None:
         """The node whose change makes the outputs agree, else the one that helps most; None if none does."""
-        before = self._judged(self._trial.candidate({}, self._names))
-        if not before.apart:
+        values = self._trial.candidate({}, self._names)
+        before = self._judged(values)
+        if not before.apart or not (self._found.culprits or self._is_beyond(values)):
             return None
         best: Cause | None = None
         for suspect in self._suspects():
@@ -137,6 +144,19 @@ class _Trying:
             most = max(most, apart(ours, theirs))
         return _Outputs(float(most), agree)
 
+    def _is_beyond(self, values: Values) -> bool:
+        """Whether an output differs by more than the rounding of the reference's own dtypes explains: a Cast to float16
+        that only the candidate has excuses nothing."""
+        partners = [pair.reference for pair in self._trial.pairs]
+        allowed = self._sides[0].roundings(frozenset(), partners)
+        return any(
+            pair.reference in allowed
+            and value_difference(
+                self._reference[pair.candidate], values[pair.candidate], allowed[pair.reference]
+            ).reason
+            for pair in self._trial.pairs
+        )
+
     def _cause_of(self, suspect: Suspect, before: _Outputs, after: _Outputs) -> Cause:
         known = self._matches.counterparts.get(suspect.node)
         return Cause(
@@ -147,7 +167,27 @@ class _Trying:
             before.apart,
             after.apart,
             after.agree and after.apart <= _GONE * before.apart,
+            "" if known is None else _patch(suspect, known.node),
         )
+
+
+def _patch(suspect: Suspect, counterpart: ir.Node) -> str:
+    """The step that sets the attributes to their values in the reference; one that is not given there is removed."""
+    if not suspect.attributes:
+        return ""
+    given = {name: counterpart.attributes.get(name) for name in suspect.attributes}
+    if any(one is not None and one.type not in _PLAIN for one in given.values()):
+        return ""
+    values = ", ".join(f"{name} = {_toml('' if one is None else one.value)}" for name, one in given.items())
+    return f'[[step]]\ndo = "set"\nnode = {_toml(suspect.node)}\nattributes = {{ {values} }}\n'
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str | bytes):
+        return json.dumps(value.decode() if isinstance(value, bytes) else value)
+    return repr(value)
 
 
 def _named(found: Layers, cause: Cause, listed: tuple[str, ...]) -> Layers:

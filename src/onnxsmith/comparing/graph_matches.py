@@ -41,6 +41,7 @@ class Suspect:
     `undo` are the candidate's nodes that have to be made what they are in the reference, `outputs` the outputs of the
     graph that have to be computed as there; `node` is the node to name, and `changes` say how the graphs differ.
     `is_strong` is False for differences that a tool may have made without any effect: other nodes, other wiring.
+    `attributes` are the names of the attributes if nothing else differs.
     """
 
     node: str
@@ -48,6 +49,7 @@ class Suspect:
     changes: tuple[str, ...]
     is_strong: bool
     outputs: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,8 @@ class _Differences:
         for node, rows in groups.items():
             rows.sort(key=lambda row: row.what not in STRONG)
             texts = tuple(dict.fromkeys(row.said() for row in rows))
-            found.append(Suspect(node, (node,), texts, rows[0].what in STRONG))
+            attributes = tuple(row.name for row in rows) if all(row.what == "attribute" for row in rows) else ()
+            found.append(Suspect(node, (node,), texts, rows[0].what in STRONG, attributes=attributes))
         yield from sorted(found, key=lambda one: not one.is_strong)
 
     def _add_region(self, region: Region) -> None:

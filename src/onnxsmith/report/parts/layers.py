@@ -106,6 +106,8 @@ class Cause:
     before: float
     after: float
     agrees: bool
+    patch: str = ""
+    """The steps of a patch file for `onnxsmith edit` that undo it, if only attributes differ."""
 
     def said(self) -> str:
         """The cause as a text: `epsilon 1e-05 → 0.001 at LayerNormalization norm`."""
