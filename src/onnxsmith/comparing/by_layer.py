@@ -29,8 +29,17 @@ class LayerOptions:
     least_share: float = LEAST_SHARE
 
 
-def by_layer(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, tolerance: float | None = None) -> Layers:
-    """Compares every common tensor of the two sides on `feed`, which uses the names of `a`.
+def by_layer(
+    a: SideSource,
+    b: SideSource,
+    feed: Feed,
+    options: LayerOptions,
+    tolerance: float | None = None,
+    *,
+    equal: bool = False,
+) -> Layers:
+    """Compares every common tensor of the two sides on `feed`, which uses the names of `a`. `equal`: the outputs have
+    been compared, and are equal.
 
     Raises:
         OnnxsmithError: `compare/unpaired`; the errors of the runtimes.
@@ -44,7 +53,7 @@ def by_layer(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, to
         request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance, match)
         found = look(*sides, request)
         if isinstance(sides[0], OnnxTap) and isinstance(sides[1], OnnxTap) and _may_differ(found, sides):
-            return with_cause((sides[0], sides[1]), match(), found, feeds, tolerance)
+            return with_cause((sides[0], sides[1]), match(), found, feeds, tolerance, equal=equal)
         return found
 
 

@@ -154,7 +154,8 @@ def _report(
     if per_layer and worst:
         options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
         try:
-            layers = by_layer(read.a, read.b, worst[0], options, read.tolerance)
+            sure = part.equal and not part.unsure
+            layers = by_layer(read.a, read.b, worst[0], options, read.tolerance, equal=sure)
         except OnnxsmithError as error:  # the result for the outputs is still reported
             ended, found = Verdict.FAILED, (*found, error.problem)
         else:

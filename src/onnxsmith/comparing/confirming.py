@@ -32,6 +32,9 @@ _LARGE = 2**30
 _FEW = 3
 _HELPS = 0.5
 """A node whose change leaves at most this share of the difference is named as a cause, beside others. A choice."""
+_NARROW = 2.0**-15
+"""The difference of the outputs from which on a Cast that only the candidate has is tried, where all else excuses it:
+a sixteenth of float16's unit roundoff, far above the rounding of float32. A choice."""
 _GONE = 0.1
 """The share of the difference that may be left by rounding where the outputs agree. A choice: what the bound of a whole
 network excuses may hide a small fault."""
@@ -59,9 +62,12 @@ def with_cause(
     found: Layers,
     feeds: tuple[Feeds, Feeds],
     tolerance: float | None,
+    *,
+    equal: bool = False,
 ) -> Layers:
     """Adds the cause to a comparison by layer, if taking out one difference of the graphs makes the outputs agree, or
-    most of their difference disappear. The layer of that node is then the first culprit."""
+    most of their difference disappear. The layer of that node is then the first culprit, unless no layer errs and the
+    outputs are `equal` within the tolerance of the candidate's own dtypes."""
     listed = _listed(found, matches)
     pairs = [Pair(one.reference, one.name, "port") for one in found.layers if one.paired_by == "port"]
     if not matches.suspects or not pairs:
@@ -69,7 +75,9 @@ def with_cause(
     with stage("causes"):
         trying = _Trying(sides, matches, found, Trial(sides, pairs, feeds, tolerance=tolerance))
         cause = trying.cause()
-    return replace(found, differences=listed) if cause is None else _named(found, cause, listed)
+    if cause is None or (equal and not found.culprits):
+        return replace(found, cause=cause, differences=listed)
+    return _named(found, cause, listed)
 
 
 class _Trying:
@@ -85,10 +93,11 @@ class _Trying:
         """The node whose change makes the outputs agree, else the one that helps most; None if none does."""
         values = self._trial.candidate({}, self._names)
         before = self._judged(values)
-        if not before.apart or not (self._found.culprits or self._is_beyond(values)):
+        is_wrong = bool(self._found.culprits) or self._is_beyond(values)
+        if not before.apart or not (is_wrong or before.apart >= _NARROW):
             return None
         best: Cause | None = None
-        for suspect in self._suspects():
+        for suspect in (one for one in self._suspects() if is_wrong or one.casts):
             after = self._tried(suspect)
             if after is None or after.apart > _HELPS * before.apart:
                 continue

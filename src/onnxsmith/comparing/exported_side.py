@@ -7,7 +7,7 @@ it comes from. It stands for the module only if its outputs are the module's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -43,19 +43,16 @@ def says_origins(outline: Outline) -> bool:
 def as_graph(side: SideSource, feeds: Feeds) -> OnnxTap | None:
     """The graph that the current exporter writes for the module of a side, on onnxruntime; None if there is none, or if
     its outputs on `feeds` are not the module's."""
-    from onnxsmith.exporter.graph.capture import grown
+    from onnxsmith.exporter.graph.capture import capture
     from onnxsmith.exporter.strategies.torch_export import TorchExport
 
     assert isinstance(side.source, TorchProgram)
     program = side.source
-    tries: tuple[tuple[TorchProgram, Callable[[], Mapping[str, Any]]], ...] = (
-        (program, lambda: grown(program, side.example)[0]),
-        (fixed(program, feeds), lambda: feeds),
-    )
+    tries: tuple[tuple[TorchProgram, Mapping[str, Any]], ...] = (program, side.example), (fixed(program, feeds), feeds)
     for asked, example in tries:
         with ExitStack() as stack:
             try:
-                model = TorchExport().capture(asked, example(), None).model
+                model = capture(TorchExport(), asked, example, None).model
                 preparer = runtimes.get("onnxruntime").preparer(keep=2)
                 made = stack.enter_context(OnnxTap(model, preparer, Options(), side.label, feeds))
                 agrees = _agrees(side, made, feeds)

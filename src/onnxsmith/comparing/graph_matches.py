@@ -41,7 +41,8 @@ class Suspect:
     `undo` are the candidate's nodes that have to be made what they are in the reference, `outputs` the outputs of the
     graph that have to be computed as there; `node` is the node to name, and `changes` say how the graphs differ.
     `is_strong` is False for differences that a tool may have made without any effect: other nodes, other wiring.
-    `attributes` are the names of the attributes if nothing else differs.
+    `attributes` are the names of the attributes if nothing else differs. `casts` says whether a Cast is among the
+    nodes that only the candidate has.
     """
 
     node: str
@@ -50,6 +51,7 @@ class Suspect:
     is_strong: bool
     outputs: tuple[tuple[str, str], ...] = ()
     attributes: tuple[str, ...] = ()
+    casts: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,8 @@ class _Differences:
             return
         named = region.added[0].name if region.added else undo[0] if undo else ""
         texts = [f"{_counted(nodes)} only in the {side}" for nodes, side in _sides(region) if nodes]
-        self._regions.append(Suspect(named, undo, tuple(texts), False, outputs))
+        casts = any(node.op == "Cast" for node in region.added)
+        self._regions.append(Suspect(named, undo, tuple(texts), False, outputs, casts=casts))
 
 
 def _sides(region: Region) -> tuple[tuple[Sequence[OwnNode], str], ...]:

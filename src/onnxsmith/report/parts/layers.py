@@ -203,6 +203,7 @@ class Layers(Part):
                 yield Text(f"others, each by itself: {', '.join(self.culprits[1:])}", Tone.BAD)
         else:
             yield Text("no operation errs by itself by more than rounding explains", Tone.GOOD)
+            yield from self._cause()
         if self.not_finite:
             lost = self.not_finite
             yield Text(
