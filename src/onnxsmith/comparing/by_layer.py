@@ -14,7 +14,6 @@ from onnxsmith.comparing.taps import taps
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.layers.layer_comparison import BUDGET, LEAST_SHARE, Request, look
 from onnxsmith.layers.onnx_tap import OnnxTap
-from onnxsmith.layers.tap import Tap
 from onnxsmith.memory import no_collection
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.layers import Layers
@@ -52,17 +51,20 @@ def by_layer(
         match = cache(partial(matches, *sides))
         request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance, match)
         found = look(*sides, request)
-        if isinstance(sides[0], OnnxTap) and isinstance(sides[1], OnnxTap) and _may_differ(found, sides):
-            return with_cause((sides[0], sides[1]), match(), found, feeds, tolerance, equal=equal)
+        first, second = sides
+        if isinstance(first, OnnxTap) and isinstance(second, OnnxTap) and _may_differ(found, first, second):
+            return with_cause((first, second), match(), found, feeds, tolerance, equal=equal)
         return found
 
 
-def _may_differ(found: Layers, sides: tuple[Tap, Tap]) -> bool:
+def _may_differ(found: Layers, reference: OnnxTap, candidate: OnnxTap) -> bool:
     """Whether a layer errs, an output differs, or the candidate computes in a dtype that may hide a difference."""
     if found.culprits or any(layer.differs for layer in found.layers if layer.paired_by == "port"):
         return True
-    ours, theirs = ([step.op for step in side.outline.steps].count("Cast") for side in sides)
-    return theirs > ours
+    ours, theirs = (
+        {value.dtype for node in one.model.graph for value in node.outputs} for one in (reference, candidate)
+    )
+    return not theirs <= ours
 
 
 def only_grown(a: SideSource, b: SideSource, feed: Feed) -> bool:

@@ -97,7 +97,7 @@ class _Trying:
         if not before.apart or not (is_wrong or before.apart >= _NARROW):
             return None
         best: Cause | None = None
-        for suspect in (one for one in self._suspects() if is_wrong or one.casts):
+        for suspect in self._suspects(only_casts=not is_wrong):
             after = self._tried(suspect)
             if after is None or after.apart > _HELPS * before.apart:
                 continue
@@ -108,7 +108,7 @@ class _Trying:
                 best = made
         return best
 
-    def _suspects(self) -> Sequence[Suspect]:
+    def _suspects(self, *, only_casts: bool) -> Sequence[Suspect]:
         """The differences that are tried, the most suspicious first."""
         model = self._sides[1].model
         size = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
@@ -116,8 +116,11 @@ class _Trying:
         places = {
             one: min((blamed[label] for label in (one.node, *one.undo) if label in blamed), default=len(blamed))
             for one in self._matches.suspects
+            if one.casts or not only_casts
         }
-        ranked = sorted(places, key=lambda one: (places[one] == len(blamed), not one.is_strong, places[one]))
+        ranked = sorted(
+            places, key=lambda one: (places[one] == len(blamed), not (one.is_strong or one.casts), places[one])
+        )
         return ranked[: _FEW if size > _LARGE else _MOST_TRIED]
 
     def _blamed(self) -> Iterator[str]:
