@@ -53,7 +53,7 @@ def by_layer(
         found = look(*sides, request)
         first, second = sides
         if isinstance(first, OnnxTap) and isinstance(second, OnnxTap) and _may_differ(found, first, second):
-            return with_cause((first, second), match(), found, feeds, tolerance, equal=equal)
+            return with_cause((first, second), match(), found, request, equal=equal)
         return found
 
 

@@ -7,7 +7,7 @@ then the others. If all outputs then agree but for rounding, the node is the cau
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
@@ -18,12 +18,12 @@ from onnxsmith.comparing.undoing import CannotUndo, Undoing
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.error_effects import apart
 from onnxsmith.layers.isolated_runs import Trial
+from onnxsmith.layers.layer_comparison import Request
 from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.layers.pair_difference import value_difference
 from onnxsmith.layers.tap import Values
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.layers import Cause, Layer, Layers
-from onnxsmith.runtimes.base import Feeds
 
 _MOST_TRIED = 12
 """Differences that are tried. A choice: each is a session and a run."""
@@ -60,8 +60,7 @@ def with_cause(
     sides: tuple[OnnxTap, OnnxTap],
     matches: GraphMatches,
     found: Layers,
-    feeds: tuple[Feeds, Feeds],
-    tolerance: float | None,
+    request: Request,
     *,
     equal: bool = False,
 ) -> Layers:
@@ -73,7 +72,8 @@ def with_cause(
     if not matches.suspects or not pairs:
         return replace(found, differences=listed)
     with stage("causes"):
-        trying = _Trying(sides, matches, found, Trial(sides, pairs, feeds, tolerance=tolerance))
+        trial = Trial(sides, pairs, request.feeds, tolerance=request.tolerance)
+        trying = _Trying(sides, matches, found, trial, request.ports)
         cause = trying.cause()
     if cause is None or (equal and not found.culprits):
         return replace(found, cause=cause, differences=listed)
@@ -81,9 +81,16 @@ def with_cause(
 
 
 class _Trying:
-    def __init__(self, sides: tuple[OnnxTap, OnnxTap], matches: GraphMatches, found: Layers, trial: Trial) -> None:
+    def __init__(
+        self,
+        sides: tuple[OnnxTap, OnnxTap],
+        matches: GraphMatches,
+        found: Layers,
+        trial: Trial,
+        ports: Mapping[str, str],
+    ) -> None:
         self._sides, self._matches, self._found, self._trial = sides, matches, found, trial
-        self._partners = dict(matches.tensors) | {one.reference: one.name for one in found.layers}
+        self._partners = {**ports, **dict(matches.tensors)} | {one.reference: one.name for one in found.layers}
         self._names = [pair.candidate for pair in trial.pairs]
         self._reference = trial.reference(self._names)
         self._roundings = trial.roundings(self._names, frozenset())

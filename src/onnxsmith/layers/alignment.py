@@ -38,12 +38,14 @@ class Pair:
 class Alignment:
     """`pairs` are in the candidate's order. `share` is the part of the float tensors that are paired, on the side with
     fewer: if the other side computes one operation in several steps, the tensors between them have no counterpart.
-    Tensors that are only moved or reshaped do not count: one model slices in one step what another slices in four."""
+    Tensors that are only moved or reshaped do not count: one model slices in one step what another slices in four.
+    `note` says what was left out of the comparison."""
 
     pairs: tuple[Pair, ...]
     left_reference: tuple[str, ...]
     left_candidate: tuple[str, ...]
     share: float
+    note: str = ""
 
 
 Ports = Mapping[str, str]

@@ -21,7 +21,7 @@ from onnxsmith.layers.pair_difference import Found, Look
 from onnxsmith.layers.same_weights import same_weights
 from onnxsmith.layers.tap import Tap
 from onnxsmith.metrics.base import widen
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.layers import Layer, Layers, NotFinite, growing
 from onnxsmith.runtimes.base import Feeds, Value
 
@@ -78,9 +78,29 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
         noisy = candidate if candidate.quantises else reference
         noisy.scales = {}
     with stage("layers"):
-        pieces = chunks(found.pairs, candidate.nbytes(request.feeds[1]), request.budget)
-        result = diverge(reference, candidate, pieces, request.feeds, tolerance=request.tolerance)
+        found, result = _diverged(reference, candidate, found, request)
     return _part(reference, candidate, found, result, request)
+
+
+_UNSURE = ("structure", "weights", "value", "match")
+"""Ways of pairing that may be wrong where two tensors are alike."""
+
+
+def _diverged(
+    reference: Tap, candidate: Tap, found: Alignment, request: Request, note: str = ""
+) -> tuple[Alignment, Found]:
+    """Compares all pairs. If the runtime refuses the reference's tensors in the candidate, as those of a wrong pair,
+    only pairs by name and origin are compared."""
+    pieces = chunks(found.pairs, candidate.nbytes(request.feeds[1]), request.budget)
+    try:
+        result = diverge(reference, candidate, pieces, request.feeds, tolerance=request.tolerance)
+    except OnnxsmithError as error:
+        sure = tuple(pair for pair in found.pairs if pair.how not in _UNSURE)
+        if len(sure) == len(found.pairs) or not sure:
+            raise
+        said = f"{len(found.pairs) - len(sure)} pairs were left out: {error.problem.why or error.problem.what}"
+        return _diverged(reference, candidate, replace(found, pairs=sure), request, said)
+    return replace(found, note=note), result
 
 
 def _without_layers(reference: Tap, candidate: Tap, constant: Sequence[str], request: Request) -> Layers:
@@ -164,7 +184,7 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
         left=result.left,
         inside=result.inside,
         growing=growing(layers),
-        notes=(*reference.notes, *candidate.notes, *_notes(result)),
+        notes=(*reference.notes, *candidate.notes, *_notes(result), *filter(None, [found.note])),
     )
 
 
