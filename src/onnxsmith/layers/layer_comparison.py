@@ -191,7 +191,7 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
 def _first_apart(candidate: Tap, result: Found, by_name: Mapping[str, Look]) -> dict[str, Look]:
     """For each culprit that is computed through tensors of another shape or dtype than the reference's: the first of
     these tensors, which is computed from tensors that fit. The error begins there."""
-    apart = {look.pair.candidate: look for look in result.looks if look.mismatch}
+    apart = {look.pair.candidate: look for look in result.looks if look.mismatch and not look.reshaped}
     found = {}
     for culprit in result.culprits:
         steps, _ = candidate.outline.segment(culprit.pair.candidate, by_name.keys())
