@@ -7,6 +7,7 @@ then the others. If all outputs then agree but for rounding, the node is the cau
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -40,7 +41,6 @@ _GONE = 0.1
 network excuses may hide a small fault."""
 _SHOWN = 6
 """Differences of the nodes of a layer that the report lists. A choice: one line or two."""
-
 
 _KINDS = ir.AttributeType
 _PLAIN = (_KINDS.INT, _KINDS.INTS, _KINDS.FLOAT, _KINDS.FLOATS, _KINDS.STRING, _KINDS.STRINGS)
@@ -106,7 +106,7 @@ class _Trying:
         best: Cause | None = None
         for suspect in self._suspects(only_casts=not is_wrong):
             after = self._tried(suspect)
-            if after is None or after.apart > _HELPS * before.apart:
+            if after is None or math.isinf(after.apart) or after.apart > _HELPS * before.apart:
                 continue
             made = self._cause_of(suspect, before, after)
             if made.agrees:

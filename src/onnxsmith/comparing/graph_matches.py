@@ -69,14 +69,15 @@ def matches(reference: Tap, candidate: Tap) -> GraphMatches:
         return GraphMatches()
     with stage("match"), no_collection():
         _, models, _, found = paired((reference.model, candidate.model))
-        differences = _Differences(found)
+        weights = tuple(row for row in found.weights.changes() if row.kind not in _NO_DIFFERENCE)
+        differences = _Differences(found, weights)
         differences.collect()
     counterparts = {
         node_label(other): Counterpart(one, other.outputs[0].name or "")
         for one, other in found.pairs.nodes.items()
         if one.graph is models[0].graph and other.outputs
     }
-    folded = tuple(_folded(found, models))
+    folded = tuple(_folded(found, weights, models[0].graph))
     moved = {name for pair in folded for name in pair}
     tensors = tuple(pair for pair in _tensors(found, models[0].graph) if moved.isdisjoint(pair))
     return GraphMatches(tensors, folded, tuple(differences.rows), counterparts, tuple(differences.suspects()))
@@ -88,15 +89,15 @@ def _tensors(found: Found, graph: ir.Graph) -> Iterator[tuple[str, str]]:
             yield from _named(zip(one.outputs, other.outputs, strict=False))
 
 
-def _folded(found: Found, models: Sequence[ir.Model]) -> Iterator[tuple[str, str]]:
+def _folded(found: Found, weights: Sequence[WeightChange], graph: ir.Graph) -> Iterator[tuple[str, str]]:
     """Pairs of a region's results, and of nodes with other weights that make up for nodes behind them which only one
     model has: a convolution with a normalisation folded into it."""
     for region in found.same:
         yield from _named(region.ends)
-    others = {label for row in found.weights.changes() if row.kind not in _NO_DIFFERENCE for label in row.readers}
+    others = {label for row in weights for label in row.readers}
     back = {other: one for one, other in found.pairs.nodes.items()}
     for one, other in found.pairs.nodes.items():
-        if one.graph is not models[0].graph or node_label(one) not in others:
+        if one.graph is not graph or node_label(one) not in others:
             continue
         if len(one.outputs) != 1 or len(other.outputs) != 1:
             continue
@@ -130,8 +131,8 @@ def _named(pairs: Iterable[tuple[ir.Value, ir.Value]]) -> Iterator[tuple[str, st
 class _Differences:
     """The differences of nodes, by row and by suspect."""
 
-    def __init__(self, found: Found) -> None:
-        self._found = found
+    def __init__(self, found: Found, weights: Sequence[WeightChange]) -> None:
+        self._found, self._weights = found, weights
         self._partner = {node_label(one): node_label(other) for one, other, _ in found.paths}
         self._same = {node_label(node) for region in found.same for side in region.nodes for node in side}
         self.rows: list[NodeDifference] = []
@@ -141,7 +142,7 @@ class _Differences:
         """Fills `rows`."""
         for change in self._found.changed:
             self.rows += _changed(change)
-        for weight in self._found.weights.changes():
+        for weight in self._weights:
             self.rows += _weight(weight, self._partner)
         for region in self._found.regions.found():
             if not all(node.name in self._same for node in (*region.added, *region.removed)):
@@ -197,8 +198,6 @@ def _changed(change: NodeChange) -> Iterator[NodeDifference]:
 
 
 def _weight(change: WeightChange, partner: dict[str, str]) -> Iterator[NodeDifference]:
-    if change.kind in _NO_DIFFERENCE:
-        return
     for reader in change.readers:
         if reader in partner:
             yield NodeDifference(partner[reader], reader, "weight", change.new_name, *_values(change))
