@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from onnxsmith.clock import stage
+from onnxsmith.comparing.confirming import with_cause
+from onnxsmith.comparing.graph_matches import matches
 from onnxsmith.comparing.sides import SideSource, renamed
 from onnxsmith.comparing.taps import taps
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.layers.layer_comparison import BUDGET, LEAST_SHARE, Request, look
+from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.memory import no_collection
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.layers import Layers
@@ -24,8 +28,17 @@ class LayerOptions:
     least_share: float = LEAST_SHARE
 
 
-def by_layer(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, tolerance: float | None = None) -> Layers:
-    """Compares every common tensor of the two sides on `feed`, which uses the names of `a`.
+def by_layer(
+    a: SideSource,
+    b: SideSource,
+    feed: Feed,
+    options: LayerOptions,
+    tolerance: float | None = None,
+    *,
+    equal: bool = False,
+) -> Layers:
+    """Compares every common tensor of the two sides on `feed`, which uses the names of `a`. `equal`: the outputs have
+    been compared, and are equal.
 
     Raises:
         OnnxsmithError: `compare/unpaired`; the errors of the runtimes.
@@ -35,8 +48,23 @@ def by_layer(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, to
     with ExitStack() as stack:
         with stage("trace"), no_collection():
             sides = taps(a, b, feeds, stack)
-        request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance)
-        return look(*sides, request)
+        match = cache(partial(matches, *sides))
+        request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance, match)
+        found = look(*sides, request)
+        first, second = sides
+        if isinstance(first, OnnxTap) and isinstance(second, OnnxTap) and _may_differ(found, first, second):
+            return with_cause((first, second), match(), found, request, equal=equal)
+        return found
+
+
+def _may_differ(found: Layers, reference: OnnxTap, candidate: OnnxTap) -> bool:
+    """Whether a layer errs, an output differs, or the candidate computes in a dtype that may hide a difference."""
+    if found.culprits or any(layer.differs for layer in found.layers if layer.paired_by == "port"):
+        return True
+    ours, theirs = (
+        {value.dtype for node in one.model.graph for value in node.outputs} for one in (reference, candidate)
+    )
+    return not theirs <= ours
 
 
 def only_grown(a: SideSource, b: SideSource, feed: Feed) -> bool:

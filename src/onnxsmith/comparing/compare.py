@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxsmith.clock import Clock, stage
+from onnxsmith.comparing.blaming import blamed
 from onnxsmith.comparing.by_layer import LayerOptions, by_layer
 from onnxsmith.comparing.section import Section
 from onnxsmith.comparing.setup import Compared, compared, elsewhere, evidence
@@ -27,7 +28,7 @@ from onnxsmith.identity import identifies
 from onnxsmith.memory import no_collection
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph.signature import signature
-from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.timing import Timing
@@ -105,6 +106,10 @@ def _named(a: SideSource, b: SideSource) -> str:
     return names.pop() if len(names) == 1 else ""
 
 
+_FAILS = ("runtime/failed", "runtime/crashed")
+"""Problems of a runtime that may be those of its optimisations."""
+
+
 class _LackingError(OnnxsmithError):
     """A default runtime lacks a capability for one of the two graphs."""
 
@@ -128,6 +133,10 @@ def _report(
     except OnnxsmithError as error:
         if error.problem.id in LACKS and not last and not any(side.named for side in (a, b) if side.model is not None):
             raise _LackingError(error.problem) from error
+        plain = _plain(read) if error.problem.id in _FAILS else None
+        if plain is not None:
+            said = f"with the runtime's optimisations on, it failed; compared with them off ({error.problem.why})"
+            return _report(replace(plain, notes=(*plain.notes, said)), clock, per_layer, worst_input, last=last)
         if error.problem.id in LACKS and not last:
             sources = [side.source for side in (a, b) if not isinstance(side.source, Program)]
             error = OnnxsmithError(offered(error.problem, sources, _named(a, b)))  # its fix names another runtime
@@ -145,12 +154,13 @@ def _report(
     if per_layer and worst:
         options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
         try:
-            layers = by_layer(read.a, read.b, worst[0], options, read.tolerance)
+            sure = part.equal and not part.unsure
+            layers = by_layer(read.a, read.b, worst[0], options, read.tolerance, equal=sure)
         except OnnxsmithError as error:  # the result for the outputs is still reported
             ended, found = Verdict.FAILED, (*found, error.problem)
         else:
             parts.append(replace(layers, exposed=_exposed(layers, part, worst[0])))
-            found = (*found, *_blamed(layers))
+            found = (*found, *blamed(layers, str(b.source) if isinstance(b.source, Path) else ""))
             ended = Verdict.DIFFERENT if layers.culprits else ended
     said = _headline(a, b, part, parts)
     return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=said)
@@ -159,18 +169,25 @@ def _report(
 def _without_optimisation(read: Compared, part: Verification) -> Verification:
     """Compares again without the runtimes' optimisation, if both have levels and the user chose none: kernels differ
     least there, and a fault that rounding hides may show. Returns `part` if this decides nothing."""
-    plain = Options(optimization="disable")
-    a, b = (replace(side, options=plain) for side in (read.a, read.b))
-    if any(
-        side.model is None or side.options != Options() or side.runtime.chosen or "disable" not in side.runtime.levels
-        for side in (read.a, read.b)
-    ):
+    plain = _plain(read)
+    if plain is None:
         return part
-    found = _again(replace(read, a=a, b=b))
+    found = _again(plain)
     if found is None or not found.equal:
         return part
     note = f"with the runtime's optimisations on, the check cannot tell ({part.unsure[0]}); with them off it can"
     return replace(found, notes=(*found.notes, note))
+
+
+def _plain(read: Compared) -> Compared | None:
+    """The comparison without the runtimes' optimisations; None if a side has no levels, or the user chose one."""
+    if any(
+        side.model is None or side.options != Options() or side.runtime.chosen or "disable" not in side.runtime.levels
+        for side in (read.a, read.b)
+    ):
+        return None
+    a, b = (replace(side, options=Options(optimization="disable")) for side in (read.a, read.b))
+    return replace(read, a=a, b=b)
 
 
 def _with_intermediate_tensors(read: Compared, part: Verification) -> Verification:
@@ -232,6 +249,8 @@ def _side_that_runs(read: Compared) -> tuple[Part, ...]:
 def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[Part]) -> str:
     layers = next((one for one in parts if isinstance(one, Layers)), None)
     where = f"; first error: {layers.culprits[0]}" if layers is not None and layers.culprits else ""
+    if layers is not None and layers.cause is not None and layers.cause.agrees:
+        where += f" ({layers.cause.said()})"
     gaps = "".join(f"; {gap}" for gap in part.untried)
     if part.unsure and not where:
         return f"{a.label} and {b.label}: CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{gaps}"
@@ -248,19 +267,3 @@ def _exposed(layers: Layers, part: Verification, feed: Feed) -> str:
         return ""
     said = ", ".join(f"{name} {'differs' if ports[name] else 'agrees'} now" for name in other)
     return f"with every tensor exposed, which keeps kernels from being fused, outputs change: {said}"
-
-
-def _blamed(layers: Layers) -> tuple[Problem, ...]:
-    if not layers.culprits:
-        return ()
-    first = layers.layer(layers.culprits[0])
-    return (
-        Problem(
-            "compare/first-error",
-            f"{first.name} is the first tensor with an error of its own: {first.reason}",
-            where=f"{first.op} {', '.join(first.steps)}" + (f", from {first.place()}" if first.place() else ""),
-            why=f"computed from the reference's inputs, it is off by {first.own or 0:.2g} of its scale; rounding "
-            f"explains {first.allowed:.2g}",
-            fix="compare the attributes and weights of this node with the reference's",
-        ),
-    )

@@ -164,7 +164,7 @@ def compared(
     if section:
         first, second = sections(section, first, second)
     a, b = as_programs(first, second)
-    notes = check_pairing(a, b)
+    notes = (*a.notes, *b.notes, *check_pairing(a, b))
     a, b, clauses, notes = _without_draws(a, b, notes)
     for one in (a, b):
         stack.callback(one.close)

@@ -16,7 +16,7 @@ from onnxsmith.comparison.view import View
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.layers.bundle import is_bundle
 from onnxsmith.layers.replay import Recording, Replaying
-from onnxsmith.model.files.load import TEXT_SUFFIXES, load
+from onnxsmith.model.files.load import TEXT_SUFFIXES, Source, load_sorting
 from onnxsmith.model.files.sharing import share_weights
 from onnxsmith.model.graph.signature import Port, Signature, signature
 from onnxsmith.model.shapes.inferred import inferred
@@ -45,6 +45,7 @@ class SideSource:
     model: ir.Model | None = None
     named: bool = True
     """Whether the user named the runtime."""
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def inferred(self) -> ir.Model | None:
@@ -97,12 +98,16 @@ def side(
             value, name, named = Path(text), asked, True
         path, known = Path(value), runtimes.get(name)
         model = beside.model if beside is not None and beside.source == path else None
-        model = model or _read(path, stack if in_pieces else None)
-        source = path if path.suffix == ".onnx" else model
-        return SideSource(f"{path.name} on {name}", source, known, signature(model), model=model, named=named)
-    model = load(value)
+        notes: tuple[str, ...] = ()
+        if model is None:
+            model, notes = _read(path, f"{path.name} on {name}", stack if in_pieces else None)
+        source = path if path.suffix == ".onnx" and not notes else model
+        return SideSource(
+            f"{path.name} on {name}", source, known, signature(model), model=model, named=named, notes=notes
+        )
     label = f"the given model on {name}"
-    return SideSource(label, model, runtimes.get(name), signature(model), model=model, named=named)
+    model, notes = _loaded(value, label)
+    return SideSource(label, model, runtimes.get(name), signature(model), model=model, named=named, notes=notes)
 
 
 def on_runtime(side: SideSource, name: str) -> SideSource:
@@ -112,12 +117,18 @@ def on_runtime(side: SideSource, name: str) -> SideSource:
     return replace(side, label=f"{side.label.rpartition(' on ')[0]} on {name}", runtime=runtimes.get(name))
 
 
-def _read(path: Path, stack: ExitStack | None) -> ir.Model:
-    """The model in a file. With a stack, its large weights are mapped from a copy that exists until the stack ends."""
-    model = load(path)
+def _read(path: Path, label: str, stack: ExitStack | None) -> tuple[ir.Model, tuple[str, ...]]:
+    """The model in a file, with notes. With a stack, its large weights are mapped from a copy that exists until the
+    stack ends."""
+    model, notes = _loaded(path, label)
     if stack is not None:
         share_weights(model, Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")
-    return model
+    return model, notes
+
+
+def _loaded(source: Source, label: str) -> tuple[ir.Model, tuple[str, ...]]:
+    model, was_sorted = load_sorting(source)
+    return model, (f"{label}: its nodes were not in an order in which they can run, and were sorted",) * was_sorted
 
 
 def _is_target(text: str) -> bool:

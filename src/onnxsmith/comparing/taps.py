@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 
-import numpy as np
-
+from onnxsmith.comparing.exported_side import as_graph, fixed, says_origins
 from onnxsmith.comparing.sides import SideSource
 from onnxsmith.layers.onnx_tap import OnnxTap
-from onnxsmith.layers.outline import Outline
 from onnxsmith.layers.replay import Recording, ReplayTap
 from onnxsmith.layers.tap import Tap
-from onnxsmith.model.graph.signature import Signature
 from onnxsmith.runtimes.base import Feeds, Program
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
@@ -26,14 +22,15 @@ def taps(a: SideSource, b: SideSource, feeds: tuple[Feeds, Feeds], stack: ExitSt
     """
     if isinstance(a.source, Program):
         second = stack.enter_context(tap(b, feeds[1]))
-        return stack.enter_context(tap(a, feeds[0], second.outline)), second
+        return stack.enter_context(tap(a, feeds[0], second)), second
     first = stack.enter_context(tap(a, feeds[0]))
-    return first, stack.enter_context(tap(b, feeds[1], first.outline))
+    return first, stack.enter_context(tap(b, feeds[1], first))
 
 
-def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
+def tap(side: SideSource, feeds: Feeds, other: Tap | None = None) -> Tap:
     """The tap of a side. A torch module is traced as in an export; if that is impossible, it is run once on `feeds`,
-    with every operation recorded.
+    with every operation recorded. If the `other` side is a graph that does not say where its nodes come from, the
+    module is exported to a graph, too.
 
     Raises:
         OnnxsmithError: the error of the runtime.
@@ -42,6 +39,10 @@ def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
         return ReplayTap(side.source, side.label)
     if side.inferred is not None:
         return OnnxTap(side.inferred, side.preparer, side.options, side.label, feeds, is_inferred=True)
+    if isinstance(other, OnnxTap) and side.exported is None and not says_origins(other.outline):
+        graph = as_graph(side, feeds)
+        if graph is not None:
+            return graph
     from onnxsmith.comparing.fx_tap import FxTap
     from onnxsmith.comparing.tape_tap import TapeTap
     from onnxsmith.exporter.graph.capture import grown
@@ -49,25 +50,17 @@ def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
 
     assert isinstance(side.source, TorchProgram)
     program = side.source
+    outline = None if other is None else other.outline
     if side.exported is not None:
-        return FxTap(suited(side.exported, other), program.signature, side.label)
+        return FxTap(suited(side.exported, outline), program.signature, side.label)
     # First with the dynamic axes of the other side, as in an export; then at the sizes of this input.
-    tries = (program, lambda: grown(program, side.example)[0]), (_fixed(program, feeds), lambda: feeds)
+    tries = (program, lambda: grown(program, side.example)[0]), (fixed(program, feeds), lambda: feeds)
     why = ""
     for asked, example in tries:
         try:
-            return FxTap(traced(asked, example(), other), program.signature, side.label)
+            return FxTap(traced(asked, example(), outline), program.signature, side.label)
         except Exception as error:  # noqa: BLE001 — torch.export may raise anything; the tape is used then
             why = " ".join(str(error).split())[:200]
     made = TapeTap(program, side.label, feeds)
     made.notes += (f"{side.label} cannot be traced; its operations on this input are compared: {why}",)
     return made
-
-
-def _fixed(program: TorchProgram, feeds: Feeds) -> TorchProgram:
-    """The program with every axis fixed to its size in this input."""
-    inputs = tuple(
-        replace(port, shape=tuple(np.shape(np.asarray(feeds[port.name])))) if port.name in feeds else port
-        for port in program.signature.inputs
-    )
-    return replace(program, signature=Signature(inputs, program.signature.outputs))

@@ -1,11 +1,12 @@
 """Pairs the tensors of two models.
 
-Four ways, the surest first; each pairs what the ways before it left:
+Five ways, the surest first; each pairs what the ways before it left:
 
 - ports: inputs and outputs of the models, which the comparison has paired;
 - origin: the operation of the exported program that both tensors come from, as torch's exporter wrote it into the file;
   or, if the numbers in its names changed, the operation of the same kind at the same place in the same torch module;
 - names: equal names, also names that quantisers and optimisers make from them;
+- match: the nodes of both graphs that are pairs by what they compute, how they are used and their weights;
 - structure: the same operators in the same order after paired tensors, or before them; and reshaped paired tensors.
 
 A pair is a claim, not a proof: its dtypes and shapes are compared once there are values.
@@ -18,13 +19,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from onnxsmith.layers.matches import Matches
 from onnxsmith.layers.outline import Outline, Step
 from onnxsmith.layers.reshaping import by_reshaping
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two tensors that should be equal. `how` says why: `port`, `origin`, `name`, `structure`, `weights`,
+    """Two tensors that should be equal. `how` says why: `port`, `origin`, `name`, `match`, `structure`, `weights`,
     `value`, or `graph` if both sides are the same graph."""
 
     reference: str
@@ -36,28 +38,55 @@ class Pair:
 class Alignment:
     """`pairs` are in the candidate's order. `share` is the part of the float tensors that are paired, on the side with
     fewer: if the other side computes one operation in several steps, the tensors between them have no counterpart.
-    Tensors that are only moved or reshaped do not count: one model slices in one step what another slices in four."""
+    Tensors that are only moved or reshaped do not count: one model slices in one step what another slices in four.
+    `note` says what was left out of the comparison."""
 
     pairs: tuple[Pair, ...]
     left_reference: tuple[str, ...]
     left_candidate: tuple[str, ...]
     share: float
+    note: str = ""
 
 
 Ports = Mapping[str, str]
 """Inputs and outputs: the reference's name → the candidate's."""
 
 
-def align(reference: Outline, candidate: Outline, ports: Ports) -> Alignment:
-    """Pairs the tensors of two models, each tensor of the candidate once."""
+_UNRELIABLE = 0.2
+"""Share of the pairs by name that contradict the match of the graphs, from which on names count less than the match: a
+tool has numbered the tensors anew. A choice."""
+
+
+def align(reference: Outline, candidate: Outline, ports: Ports, match: Callable[[], Matches] = Matches) -> Alignment:
+    """Pairs the tensors of two models, each tensor of the candidate once. `match` matches the graphs of both sides; it
+    is not asked if they are one graph."""
     known = _Known(reference, candidate)
     known.add(((a, b) for a, b in ports.items() if a in reference.maker or b in candidate.maker), "port")
+    matches = Matches() if _are_one_graph(reference, candidate) else match()
+    known.add(matches.folded, "match")
+    if _contradict(reference, candidate, matches):
+        known.add(matches.tensors, "match")
     known.add(_by_origin(reference, candidate), "origin")
     known.add(_by_place(reference, candidate, known), "origin")
     known.add(_by_name(reference, candidate), "name")
     known.add(_by_name(reference, candidate), "name", again=True)
+    known.add(matches.tensors, "match")
     _add_structure(reference, candidate, ports, known)
+    for found, how in ((_by_name(reference, candidate), "name"), (matches.tensors, "match")):
+        known.add(found, how, any_shape=True)
     return known.result()
+
+
+def _are_one_graph(reference: Outline, candidate: Outline) -> bool:
+    ours, theirs = ([(step.op, step.outputs) for step in side.steps] for side in (reference, candidate))
+    return ours == theirs
+
+
+def _contradict(reference: Outline, candidate: Outline, matches: Matches) -> bool:
+    """Whether names and the match of the graphs contradict each other too often for names to be trusted."""
+    partner = {b: a for a, b in matches.tensors}
+    named = [name for name in candidate.tensors() if name in reference.moving and name in partner]
+    return sum(partner[name] != name for name in named) > _UNRELIABLE * len(named)
 
 
 def extended(
@@ -98,11 +127,12 @@ class _Known:
         self.pairs: dict[str, Pair] = {}
         """By the candidate's name."""
 
-    def add(self, found: Iterable[tuple[str, str]], how: str, *, again: bool = False) -> None:
-        """Adds pairs of free tensors. With `again`, the reference's tensor may be in another pair already: a tensor
-        that was quantised and dequantised corresponds to the same tensor as its original."""
+    def add(self, found: Iterable[tuple[str, str]], how: str, *, again: bool = False, any_shape: bool = False) -> None:
+        """Adds pairs of free tensors. With `any_shape` their shapes may differ: a fault may change them. With `again`,
+        the reference's tensor may be in another pair already: a tensor that was quantised and dequantised corresponds
+        to the same tensor as its original."""
         for a, b in found:
-            if (again or a in self._free[0]) and b in self._free[1] and self._agree(a, b):
+            if (again or a in self._free[0]) and b in self._free[1] and (any_shape or self._agree(a, b)):
                 self._free[0].discard(a)
                 self._free[1].discard(b)
                 self.pairs[b] = Pair(a, b, how)

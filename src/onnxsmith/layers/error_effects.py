@@ -89,7 +89,7 @@ def left_without(trial: Trial, look: Look) -> Effect:
 
 
 def _effect(reference: Value, present: Value, absent: Value) -> Effect:
-    sizes = _far(absent, present, reference), _far(reference, present), _far(reference, absent)
+    sizes = apart(absent, present, reference), apart(reference, present), apart(reference, absent)
     if sizes[0] == 0:
         return Effect(*sizes)
     arrays = [one for one in (reference, present, absent) if isinstance(one, np.ndarray) and is_float(one)]
@@ -105,11 +105,11 @@ def _effect(reference: Value, present: Value, absent: Value) -> Effect:
     return Effect(*sizes, part=float(move @ wrong) / size if size else 0.5, doubt=float(other))
 
 
-def _far(a: Value, b: Value, scale_of: Value = None) -> float:
+def apart(a: Value, b: Value, scale_of: Value = None) -> float:
     """The difference of two values in root mean square over the scale of the first, or of `scale_of`. For values that
     are not floats, the share of elements that differ. Infinite if they cannot be compared."""
     if isinstance(a, list) and isinstance(b, list):
-        return max((_far(x, y) for x, y in zip(a, b, strict=False)), default=0.0) if len(a) == len(b) else np.inf
+        return max((apart(x, y) for x, y in zip(a, b, strict=False)), default=0.0) if len(a) == len(b) else np.inf
     if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
         return 0.0 if a is b else np.inf
     if mismatch(a, b):
@@ -126,5 +126,5 @@ def _far(a: Value, b: Value, scale_of: Value = None) -> float:
     scale = widen(scale_of).ravel() if isinstance(scale_of, np.ndarray) and is_float(scale_of) else wide
     size = rms(scale[np.isfinite(scale)])
     differ = finite & ~same
-    apart = rms(wide[differ] - other[differ]) * float(np.sqrt(np.mean(differ)))
-    return apart / size if size else (np.inf if apart else 0.0)
+    far = rms(wide[differ] - other[differ]) * float(np.sqrt(np.mean(differ)))
+    return far / size if size else (np.inf if far else 0.0)

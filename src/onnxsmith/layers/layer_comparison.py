@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,12 +15,13 @@ from onnxsmith.layers.alignment import Alignment, Pair
 from onnxsmith.layers.chunks import chunks
 from onnxsmith.layers.divergence import diverge
 from onnxsmith.layers.equal_values import equal_values, fits
+from onnxsmith.layers.matches import STRONG, Matches, NodeDifference
 from onnxsmith.layers.outline import Step
 from onnxsmith.layers.pair_difference import Found, Look
 from onnxsmith.layers.same_weights import same_weights
 from onnxsmith.layers.tap import Tap
 from onnxsmith.metrics.base import widen
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.layers import Layer, Layers, NotFinite, growing
 from onnxsmith.runtimes.base import Feeds, Value
 
@@ -43,6 +45,8 @@ class Request:
     least_share: float = LEAST_SHARE
     tolerance: float | None = None
     """The largest relative difference allowed to an operation, in place of the computed tolerance."""
+    match: Callable[[], Matches] = Matches
+    """Matches the graphs of both sides when it is asked for."""
 
 
 def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
@@ -56,7 +60,7 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
     if constant:
         return _without_layers(reference, candidate, constant, request)
     with stage("align"):
-        found = aligning.align(reference.outline, candidate.outline, request.ports)
+        found = aligning.align(reference.outline, candidate.outline, request.ports, request.match)
         outlines = reference.outline, candidate.outline
         if found.left_candidate and found.left_reference:
             found = aligning.extended(
@@ -74,9 +78,29 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
         noisy = candidate if candidate.quantises else reference
         noisy.scales = {}
     with stage("layers"):
-        pieces = chunks(found.pairs, candidate.nbytes(request.feeds[1]), request.budget)
-        result = diverge(reference, candidate, pieces, request.feeds, tolerance=request.tolerance)
+        found, result = _diverged(reference, candidate, found, request)
     return _part(reference, candidate, found, result, request)
+
+
+_UNSURE = ("structure", "weights", "value", "match")
+"""Ways of pairing that may be wrong where two tensors are alike."""
+
+
+def _diverged(
+    reference: Tap, candidate: Tap, found: Alignment, request: Request, note: str = ""
+) -> tuple[Alignment, Found]:
+    """Compares all pairs. If the runtime refuses the reference's tensors in the candidate, as those of a wrong pair,
+    only pairs by name and origin are compared."""
+    pieces = chunks(found.pairs, candidate.nbytes(request.feeds[1]), request.budget)
+    try:
+        result = diverge(reference, candidate, pieces, request.feeds, tolerance=request.tolerance)
+    except OnnxsmithError as error:
+        sure = tuple(pair for pair in found.pairs if pair.how not in _UNSURE)
+        if len(sure) == len(found.pairs) or not sure:
+            raise
+        said = f"{len(found.pairs) - len(sure)} pairs were left out: {error.problem.why or error.problem.what}"
+        return _diverged(reference, candidate, replace(found, pairs=sure), request, said)
+    return replace(found, note=note), result
 
 
 def _without_layers(reference: Tap, candidate: Tap, constant: Sequence[str], request: Request) -> Layers:
@@ -135,10 +159,16 @@ def _unpaired(reference: Tap, candidate: Tap, found: Alignment, request: Request
 
 
 def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, request: Request) -> Layers:
-    culprits = tuple(look.pair.candidate for look in result.culprits)
-    pairs = [look.pair for look in result.looks if not look.mismatch]
-    by_name = {look.pair.candidate: look for look in result.looks}
-    layers = tuple(_layer(reference, candidate, look, by_name) for look in result.looks if not look.mismatch)
+    by_name = {look.pair.candidate: look for look in result.looks if not look.mismatch}
+    pairs = [look.pair for look in by_name.values()]
+    first = _first_apart(candidate, result, by_name)
+    culprits = tuple(dict.fromkeys(first.get(look.pair.candidate, look).pair.candidate for look in result.culprits))
+    known = request.match().by_node if culprits else {}
+    layers = tuple(
+        _layer(reference, candidate, look, by_name, known)
+        for look in result.looks
+        if not look.mismatch or any(look is one for one in first.values())
+    )
     return Layers(
         reference=reference.label,
         candidate=candidate.label,
@@ -154,8 +184,22 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
         left=result.left,
         inside=result.inside,
         growing=growing(layers),
-        notes=(*reference.notes, *candidate.notes, *_notes(result)),
+        notes=(*reference.notes, *candidate.notes, *_notes(result), *filter(None, [found.note])),
     )
+
+
+def _first_apart(candidate: Tap, result: Found, by_name: Mapping[str, Look]) -> dict[str, Look]:
+    """For each culprit that is computed through tensors of another shape or dtype than the reference's: the first of
+    these tensors, which is computed from tensors that fit. The error begins there."""
+    apart = {look.pair.candidate: look for look in result.looks if look.mismatch and not look.reshaped}
+    found = {}
+    for culprit in result.culprits:
+        steps, _ = candidate.outline.segment(culprit.pair.candidate, by_name.keys())
+        through = [apart[name] for step in steps for name in step.outputs if name in apart]
+        if through:
+            found[culprit.pair.candidate] = through[0]
+            through[0].verdict = "own error"
+    return found
 
 
 def _notes(result: Found) -> list[str]:
@@ -184,16 +228,23 @@ def _notes(result: Found) -> list[str]:
     return notes
 
 
-def _layer(reference: Tap, candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
+def _layer(
+    reference: Tap,
+    candidate: Tap,
+    look: Look,
+    by_name: Mapping[str, Look],
+    differences: Mapping[str, Sequence[NodeDifference]],
+) -> Layer:
     name = look.pair.candidate
     steps, before = candidate.outline.segment(name, by_name.keys())
     backwards = steps[::-1]
-    ranked = sorted(backwards, key=_suspicion)
+    ranked = sorted(backwards, key=lambda step: (_evidence(differences.get(step.label, ())), *_suspicion(step)))
     step = ranked[0] if ranked else None
     known = [one for one in (step, reference.outline.step_of(look.pair.reference)) if one is not None]
     into = [by_name[read].inherited.worst_rel for read in before if read in by_name]
     growth = look.inherited.worst_rel / max(into) if into and max(into) > 0 else None
     wrong = look.own if look.own is not None and look.own.reason else look.inherited
+    far = math.inf if look.mismatch else 0.0
     return Layer(
         name=name,
         reference=look.pair.reference,
@@ -204,16 +255,23 @@ def _layer(reference: Tap, candidate: Tap, look: Look, by_name: Mapping[str, Loo
         source=next((one.source for one in known if one.source), ""),
         dtype=look.dtype,
         shape=look.shape,
-        inherited=look.inherited.worst_rel,
-        absolute=look.inherited.worst_abs,
+        inherited=look.inherited.worst_rel or far,
+        absolute=look.inherited.worst_abs or far,
         own=None if look.own is None else look.own.worst_rel,
         allowed=look.rounding.tolerance,
         growth=growth,
         verdict=look.verdict,
-        differs=bool(look.inherited.reason),
-        reason=wrong.reason,
+        differs=bool(look.inherited.reason or look.mismatch),
+        reason=look.mismatch or wrong.reason,
         metrics=look.metrics,
     )
+
+
+def _evidence(differences: Sequence[NodeDifference]) -> int:
+    """Ranks a step by how it differs from its counterpart in the graph: 0 if it computes otherwise."""
+    if not differences:
+        return 2
+    return 0 if any(one.what in STRONG for one in differences) else 1
 
 
 def _suspicion(step: Step) -> tuple[bool, int, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -91,6 +91,16 @@ class OnnxTap(Tap):
         handed = {name: value for name, value in feeds.items() if name in own}
         handed |= {inputs[name]: self._like(name, value) for name, value in given.items() if name in inputs}
         return session.run(handed)
+
+    def edited(self, feeds: Feeds, names: Sequence[str], edit: Callable[[ir.Model], None]) -> Values:
+        """The values of `names` in a copy of the graph that `edit` changes. Raises what `edit` raises, and the errors
+        of the runtime."""
+        made = self._cut({}, names)
+        edit(made.model)
+        self._prepared = None
+        session = self._preparer.prepare(made.model, self._options)
+        own = {port.name for port in session.signature.inputs}
+        return session.run({name: value for name, value in feeds.items() if name in own})
 
     def _session(self, given: Mapping[str, Value], names: tuple[str, ...]) -> tuple[Session, dict[str, str]]:
         key = (

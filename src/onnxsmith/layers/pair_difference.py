@@ -35,6 +35,8 @@ class Look:
     dtype: str = ""
     mismatch: str = ""
     """Why the tensors do not belong together after all."""
+    reshaped: bool = False
+    """Whether only their shapes differ, and they have equally many elements: a tool reshapes them elsewhere."""
     suspicious: bool = False
     """Whether it differs in the plain run by more than one operation may add to the differences of its inputs."""
     nonfinite: tuple[int, int] = (0, 0)
@@ -84,6 +86,8 @@ def plain_look(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: 
     if isinstance(ours, np.ndarray):
         look.shape, look.dtype = tuple(ours.shape), ours.dtype.name
     if look.mismatch:
+        if isinstance(ours, np.ndarray) and isinstance(plain, np.ndarray):
+            look.reshaped = ours.size == plain.size and ours.dtype == plain.dtype
         return look
     look.inherited = value_difference(ours, plain, own)
     look.suspicious = bool(look.inherited.reason)

@@ -12,6 +12,8 @@ _ROWS_IN_TERMINAL = 12
 """Rows and names in a terminal. A choice: half a screen."""
 _GROWING = 5
 """Layers listed by growth. A choice: one line."""
+_CHANGES = 3
+"""Changes of one node that a sentence names. A choice: one line."""
 _SEEN = 0.01
 """Share of the largest difference below which a layer is not ranked by growth. A choice: tiny errors grow fast."""
 
@@ -91,6 +93,29 @@ class Inside:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """What makes the two models differ, by their graphs: `node` is the candidate's, `reference` its counterpart, and
+    `changes` says how they differ. It was tried: `before` is the difference of the worst output, in root mean square
+    over its scale, `after` the same with the node as it is in the reference. `agrees` says whether all outputs then
+    agree."""
+
+    node: str
+    reference: str
+    op: str
+    changes: tuple[str, ...]
+    before: float
+    after: float
+    agrees: bool
+    patch: str = ""
+    """The steps of a patch file for `onnxsmith edit` that undo it, if only attributes differ."""
+
+    def said(self) -> str:
+        """The cause as a text: `epsilon 1e-05 → 0.001 at LayerNormalization norm`."""
+        listed = "; ".join(self.changes[:_CHANGES]) + ("; …" if len(self.changes) > _CHANGES else "")
+        return f"{listed} at {self.op} {self.node}"
+
+
+@dataclass(frozen=True)
 class Layers(Part):
     """The comparison of two models layer by layer.
 
@@ -99,8 +124,10 @@ class Layers(Part):
     its root mean square difference over its scale, and the same after the reference's value replaced the first culprit.
 
     `share` is the part of the tensors that have a pair, counted on the side with fewer tensors. `paired` counts pairs
-    by the method that found them. `only_reference` and `only_candidate` have no pair. `exposed` is a note for the case
-    that reading intermediate tensors changed the outputs. `growing` are the layers in which the error grows most."""
+    by the method that found them. `only_reference` and `only_candidate` have no pair. `cause` is the difference of the
+    graphs that explains the first culprit, and `differences` are those of its nodes, where both sides are graphs.
+    `exposed` is a note for the case that reading intermediate tensors changed the outputs. `growing` are the layers in
+    which the error grows most."""
 
     title = "Layers"
 
@@ -117,6 +144,8 @@ class Layers(Part):
     not_finite: NotFinite | None = None
     left: tuple[float, float] | None = None
     inside: Inside | None = None
+    cause: Cause | None = None
+    differences: tuple[str, ...] = ()
     exposed: str = ""
     growing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -157,11 +186,7 @@ class Layers(Part):
     def _verdict(self) -> Iterator[Block]:
         if self.culprits:
             first = self.layer(self.culprits[0])
-            yield Text(
-                f"first error: {first.name}, by {first.op} {', '.join(first.steps)}: off by {first.own or 0:.2g} of "
-                f"its scale on the reference's own inputs, where rounding explains {first.allowed:.2g}",
-                Tone.BAD,
-            )
+            yield Text(f"first error: {first.name}, by {first.op} {', '.join(first.steps)}: {_off(first)}", Tone.BAD)
             if self.left is not None:
                 yield Text(self._left(*self.left), Tone.BAD)
             if self.inside:
@@ -171,12 +196,14 @@ class Layers(Part):
                     f"{found.reason}",
                     Tone.BAD,
                 )
+            yield from self._cause()
             if first.place():
                 yield Text(f"it comes from {first.place()}", Tone.BAD)
             if len(self.culprits) > 1:
                 yield Text(f"others, each by itself: {', '.join(self.culprits[1:])}", Tone.BAD)
         else:
             yield Text("no operation errs by itself by more than rounding explains", Tone.GOOD)
+            yield from self._cause()
         if self.not_finite:
             lost = self.not_finite
             yield Text(
@@ -189,6 +216,22 @@ class Layers(Part):
             yield Text(f"the error grows most at: {said}")
         if self.exposed:
             yield Text(self.exposed, Tone.WARN)
+
+    def _cause(self) -> Iterator[Block]:
+        found = self.cause
+        if found is None:
+            if self.differences:
+                yield Text(f"its nodes differ in the two graphs: {'; '.join(self.differences)}", Tone.BAD)
+            return
+        yield Text(f"the graphs differ there, old → new: {found.said()}", Tone.BAD)
+        if found.agrees:
+            yield Text("tried: with this node as it is in the reference, all outputs agree", Tone.GOOD)
+        else:
+            yield Text(
+                f"tried: with this node as it is in the reference, the outputs are {found.after:.2g} of their scale "
+                f"off, else {found.before:.2g}: there is more than one difference",
+                Tone.WARN,
+            )
 
     def _left(self, present: float, absent: float) -> str:
         if not present:
@@ -219,6 +262,13 @@ class Layers(Part):
             places=(Places(0, "tensor", tuple(layer.name for layer in self.layers)),),
             worst_first=tuple(order),
         )
+
+
+def _off(layer: Layer) -> str:
+    if layer.own is None:
+        return layer.reason or f"off by {layer.inherited:.2g} of its scale"
+    explained = f"where rounding explains {layer.allowed:.2g}"
+    return f"off by {layer.own:.2g} of its scale on the reference's own inputs, {explained}"
 
 
 def _grown(layer: Layer) -> str:

@@ -1,0 +1,238 @@
+"""Finds the difference of two graphs that explains a difference of their outputs, by taking it out.
+
+The differences of the graphs are undone one at a time in a copy of the candidate: first those of the layers that err,
+then the others. If all outputs then agree but for rounding, the node is the cause.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+
+from onnxsmith.clock import stage
+from onnxsmith.comparing.graph_matches import GraphMatches, Suspect
+from onnxsmith.comparing.undoing import CannotUndo, Undoing
+from onnxsmith.layers.alignment import Pair
+from onnxsmith.layers.error_effects import apart
+from onnxsmith.layers.isolated_runs import Trial
+from onnxsmith.layers.layer_comparison import Request
+from onnxsmith.layers.onnx_tap import OnnxTap
+from onnxsmith.layers.pair_difference import value_difference
+from onnxsmith.layers.tap import Values
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.parts.layers import Cause, Layer, Layers
+
+_MOST_TRIED = 12
+"""Differences that are tried. A choice: each is a session and a run."""
+_LARGE = 2**30
+"""Bytes of weights from which on only a few are tried: their sessions take seconds each. A choice."""
+_FEW = 3
+_HELPS = 0.5
+"""A node whose change leaves at most this share of the difference is named as a cause, beside others. A choice."""
+_NARROW = 2.0**-15
+"""The difference of the outputs from which on a Cast that only the candidate has is tried, where all else excuses it:
+a sixteenth of float16's unit roundoff, far above the rounding of float32. A choice."""
+_GONE = 0.1
+"""The share of the difference that may be left by rounding where the outputs agree. A choice: what the bound of a whole
+network excuses may hide a small fault."""
+_SHOWN = 6
+"""Differences of the nodes of a layer that the report lists. A choice: one line or two."""
+
+_KINDS = ir.AttributeType
+_PLAIN = (_KINDS.INT, _KINDS.INTS, _KINDS.FLOAT, _KINDS.FLOATS, _KINDS.STRING, _KINDS.STRINGS)
+"""Kinds of attributes that a patch file can hold."""
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """How far the outputs are from the reference: the worst in root mean square over its scale, and whether all agree
+    but for rounding."""
+
+    apart: float
+    agree: bool
+
+
+def with_cause(
+    sides: tuple[OnnxTap, OnnxTap],
+    matches: GraphMatches,
+    found: Layers,
+    request: Request,
+    *,
+    equal: bool = False,
+) -> Layers:
+    """Adds the cause to a comparison by layer, if taking out one difference of the graphs makes the outputs agree, or
+    most of their difference disappear. The layer of that node is then the first culprit, unless no layer errs and the
+    outputs are `equal` within the tolerance of the candidate's own dtypes."""
+    listed = _listed(found, matches)
+    pairs = [Pair(one.reference, one.name, "port") for one in found.layers if one.paired_by == "port"]
+    if not matches.suspects or not pairs:
+        return replace(found, differences=listed)
+    with stage("causes"):
+        trial = Trial(sides, pairs, request.feeds, tolerance=request.tolerance)
+        trying = _Trying(sides, matches, found, trial, request.ports)
+        cause = trying.cause()
+    if cause is None or (equal and not found.culprits):
+        return replace(found, cause=cause, differences=listed)
+    return _named(found, cause, listed)
+
+
+class _Trying:
+    def __init__(
+        self,
+        sides: tuple[OnnxTap, OnnxTap],
+        matches: GraphMatches,
+        found: Layers,
+        trial: Trial,
+        ports: Mapping[str, str],
+    ) -> None:
+        self._sides, self._matches, self._found, self._trial = sides, matches, found, trial
+        self._partners = {**ports, **dict(matches.tensors)} | {one.reference: one.name for one in found.layers}
+        self._names = [pair.candidate for pair in trial.pairs]
+        self._reference = trial.reference(self._names)
+        self._roundings = trial.roundings(self._names, frozenset())
+        self._ops = {step.label: step.op for step in sides[1].outline.steps}
+
+    def cause(self) -> Cause | None:
+        """The node whose change makes the outputs agree, else the one that helps most; None if none does."""
+        values = self._trial.candidate({}, self._names)
+        before = self._judged(values)
+        is_wrong = bool(self._found.culprits) or self._is_beyond(values)
+        if not before.apart or not (is_wrong or before.apart >= _NARROW):
+            return None
+        best: Cause | None = None
+        for suspect in self._suspects(only_casts=not is_wrong):
+            after = self._tried(suspect)
+            if after is None or math.isinf(after.apart) or after.apart > _HELPS * before.apart:
+                continue
+            made = self._cause_of(suspect, before, after)
+            if made.agrees:
+                return made
+            if best is None or made.after < best.after:
+                best = made
+        return best
+
+    def _suspects(self, *, only_casts: bool) -> Sequence[Suspect]:
+        """The differences that are tried, the most suspicious first."""
+        model = self._sides[1].model
+        size = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
+        blamed = {label: place for place, label in enumerate(self._blamed())}
+        places = {
+            one: min((blamed[label] for label in (one.node, *one.undo) if label in blamed), default=len(blamed))
+            for one in self._matches.suspects
+            if one.casts or not only_casts
+        }
+        ranked = sorted(
+            places, key=lambda one: (places[one] == len(blamed), not (one.is_strong or one.casts), places[one])
+        )
+        return ranked[: _FEW if size > _LARGE else _MOST_TRIED]
+
+    def _blamed(self) -> Iterator[str]:
+        """The nodes of the layers that err."""
+        for name in self._found.culprits:
+            yield from self._found.layer(name).steps
+
+    def _tried(self, suspect: Suspect) -> _Outputs | None:
+        """The outputs with a difference undone; None if that is impossible."""
+        outputs = {value.name: value for value in self._sides[0].model.graph.outputs}
+
+        def edit(model: ir.Model) -> None:
+            undoing = Undoing(model, self._sides[0].model, self._partners)
+            for label in suspect.undo:
+                known = self._matches.counterparts.get(label)
+                if known is None:
+                    raise CannotUndo
+                undoing.undo(known.output, known.node)
+            for old, new in suspect.outputs:
+                undoing.undo_output(outputs[old], new)
+            undoing.finish()
+
+        try:
+            return self._judged(self._sides[1].edited(self._trial.feeds[1], self._names, edit))
+        except (CannotUndo, OnnxsmithError):
+            return None
+
+    def _judged(self, values: Values) -> _Outputs:
+        agree, most = True, 0.0
+        for name in self._names:
+            ours, theirs = self._reference[name], values[name]
+            agree = agree and not value_difference(ours, theirs, self._roundings[name]).reason
+            most = max(most, apart(ours, theirs))
+        return _Outputs(float(most), agree)
+
+    def _is_beyond(self, values: Values) -> bool:
+        """Whether an output differs by more than the rounding of the reference's own dtypes explains: a Cast to float16
+        that only the candidate has excuses nothing."""
+        partners = [pair.reference for pair in self._trial.pairs]
+        allowed = self._sides[0].roundings(frozenset(), partners)
+        return any(
+            pair.reference in allowed
+            and value_difference(
+                self._reference[pair.candidate], values[pair.candidate], allowed[pair.reference]
+            ).reason
+            for pair in self._trial.pairs
+        )
+
+    def _cause_of(self, suspect: Suspect, before: _Outputs, after: _Outputs) -> Cause:
+        known = self._matches.counterparts.get(suspect.node)
+        return Cause(
+            suspect.node,
+            known.node.name or "" if known is not None else "",
+            self._ops.get(suspect.node, ""),
+            suspect.changes,
+            before.apart,
+            after.apart,
+            after.agree and after.apart <= _GONE * before.apart,
+            "" if known is None else _patch(suspect, known.node),
+        )
+
+
+def _patch(suspect: Suspect, counterpart: ir.Node) -> str:
+    """The step that sets the attributes to their values in the reference; one that is not given there is removed."""
+    if not suspect.attributes:
+        return ""
+    given = {name: counterpart.attributes.get(name) for name in suspect.attributes}
+    if any(one is not None and one.type not in _PLAIN for one in given.values()):
+        return ""
+    values = ", ".join(f"{name} = {_toml('' if one is None else one.value)}" for name, one in given.items())
+    return f'[[step]]\ndo = "set"\nnode = {_toml(suspect.node)}\nattributes = {{ {values} }}\n'
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str | bytes):
+        return json.dumps(value.decode() if isinstance(value, bytes) else value)
+    return repr(value)
+
+
+def _named(found: Layers, cause: Cause, listed: tuple[str, ...]) -> Layers:
+    """The comparison with the layer of the cause as its first culprit, and the node as the first of its steps."""
+    if not cause.agrees and found.culprits:
+        first = found.layer(found.culprits[0])
+        return replace(found, cause=cause, differences=listed) if cause.node in first.steps else found
+    layer = _layer_of(found, cause.node)
+    if layer is None:
+        return replace(found, cause=cause, differences=listed)
+    steps = (cause.node, *(label for label in layer.steps if label != cause.node))
+    new = replace(layer, steps=steps, op=cause.op, verdict="own error")
+    layers = tuple(new if one is layer else one for one in found.layers)
+    others = tuple(name for name in found.culprits if name != new.name)
+    return replace(found, layers=layers, culprits=(new.name, *others), cause=cause, differences=listed)
+
+
+def _layer_of(found: Layers, label: str) -> Layer | None:
+    """The first layer that the node computes, preferably one that is a culprit already."""
+    holding = [one for one in found.layers if label in one.steps]
+    return next((one for one in holding if one.name in found.culprits), holding[0] if holding else None)
+
+
+def _listed(found: Layers, matches: GraphMatches) -> tuple[str, ...]:
+    if not found.culprits:
+        return ()
+    labels = found.layer(found.culprits[0]).steps
+    rows = [f"{one.said()} at {label}" for label in labels for one in matches.by_node.get(label, ())]
+    return tuple(dict.fromkeys(rows))[:_SHOWN]

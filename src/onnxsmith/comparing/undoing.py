@@ -1,0 +1,116 @@
+"""Makes a node of one graph what its counterpart in the other graph is: its operator, attributes, constants and
+operands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from onnxsmith.differences.attributes import effective
+from onnxsmith.model.graph.fresh import Names
+
+_MOST_NODES = 8
+"""Nodes of the other graph that one operand may need. A choice: more is another network, and no mistake."""
+
+
+class CannotUndo(Exception):  # noqa: N818 — an answer, not an error
+    """The counterpart reads what this graph does not have."""
+
+
+class Undoing:
+    """Changes nodes of `model` to what they are in the graph of `other`. `partners` maps the other graph's tensors to
+    this one's, by name."""
+
+    def __init__(self, model: ir.Model, other: ir.Model, partners: Mapping[str, str]) -> None:
+        self._model, self._other, self._partners = model, other, partners
+        self._names = Names(model)
+        graph = model.graph
+        self._values = {value.name or "": value for node in graph for value in node.outputs}
+        self._values |= {value.name or "": value for value in graph.inputs}
+        self._copies: dict[ir.Value, ir.Value] = {}
+
+    def undo(self, output: str, one: ir.Node) -> None:
+        """Gives the node that computes the tensor `output` everything that `one`, its counterpart, has.
+
+        Raises:
+            CannotUndo: if an operand has no counterpart and cannot be copied.
+        """
+        node = self._values[output].producer()
+        if node is None or any(attribute.type in _BODIES for attribute in one.attributes.values()):
+            raise CannotUndo
+        operands = [None if value is None else self._operand(value) for value in one.inputs]
+        made = ir.Node(
+            one.domain,
+            one.op_type,
+            operands,
+            self._attributes(one),
+            outputs=[ir.Value(name=f"{value.name}.undone", type=value.type) for value in node.outputs],
+            name=node.name,
+        )
+        if len(node.outputs) > len(one.outputs):
+            raise CannotUndo
+        self._model.graph.insert_after(node, [made])
+        ir.convenience.replace_all_uses_with(node.outputs, made.outputs, replace_graph_outputs=True)
+        names = [value.name for value in node.outputs]
+        self._model.graph.remove(node, safe=True)
+        for name, value in zip(names, made.outputs, strict=True):
+            value.name = name
+
+    def undo_output(self, one: ir.Value, name: str) -> None:
+        """Computes the output `name` of the graph as the other graph computes its output `one`.
+
+        Raises:
+            CannotUndo: as `undo`.
+        """
+        graph = self._model.graph
+        place = next((n for n, value in enumerate(graph.outputs) if value.name == name), None)
+        if place is None:
+            raise CannotUndo
+        graph.outputs[place].name = self._names.free(f"{name}.replaced")
+        node = ir.Node("", "Identity", [self._operand(one)], outputs=[ir.Value(name=name)])
+        graph.append(node)
+        graph.outputs[place] = node.outputs[0]
+
+    def finish(self) -> None:
+        """Brings the nodes into an order again in which each follows what it reads.
+
+        Raises:
+            CannotUndo: if there is none.
+        """
+        try:
+            self._model.graph.sort()
+        except ValueError as error:
+            raise CannotUndo from error
+
+    def _attributes(self, one: ir.Node) -> list[ir.Attr]:
+        """All attributes, the defaults of the other model's operator set too: this model may have another one."""
+        if self._other.opset_imports.get(one.domain) == self._model.opset_imports.get(one.domain):
+            return list(one.attributes.values())
+        return list(effective(one, self._other.opset_imports).values())
+
+    def _operand(self, value: ir.Value) -> ir.Value:
+        known = self._values.get(self._partners.get(value.name or "", ""))
+        if known is not None:
+            return known
+        if value not in self._copies:
+            self._copies[value] = self._copied(value)
+        return self._copies[value]
+
+    def _copied(self, value: ir.Value) -> ir.Value:
+        if value.const_value is not None:
+            copy = ir.Value(name=self._names.free(f"{value.name}.copied"), const_value=value.const_value)
+            copy.type, copy.shape = ir.TensorType(value.const_value.dtype), ir.Shape(value.const_value.shape.numpy())
+            self._model.graph.register_initializer(copy)
+            return copy
+        node = value.producer()
+        if node is None or len(self._copies) >= _MOST_NODES:
+            raise CannotUndo
+        operands = [None if read is None else self._operand(read) for read in node.inputs]
+        outputs = [ir.Value(name=self._names.free(f"{made.name}.copied"), type=made.type) for made in node.outputs]
+        made = ir.Node(node.domain, node.op_type, operands, self._attributes(node), outputs=outputs)
+        self._model.graph.append(made)
+        return made.outputs[node.outputs.index(value)]
+
+
+_BODIES = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
