@@ -1,4 +1,4 @@
-"""Faults in files as they are, renamed, reordered and simplified by other tools: the comparison by layer has to find them.
+"""Faults in files as they are, renamed, reordered, and simplified by other tools: `compare` by layer has to find them.
 
     python benchmarks/comparing/variants.py [--only TEXT …] [--variants NAME …] [--seed 0] [--jsonl FILE]
 
@@ -28,10 +28,11 @@ import onnxruntime as ort
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-import onnxsmith
-from comparing.networks import NETWORKS
 from judging.graphs import Open
 from judging.planting import PLANTERS, NoPlace
+
+import onnxsmith
+from comparing.networks import NETWORKS
 from onnxsmith.report.parts.layers import Layers
 
 SEEN = 1e-4
