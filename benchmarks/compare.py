@@ -2,11 +2,11 @@
 
     python benchmarks/compare.py [cost] [memory] [faults] [variants] [real] [reduce]
 
-`cost` measures a comparison of all tensors of a vision transformer beside a session for each tensor; `memory` what one of
-BERT-base holds at once; `faults` plants faults in exported networks, which have to be named; `variants` does so in files
-that were renamed, reordered and simplified by other tools; `real` compares real pairs of models; `reduce` brings twenty
-failing models down. Each is a program in `comparing/`, with options of its own. Without a name all run. Exits with 1 when
-a target is missed.
+`cost` measures a comparison of all tensors of a vision transformer beside a session for each tensor; `memory` what
+one of BERT-base holds at once; `faults` plants faults in exported networks, which have to be named; `variants` does
+so in files that were renamed, reordered and simplified by other tools; `real` compares real pairs of models; `reduce`
+brings twenty failing models down. Each is a program in `comparing/`, with options of its own. Without a name all run.
+Exits with 1 when a target is missed.
 """
 
 from __future__ import annotations
