@@ -145,7 +145,7 @@ $(BENCH_STAMP): pyproject.toml Makefile
 
 # The packages whose models are exported, without what they ask for, which would replace torch's build for CPUs; what
 # they import is named apart. torchaudio's own library loads beside a CUDA build only; without it, torchaudio computes in
-# PyTorch. torchvision's is replaced while it is imported (benchmarks/exporting/torchvision_operators.py).
+# PyTorch. torchvision needs its own, and gets stand-ins for the libraries of CUDA.
 MODEL_PACKAGES := torchvision==0.28.0 torchaudio==2.11.0 torchao==0.18.0 torch_geometric==2.8.1 timm==1.0.31 \
 	diffusers==0.42.1 kornia==0.9.0 kornia-rs==0.2.0 monai==1.6.1 ultralytics==8.4.190 ultralytics-thop==2.2.3 \
 	segment-anything==1.0 peft==0.21.2 accelerate==1.14.0 transformers==5.24.0
@@ -159,6 +159,7 @@ $(PACKAGES_STAMP): pyproject.toml Makefile
 	@$(PACKAGES)/python -m pip install -qq --disable-pip-version-check --editable '.[cpu,torch]' $(TORCH) onnxruntime==1.32.0 onnxscript==0.7.2 $(THEIR_NEEDS)
 	@$(PACKAGES)/python -m pip install -qq --disable-pip-version-check --no-deps $(MODEL_PACKAGES)
 	@rm -f .venv-packages/lib/python*/site-packages/torchaudio/lib/*.so
+	@$(PACKAGES)/python benchmarks/packages/stand_ins.py
 	@touch $@
 
 $(MODELOPT_STAMP): Makefile

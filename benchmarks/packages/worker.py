@@ -51,11 +51,9 @@ def warm() -> None:
     import onnxscript  # noqa: F401
     import torch.onnx._internal.exporter._core
     import torch.onnx.symbolic_opset18
-    from exporting.torchvision_operators import torchvision
+    import torchvision  # noqa: F401
 
     import onnxsmith.exporter.export_run  # noqa: F401
-
-    torchvision()
 
 
 def measured(case: Any, tools: list[str]) -> dict[str, dict[str, Any]]:
