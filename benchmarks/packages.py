@@ -8,6 +8,7 @@ random weights and dynamic axes. A file is right when onnxruntime computes with 
 sizes of each dynamic axis too; frozen, when only at the example's sizes. "Silent": a file that is wrong or frozen, of
 which the exporter said no word. What was measured is kept, model by model, so that a run continues; `--again` measures
 anew. `--check` runs each model at all its sizes, without exporting it. `--list` prints each model that is not right.
+Exits with 1 when a target is missed: 95% right, no silent file, and right wherever another exporter is.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ Results = dict[str, dict[str, dict[str, Any]]]
 """Model → tool → record."""
 
 
-def main() -> None:
+TARGET = 0.95
+"""The share of right files; a choice."""
+
+
+def main() -> int:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[])
@@ -38,14 +43,14 @@ def main() -> None:
     parser.add_argument("--tables", action="store_true", help="print what is known")
     options = parser.parse_args()
     if options.check:
-        check(options.only)
-        return
+        return check(options.only)
     results: Results = json.loads(options.file.read_text()) if options.file.exists() else {}
     if not options.tables:
         run(options, results)
     print(summary(results))
     if options.listed:
         print(listing(results))
+    return 1 if missed(results) else 0
 
 
 def run(options: argparse.Namespace, results: Results) -> None:
@@ -82,8 +87,8 @@ def chosen(name: str, only: list[str]) -> bool:
     return not only or any(one in (name, package) or (name == package and one.startswith(f"{name}/")) for one in only)
 
 
-def check(only: list[str]) -> None:
-    """Runs each model at all its sizes."""
+def check(only: list[str]) -> int:
+    """Runs each model at all its sizes; 1 if one does not run."""
     from packages.worker import warm
 
     warm()
@@ -109,11 +114,33 @@ def check(only: list[str]) -> None:
                 bad += 1
                 print(f"{name}: {label}: {first(error)}", flush=True)
     print(f"{count} models, {bad} that do not run")
+    return int(bad > 0)
+
+
+def complete(results: Results) -> Results:
+    """The models that all tools were measured on."""
+    return {name: found for name, found in results.items() if all(tool in found for tool in TOOLS)}
+
+
+def behind(results: Results) -> list[str]:
+    """The models that another exporter gets right, and onnxsmith does not."""
+    return [
+        name
+        for name, found in complete(results).items()
+        if found["ours"]["verdict"] != "right" and any(found[tool]["verdict"] == "right" for tool in TOOLS[1:])
+    ]
+
+
+def missed(results: Results) -> bool:
+    """Whether a target is missed."""
+    records = [found["ours"] for found in complete(results).values()]
+    right = sum(record["verdict"] == "right" for record in records)
+    return bool(right < TARGET * len(records) or any(map(is_silent, records)) or behind(results))
 
 
 def summary(results: Results) -> str:
     """The ratios."""
-    full = {name: found for name, found in results.items() if all(tool in found for tool in TOOLS)}
+    full = complete(results)
     lines = [f"{len(full)} models"]
     for tool in TOOLS:
         verdicts = [found[tool]["verdict"] for found in full.values()]
@@ -123,10 +150,9 @@ def summary(results: Results) -> str:
         lines.append(
             f"{tool}: right {verdicts.count('right')} of {len(full)} ({share:.1%}); {counts}; silent {len(silent)}"
         )
-    best = [name for name, found in full.items() if "right" in (found[tool]["verdict"] for tool in TOOLS[1:])]
-    lines.append(f"the better of both peers: right {len(best)} of {len(full)}")
-    behind = [name for name in best if full[name]["ours"]["verdict"] != "right"]
-    lines.append(f"right by a peer, not by ours: {len(behind)}: {', '.join(behind)}")
+    best = sum("right" in (found[tool]["verdict"] for tool in TOOLS[1:]) for found in full.values())
+    lines.append(f"the better of both peers: right {best} of {len(full)}")
+    lines.append(f"right by a peer, not by ours: {len(behind(results))}: {', '.join(behind(results))}")
     return "\n".join(lines)
 
 
@@ -148,4 +174,4 @@ def listing(results: Results) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-SECONDS = 180
+SECONDS = 90
 """Processor time for one export; a choice: ten times what most models take. It is kept on a busy machine too."""
 WALL = 5 * SECONDS
 """Ends what waits without computing."""

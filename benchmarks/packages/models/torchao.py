@@ -21,9 +21,9 @@ def cases() -> list[Case]:
     """A perceptron and a BERT, each quantised in five ways; batch and length are dynamic."""
     group = quantization.PerGroup(32)
     ways: tuple[tuple[str, Callable[[], Any], float], ...] = (
-        ("int8-weights", lambda: quantization.Int8WeightOnlyConfig(), 1e-3),
+        ("int8-weights", lambda: quantization.Int8WeightOnlyConfig(), _STEP),
         ("int8-dynamic", lambda: quantization.Int8DynamicActivationInt8WeightConfig(), _STEP),
-        ("int4-weights", lambda: quantization.IntxWeightOnlyConfig(torch.int4, group), 1e-3),
+        ("int4-weights", lambda: quantization.IntxWeightOnlyConfig(torch.int4, group), _STEP),
         ("int8-int4", lambda: quantization.Int8DynamicActivationIntxWeightConfig(torch.int4, group), _STEP),
         ("float8-weights", lambda: quantization.Float8WeightOnlyConfig(), 1e-3),
     )
