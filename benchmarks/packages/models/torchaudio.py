@@ -9,7 +9,7 @@ import torch
 import torchaudio
 from torchaudio import models, transforms
 
-from packages.case import BATCH, Case
+from packages.case import BATCH, Case, lively
 
 _SAMPLES = {**BATCH, "samples": (4000, 3200, 8000)}
 _FRAMES = {**BATCH, "frames": (40, 30, 64)}
@@ -74,7 +74,7 @@ def cases() -> list[Case]:
         ),
         Case(
             "wav2letter",
-            lambda: models.Wav2Letter(11, "waveform", 1),
+            lambda: lively(models.Wav2Letter(11, "waveform", 1)),
             lambda batch, samples: (torch.randn(batch, 1, samples),),
             ({0: "batch", 2: "samples"},),
             {**BATCH, "samples": (8000, 7200, 9600)},
