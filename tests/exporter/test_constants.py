@@ -63,3 +63,34 @@ def test_a_branch_on_an_input_of_one_element_is_still_one_on_data() -> None:
 
     with pytest.raises(onnxsmith.OnnxsmithError):
         onnxsmith.export(Asks(), (torch.randn(2), torch.tensor(False)), strategy="torch-export")
+
+
+class Normalizes(nn.Module):
+    """As torchvision's `normalize`: makes a tensor of an option, checks it, and computes with it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        std = torch.as_tensor([0.2, 0.3, 0.4], dtype=x.dtype)
+        if (std == 0).any():
+            raise ValueError("std is zero")
+        return x / std.view(-1, 1, 1)
+
+
+class Overwrites(nn.Module):
+    """Its tensor depends on the data when it is tested."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        std = torch.as_tensor([0.2, 0.3, 0.4])
+        std.mul_(x.sum(0))
+        return x * 2 if (std > 0).any() else x * 3
+
+
+def test_a_check_of_numbers_is_no_branch_on_data() -> None:
+    result = onnxsmith.export(Normalizes(), (torch.rand(2, 3, 4, 4),), dynamic="x:0=batch,2=height")
+    assert result.ok
+    assert result.report.part(Capture).how.startswith("torch.export + torch.onnx")
+
+
+def test_a_small_tensor_that_data_overwrites_is_no_constant() -> None:
+    result = onnxsmith.export(Overwrites(), (torch.rand(2, 3),), dynamic="x:0=batch")
+    assert result.ok
+    assert result.report.part(Capture).tried

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import onnxsmith
+from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.verdict import Verdict
 
 
@@ -36,3 +37,16 @@ class Of(torch.nn.Module):
 def test_what_has_no_elements_agrees(function: Callable[..., torch.Tensor]) -> None:
     result = onnxsmith.export(Of(function), (torch.randn(3, 0), torch.randn(2, 3)), strategy="torch-export")
     assert result.report.verdict is Verdict.DONE
+
+
+class AnySet(torch.nn.Module):
+    """Over all axes, and over an axis that may be empty."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return (x > 0.5).any(), (x > 0.5).any(0)
+
+
+def test_any_of_no_elements_is_false() -> None:
+    result = onnxsmith.export(AnySet(), (torch.rand(3, 2),), dynamic="x:0=n")
+    assert result.ok
+    assert 0 in result.report.part(Verification).sizes["n"]

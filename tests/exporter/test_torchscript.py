@@ -145,9 +145,9 @@ def test_a_branch_on_data_is_kept_by_compiling_the_module() -> None:
     assert result.ok
     assert "If" in [node.op_type for node in result.model.graph]
     tried = result.report.part(Capture).tried
-    assert len(tried) == 4
-    assert all("torch.export" in one for one in tried[:3])
-    assert "into a constant" in tried[3]
+    assert len(tried) == 5
+    assert all("torch.export" in one for one in tried[:4])
+    assert "into a constant" in tried[4]
 
 
 def test_plain_torch_takes_over_from_a_translation_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,3 +284,64 @@ def test_a_class_of_a_script_is_sent_by_value(tmp_path: Path) -> None:
     )
     found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=300)
     assert found.stdout.strip() == "done", found.stderr
+
+
+class Chooses(nn.Module):
+    """By a number that torch.export cannot follow, between two ways that compute the same."""
+
+    def forward(self, x: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+        largest = int(kinds.max())
+        names = {str(largest)}
+        if len(names) and largest > 2:
+            return x + x
+        return x + x
+
+
+class Checks(nn.Module):
+    """Raises in another function, which torch.export cannot follow either."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        names = {str(x.dtype)}
+        if (x < 0).any():
+            raise ValueError(f"negative values, {names}")
+        return x.sqrt()
+
+
+class Hidden(nn.Module):
+    """Either of two values alone decides nothing."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        names = {"a"}
+        low, high = bool(x.sum() > 0), bool(x.max() > 0)
+        names.add("b")
+        return x * 2 if low or high else x * len(names) * 3
+
+
+class Repeats(nn.Module):
+    """Ends only when a value of the data says so."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        names = {"a"}
+        while not x.sum() > 1:
+            x = x * 2
+            names.add("b")
+        return x
+
+
+def test_a_value_that_decides_nothing_is_no_constant() -> None:
+    x, kinds = torch.rand(3), torch.tensor([0, 3, 1])
+    result = onnxsmith.export(Chooses(), (x, kinds), dynamic="x:0=n;kinds:0=n", strategy="torchscript")
+    assert result.ok
+    assert not any("became a constant" in note for note in result.report.part(Capture).notes)
+
+
+def test_a_check_that_raises_is_no_constant() -> None:
+    result = onnxsmith.export(Checks(), (torch.rand(3),), strategy="torchscript")
+    assert result.ok
+    assert not any("became a constant" in note for note in result.report.part(Capture).notes)
+
+
+@pytest.mark.parametrize("module", [Hidden(), Repeats(), NotCompiled()])
+def test_a_value_that_decides_is_a_constant(module: nn.Module) -> None:
+    result = onnxsmith.export(module, (torch.ones(3),), strategy="torchscript", verify=False)
+    assert any("became a constant" in note for note in result.report.part(Capture).notes)

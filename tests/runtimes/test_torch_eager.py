@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import onnxsmith
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph.signature import Port, Signature
 from onnxsmith.runtimes.base import get
@@ -240,3 +241,28 @@ def test_a_model_of_onnx_is_the_wrong_source(kind: str, refused: Refused, tmp_pa
 def test_feeds_are_checked_like_everywhere(refused: Refused) -> None:
     with refused("run/wrong-dtype"):
         run(Calls(lambda x: x), np.zeros(3))
+
+
+class CollectsByHooks(torch.nn.Module):
+    """Registers hooks in its first call that collect what its layers give, as models of transformers do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: list[torch.Tensor] = []
+        if not hasattr(self, "hooked"):
+            self.hooked = True
+            self.layer.register_forward_hook(lambda layer, given, result: self.found.append(result))
+        self.found = found
+        self.layer(x)
+        return torch.stack(found)
+
+
+def test_hooks_of_the_first_call_are_not_registered_twice() -> None:
+    module = CollectsByHooks().eval()
+    result = onnxsmith.export(module, (torch.rand(2, 3),), dynamic="x:0=batch")
+    assert result.ok
+    assert [str(size) for size in result.model.graph.outputs[0].shape] == ["1", "batch", "3"]
+    assert not module.layer._forward_hooks

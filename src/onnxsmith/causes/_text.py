@@ -8,6 +8,8 @@ from pathlib import Path
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|(?<=\s)\[\d{1,2}m|(?<=\S)\[0m")
 _CAUSED = re.compile(r"^Caused by: \((\S+\.py:\d+) in ", re.MULTILINE)
 """The line of forward that torch.export names itself."""
+_OWN = ("onnxsmith/exporter/", "onnxsmith/seams/")
+"""Files through which each traced call passes. torch cuts the start of a path, so that it cannot be compared."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _CODE = re.compile(r'File "[^"]+", line \d+, in [^\n]+\n\s*([^\n]+)')
 _NOT_THE_USERS = ("site-packages", "dist-packages", "<", str(Path(__file__).parent.parent))
@@ -20,7 +22,11 @@ def plain(text: str) -> str:
 
 def line_in(text: str) -> str:
     """`file:line` of the innermost frame in the text that is the user's code; empty if there is none."""
-    caused = [line for line in _CAUSED.findall(text) if not line.startswith(("_", "torch/"))]
+    caused = [
+        line
+        for line in _CAUSED.findall(text)
+        if not line.startswith(("_", "torch/")) and not any(part in line for part in _OWN)
+    ]
     if caused:
         return str(caused[-1])
     own = [f"{file}:{line}" for file, line in _FRAME.findall(text) if not any(part in file for part in _NOT_THE_USERS)]

@@ -182,7 +182,8 @@ class Memory:
 
     A stateful forward overwrites its state, binds a new tensor to it, or counts in a plain attribute. `restore` undoes
     all three, so that each run starts from the same state. It also undoes changes of a list or dictionary that an
-    attribute holds, but not changes deeper inside.
+    attribute holds, but not changes deeper inside. Hooks that forward registers in its first call are removed, too:
+    the attribute that says that they are there is gone, so the next call registers them again.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
@@ -195,7 +196,9 @@ class Memory:
         torchs = vars(torch.nn.Module()).keys()
         own = [value for m in inner for name, value in vars(m).items() if name not in torchs]
         held = [value for value in own if isinstance(value, torch.Tensor)]
+        hooks = [value for m in inner for name, value in vars(m).items() if "_hooks" in name and name in torchs]
         self._dictionaries = [(value, dict(value)) for value in own if type(value) is dict]
+        self._dictionaries += [(value, dict(value)) for value in hooks if isinstance(value, dict)]
         self._lists = [(value, list(value)) for value in own if type(value) is list]
         self._tensors = [(tensor, tensor.detach().clone()) for tensor in (*module.buffers(), *held)]
 

@@ -21,6 +21,7 @@ from onnxsmith.exporter.strategies import _apart
 from onnxsmith.exporter.strategies._lifting import lift
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.flat import Flat, restore_names
+from onnxsmith.exporter.tracing.idle_conversions import deciding
 from onnxsmith.model.files.load import load
 from onnxsmith.problem import problem
 from onnxsmith.runtimes import _bounds as bounds
@@ -40,8 +41,8 @@ _CONVERTED = ("Converting a tensor to a Python", "Iterating over a tensor", "Usi
 
 class TorchScript(Strategy):
     """Runs the module once on the example and records its operations. A Python value that was read from a tensor
-    becomes a constant; torch warns about these lines, which are returned as `fixed`. Scripted modules keep their
-    branches and loops.
+    becomes a constant; torch warns about these lines. Those whose values decide what is recorded are returned as
+    `fixed`. Scripted modules keep their branches and loops.
 
     The exporter runs in a child process, because it crashes on some inputs, for example empty ones.
     """
@@ -96,11 +97,18 @@ def _in_child(job: _Job) -> tuple[str, ...]:
 
 
 def _trace(job: _Job) -> list[str]:
-    """Runs in the child: writes the file, and returns the lines whose values became constants."""
+    """Runs in the child: writes the file, and returns the lines whose values became constants that matter."""
     torch.set_num_threads(1)
     with _silent() as said, torch.no_grad(), without_kernels():
         _export(job)
-    return list(dict.fromkeys(_fixed(said)))
+        fixed = list(dict.fromkeys(_fixed(said)))
+        again = replace(job, path=job.path.with_name("again.onnx"))
+
+        def trace() -> bytes:
+            _export(again)
+            return again.path.read_bytes()
+
+        return deciding(fixed, trace)
 
 
 def _fixed(said: Sequence[warnings.WarningMessage]) -> Iterator[str]:

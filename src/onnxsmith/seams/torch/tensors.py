@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from onnxsmith.seams.base import replaced, required
+from onnxsmith.seams.base import replaced, replaced_at, required
 
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
     from torch.utils._python_dispatch import TorchDispatchMode
+
+_LIMIT = "torch._subclasses.fake_tensor:CONSTANT_NUMEL_LIMIT"
+_MOST_ELEMENTS = 64
+"""Elements of a tensor whose values a trace keeps. A choice: more than an image has channels; torch keeps one."""
 
 REACHES = (
     "torch._subclasses.fake_tensor:FakeTensor",
@@ -27,6 +31,7 @@ REACHES = (
     "torch:Tensor._version",
     "torch:UntypedStorage._cdata",
     "torch:_check",
+    _LIMIT,
 )
 
 if not TYPE_CHECKING:
@@ -78,7 +83,11 @@ def buffers_of(module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
 @contextmanager
 def known_constants(module: torch.nn.Module) -> Iterator[None]:
     """Inside, a trace knows the values of parameters and buffers with one element, such as a flag, a count or a
-    temperature: a branch on such a value is not a branch on data. torch forgets a value if forward writes to it."""
+    temperature: a branch on such a value is not a branch on data. torch forgets a value if forward writes to it.
+
+    It also knows small tensors that forward makes of numbers, such as the means of channels, and what is computed from
+    these alone: `if (torch.as_tensor(std) == 0).any()` checks an option of the module. torch keeps one element.
+    """
     held = (*module.parameters(), *module.buffers())
     values = {id(tensor): tensor for tensor in held if tensor.numel() == 1 and not isinstance(tensor, FakeTensor)}
     own = FakeTensorMode.from_tensor
@@ -89,5 +98,5 @@ def known_constants(module: torch.nn.Module) -> Iterator[None]:
             fake.constant = tensor.detach().clone()
         return fake
 
-    with replaced(FakeTensorMode, "from_tensor", from_tensor):
+    with replaced(FakeTensorMode, "from_tensor", from_tensor), replaced_at(_LIMIT, _MOST_ELEMENTS):
         yield

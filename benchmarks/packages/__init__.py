@@ -1,0 +1,1 @@
+"""What `packages.py` measures: models out of packages, the exporters, the judge."""

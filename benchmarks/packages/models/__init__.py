@@ -1,0 +1,1 @@
+"""One file for each package: its `cases` are the models that are exported."""

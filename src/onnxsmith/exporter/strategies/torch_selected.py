@@ -1,0 +1,46 @@
+"""torch.export with comparisons of selected sizes answered as for two elements or more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from onnxsmith.exporter.strategies.base import Captured, Example
+from onnxsmith.exporter.strategies.torch_recomposed import TorchRecomposed
+from onnxsmith.exporter.strategies.torch_strict import TorchStrict
+from onnxsmith.exporter.tracing.flat import Flat
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.seams.torch.selected_sizes import two_or_more
+from onnxsmith.sources.factory import user_frame
+
+
+class TorchSelected(TorchRecomposed):
+    """Goes on where the module asks whether a selection is empty (`if keep.numel() == 0`). The graph follows the branch
+    of two selected elements or more. The report names the lines, as the other branch is not in the graph. Other lines
+    that stop the trace are replaced as in `torch-recomposed`, or else TorchDynamo traces as in `torch-strict`."""
+
+    title = "torch.export, selections of two elements or more + torch.onnx"
+    rank = 45
+
+    def is_worth_it(self, before: Sequence[Problem]) -> bool:
+        """After a trace that stopped at a value of the data."""
+        return any(problem.id.startswith(("forward/", "export/capture-failed")) for problem in before)
+
+    def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        lines: dict[str, None] = {}
+
+        def assumed() -> None:
+            lines.setdefault(user_frame(sys._getframe(1), Flat.forward.__code__))
+
+        with two_or_more(assumed):
+            try:
+                captured = super().capture(program, example, opset)
+            except OnnxsmithError as error:
+                try:
+                    captured = TorchStrict().capture(program, example, opset)
+                except OnnxsmithError:
+                    raise error from None
+        notes = tuple(f"{line}: assumes that two elements or more are selected here" for line in lines if line)
+        return replace(captured, notes=(*captured.notes, *notes))

@@ -1,0 +1,49 @@
+"""Branches on the number of selected elements."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.fx.experimental.symbolic_shapes import (
+    GuardOnDataDependentSymNode,
+    ShapeEnv,
+    _constrain_range_for_size,
+)
+
+import onnxsmith
+from onnxsmith.report.parts.capture import Capture
+from onnxsmith.seams.torch.selected_sizes import two_or_more
+
+
+class LargestOfSelected(nn.Module):
+    """As graph networks find the number of graphs after a selection of nodes."""
+
+    def forward(self, x: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
+        kept = group[x.sum(1) > -100]
+        count = int(kept.max()) + 1 if kept.numel() > 0 else 0
+        return x.new_zeros(count, x.shape[1]).index_add(0, kept, x[x.sum(1) > -100])
+
+
+def test_a_selection_that_is_not_empty() -> None:
+    x, group = torch.rand(6, 3), torch.tensor([0, 0, 1, 1, 2, 2])
+    result = onnxsmith.export(LargestOfSelected(), (x, group), dynamic="x:0=nodes;group:0=nodes")
+    assert result.ok
+    capture = result.report.part(Capture)
+    assert "selections of two elements or more" in capture.how
+    line = LargestOfSelected.forward.__code__.co_firstlineno + 2
+    assert [one for one in capture.notes if f"test_selected.py:{line}: assumes that two elements or more" in one]
+
+
+def test_only_what_two_elements_decide_is_assumed() -> None:
+    shapes, assumed = ShapeEnv(), []
+    count = shapes.create_unbacked_symint()
+    _constrain_range_for_size(count)
+    with two_or_more(lambda: assumed.append(1)):
+        assert count > 0
+        assert count != 1
+        with pytest.raises(GuardOnDataDependentSymNode):
+            assert count > 3
+    assert len(assumed) == 2
+    with pytest.raises(GuardOnDataDependentSymNode):
+        assert count > 1
