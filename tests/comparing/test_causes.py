@@ -234,10 +234,13 @@ def halved() -> onnx.ModelProto:
 
 def test_a_cast_that_only_the_candidate_has_is_told() -> None:
     """The rounding of float16 excuses what it does; the report says what it is all the same."""
-    layers = found(compared(halved()))
+    result = compared(halved())
+    layers = found(result)
     assert layers.cause is not None
     assert layers.cause.node == "Cast_half"
     assert layers.cause.agrees
+    assert "2 Cast only in the candidate at Cast Cast_half" in result.report.headline
+    assert ("DIFFERENT" in result.report.headline) == (result.report.verdict is Verdict.DIFFERENT)
 
 
 def test_a_runtime_that_fails_with_its_optimisations_is_asked_without(monkeypatch: pytest.MonkeyPatch) -> None:

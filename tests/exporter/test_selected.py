@@ -27,7 +27,10 @@ class LargestOfSelected(nn.Module):
 
 def test_a_selection_that_is_not_empty() -> None:
     x, group = torch.rand(6, 3), torch.tensor([0, 0, 1, 1, 2, 2])
-    result = onnxsmith.export(LargestOfSelected(), (x, group), dynamic="x:0=nodes;group:0=nodes")
+    axes = "x:0=nodes;group:0=nodes"
+    with pytest.raises(onnxsmith.OnnxsmithError, match="selections of two elements or more"):
+        onnxsmith.export(LargestOfSelected(), (x, group), dynamic=axes)
+    result = onnxsmith.export(LargestOfSelected(), (x, group), dynamic=axes, strategy="torch-selected")
     assert result.ok
     capture = result.report.part(Capture)
     assert "selections of two elements or more" in capture.how

@@ -248,14 +248,19 @@ def _side_that_runs(read: Compared) -> tuple[Part, ...]:
 
 def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[Part]) -> str:
     layers = next((one for one in parts if isinstance(one, Layers)), None)
-    where = f"; first error: {layers.culprits[0]}" if layers is not None and layers.culprits else ""
-    if layers is not None and layers.cause is not None and layers.cause.agrees:
-        where += f" ({layers.cause.said()})"
+    where = also = ""
+    if layers is not None:
+        explained = layers.cause is not None and layers.cause.agrees
+        cause = layers.cause.said() if layers.cause is not None and explained else ""
+        if layers.culprits:
+            where = f"; first error: {layers.culprits[0]}" + (f" ({cause})" if cause else "")
+        elif cause:
+            also = f"; what differs is {cause}, whose rounding explains the outputs"
     gaps = "".join(f"; {gap}" for gap in part.untried)
     if part.unsure and not where:
         return f"{a.label} and {b.label}: CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{gaps}"
     said = "equal" if part.equal and not where else "DIFFERENT"
-    return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{where}{gaps}"
+    return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{where}{also}{gaps}"
 
 
 def _exposed(layers: Layers, part: Verification, feed: Feed) -> str:

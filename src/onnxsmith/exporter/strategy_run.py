@@ -58,6 +58,11 @@ _KEPT = 3
 """Sessions that one process keeps: the exported model, a probe of it, and one to spare."""
 
 
+def _id(strategy: Strategy) -> str:
+    """The name of a strategy for `--strategy`."""
+    return type(strategy).__module__.rpartition(".")[2].replace("_", "-")
+
+
 @dataclass(frozen=True)
 class Made:
     """The result of one strategy. `lost` holds a problem for each input that became a constant. `other_path` is the
@@ -90,10 +95,10 @@ class Maker:
             if graph.fixed and self.settings.strategy is None:
                 raise problem(
                     "export/fixed-by-the-example",
-                    "the trace turned a value of the example's tensor into a constant",
+                    "the trace took a branch by the example: a value of its tensor, or how many elements were selected",
                     where=graph.fixed[0],
                     why="for another input the module may take another branch there; the graph would not",
-                    fix="use torch.where or torch.cond there; or accept the constant with --strategy torchscript",
+                    fix=f"use torch.where or torch.cond there; or accept the branch with --strategy {_id(strategy)}",
                 )
         lost = baked.constant_inputs(built, graph.model, next(iter(graph.fixed), ""))
         if lost and self.settings.verify and self.settings.strategy is None:

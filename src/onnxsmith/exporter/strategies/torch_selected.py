@@ -18,8 +18,9 @@ from onnxsmith.sources.factory import user_frame
 
 class TorchSelected(TorchRecomposed):
     """Goes on where the module asks whether a selection is empty (`if keep.numel() == 0`). The graph follows the branch
-    of two selected elements or more. The report names the lines, as the other branch is not in the graph. Other lines
-    that stop the trace are replaced as in `torch-recomposed`, or else TorchDynamo traces as in `torch-strict`."""
+    of two selected elements or more. As the other branch is not in the graph, it is refused unless this strategy was
+    asked for by name; the report then names the lines. Other lines that stop the trace are replaced as in
+    `torch-recomposed`, or else TorchDynamo traces as in `torch-strict`."""
 
     title = "torch.export, selections of two elements or more + torch.onnx"
     rank = 45
@@ -42,5 +43,6 @@ class TorchSelected(TorchRecomposed):
                     captured = TorchStrict().capture(program, example, opset)
                 except OnnxsmithError:
                     raise error from None
-        notes = tuple(f"{line}: assumes that two elements or more are selected here" for line in lines if line)
-        return replace(captured, notes=(*captured.notes, *notes))
+        known = tuple(line for line in lines if line)
+        notes = tuple(f"{line}: assumes that two elements or more are selected here" for line in known)
+        return replace(captured, notes=(*captured.notes, *notes), fixed=(*captured.fixed, *known))
