@@ -133,6 +133,12 @@ def test_a_weight_is_named_with_its_figures() -> None:
     assert "6.25% of its elements differ" in layers.cause.changes[0]
 
 
+def test_how_a_tensor_differs_is_said() -> None:
+    layers = found(compared(model(scale=np.array(1.8))))
+    assert layers.pattern == "times 1.2"
+    assert found(compared(model())).pattern == ""
+
+
 def test_a_shape_that_differs_is_evidence() -> None:
     """All that follows has another shape, until the mean."""
     strided = changed(3, conv("second", "s", "c2", "v", strides=[2, 2]))

@@ -17,6 +17,7 @@ from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.culprits import judge
 from onnxsmith.layers.isolated_runs import Trial
 from onnxsmith.layers.pair_difference import Found, Look, plain_look, value_difference
+from onnxsmith.layers.patterns import pattern
 from onnxsmith.layers.tap import Tap
 from onnxsmith.runtimes.base import Feeds
 
@@ -48,8 +49,18 @@ def diverge(
     judge(trial, found)
     if found.culprits:
         found.inside = trial.inside(found.culprits[0])
+        found.pattern = _pattern(trial, found.culprits[0])
     found.runs = trial.runs
     return found
+
+
+def _pattern(trial: Trial, culprit: Look) -> str:
+    """How a culprit differs where it is computed from the reference's tensors."""
+    if culprit.mismatch or not trial.sides[1].can_force:
+        return ""
+    name = culprit.pair.candidate
+    ours, theirs = trial.computed_from([name], trial.cuts)
+    return pattern(ours[name], theirs[name])
 
 
 def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list[Look]:

@@ -183,6 +183,7 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
         not_finite=_not_finite(candidate, result, request),
         left=result.left,
         inside=result.inside,
+        pattern="" if first else result.pattern,
         growing=growing(layers),
         notes=(*reference.notes, *candidate.notes, *_notes(result), *filter(None, [found.note])),
     )

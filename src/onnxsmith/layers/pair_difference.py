@@ -72,6 +72,8 @@ class Found:
     """The difference of the worst output, and the same with the reference's value at the first culprit."""
     inside: Inside | None = None
     """Where the bodies of the first culprit first differ, if it has some."""
+    pattern: str = ""
+    """How the first culprit differs on the reference's own inputs, in words (`patterns.py`)."""
     runs: int = 0
 
     @property

@@ -123,11 +123,12 @@ class Layers(Part):
     order; those that matter little for the outputs come last. `left` has two numbers for the output that differs most:
     its root mean square difference over its scale, and the same after the reference's value replaced the first culprit.
 
-    `share` is the part of the tensors that have a pair, counted on the side with fewer tensors. `paired` counts pairs
-    by the method that found them. `only_reference` and `only_candidate` have no pair. `cause` is the difference of the
-    graphs that explains the first culprit, and `differences` are those of its nodes, where both sides are graphs.
-    `exposed` is a note for the case that reading intermediate tensors changed the outputs. `growing` are the layers in
-    which the error grows most."""
+    `share` is the part of the tensors that have a pair, counted on the side with fewer tensors. `paired` counts
+    pairs by the method that found them. `only_reference` and `only_candidate` have no pair. `pattern` says how the
+    first culprit differs, where that has a simple form: `times 1.5`. `cause` is the difference of the graphs that
+    explains the first culprit, and `differences` are those of its nodes, where both sides are graphs. `exposed` is
+    a note for the case that reading intermediate tensors changed the outputs. `growing` are the layers in which the
+    error grows most."""
 
     title = "Layers"
 
@@ -144,6 +145,7 @@ class Layers(Part):
     not_finite: NotFinite | None = None
     left: tuple[float, float] | None = None
     inside: Inside | None = None
+    pattern: str = ""
     cause: Cause | None = None
     differences: tuple[str, ...] = ()
     exposed: str = ""
@@ -187,6 +189,8 @@ class Layers(Part):
         if self.culprits:
             first = self.layer(self.culprits[0])
             yield Text(f"first error: {first.name}, by {first.op} {', '.join(first.steps)}: {_off(first)}", Tone.BAD)
+            if self.pattern:
+                yield Text(f"how it differs: {self.pattern}", Tone.BAD)
             if self.left is not None:
                 yield Text(self._left(*self.left), Tone.BAD)
             if self.inside:
