@@ -34,6 +34,19 @@ class OtherShapes(nn.Module):
         return x * 2
 
 
+class TwoLiterals(nn.Module):
+    """Only the first 2 is the size of the axis."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.reshape(2, 4, 2, 4).sum(2)
+
+
+def test_code_that_fits_no_other_size_is_not_offered() -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.export(TwoLiterals(), (torch.rand(2, 8, 4),), dynamic="x:0=n", strategy="torch-export")
+    assert "write line" not in caught.value.problem.fix
+
+
 @pytest.mark.parametrize("module", [Literal(), Number()])
 def test_an_export_says_what_a_diagnosis_says(module: nn.Module) -> None:
     example = (torch.randn(5, 3),)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.viewer import scenes
-from tests.viewer.conftest import Open, of, settled
+from tests.viewer.conftest import Open, of, settled, until
 
 UPRIGHT, ACROSS = (612, 792), (792, 612)
 """US Letter in points, which Chromium takes where nothing else is said."""
@@ -113,7 +113,9 @@ def test_the_list_beside_it_is_a_table(opened: Open, tab: str, head: list[str], 
     page = opened(scenes.with_overlays(2))
     page.evaluate("window.onnxsmithView.searchFor('softmax_')")
     page.locator("[role=tab]", has_text=tab).click()
+    until(page, f"document.querySelector('[role=tab][aria-selected=true]').textContent.includes('{tab}')")
     page.emulate_media(media="print")
+    until(page, "document.querySelector('.paper table th')")
     table = page.locator(".paper table")
     assert table.locator("th").all_text_contents() == head
     assert table.locator("tbody tr").count() == rows

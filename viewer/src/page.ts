@@ -137,8 +137,18 @@ export class Page {
     replace(root, this.header(), this.paper, warningLines(app.scene, () => (this.inspector.show(), app.pane.canvas.focus())), this.notices.element, el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
     this.fitPanels();
     // A frame of a notebook may have no size yet when its page starts.
-    if (!window.innerWidth) window.addEventListener("resize", () => this.fitPanels(), { once: true });
+    if (!window.innerWidth) this.fitPanelsLater();
     document.title = `${app.scene.models.map((model) => model.name).join(" → ")} · onnxsmith view`;
+  }
+
+  /** Waits for the resize that gives the frame a width; the first may not. */
+  private fitPanelsLater(): void {
+    const fit = (): void => {
+      if (!window.innerWidth) return;
+      window.removeEventListener("resize", fit);
+      this.fitPanels();
+    };
+    window.addEventListener("resize", fit);
   }
 
   /** Shows the panels that the window has space for. */

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
@@ -206,6 +207,8 @@ def _toml(value: object) -> str:
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str | bytes):
         return json.dumps(value.decode() if isinstance(value, bytes) else value)
+    if isinstance(value, float):
+        return str(np.float32(value))  # the dtype of the file
     return repr(value)
 
 

@@ -95,7 +95,7 @@ class Maker:
             if graph.fixed and self.settings.strategy is None:
                 raise problem(
                     "export/fixed-by-the-example",
-                    "the trace took a branch by the example: a value of its tensor, or how many elements were selected",
+                    "the trace turned a value of the example's tensor, or the size of a selection, into a constant",
                     where=graph.fixed[0],
                     why="for another input the module may take another branch there; the graph would not",
                     fix=f"use torch.where or torch.cond there; or accept the branch with --strategy {_id(strategy)}",

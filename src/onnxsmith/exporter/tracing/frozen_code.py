@@ -1,7 +1,7 @@
 """Finds the code that fixed a dynamic axis, and the code to write instead: `export` and `diagnose` say the same.
 
 New code is offered only after a trial: the module with it gives the same results on the example, also with other signs.
-An export offers it only if a trace of the module with it no longer fixes an axis at that line.
+An export offers it only if the module runs with it at other sizes, and a trace no longer fixes an axis at that line.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ def _same(found: Mapping[str, Any] | None, wanted: Mapping[str, Any] | None) -> 
 
 
 def _frees(suspicion: Suspicion, built: Built) -> bool:
-    """Whether a trace of the module with the new code fixes no axis at that line."""
+    """Whether the module with the new code runs with other sizes, and a trace of it fixes no axis at that line."""
     with _applied(suspicion) as is_applied:
-        if not is_applied:
+        if not is_applied or _results(built.program, _larger(built)) is None:
             return False
         traced = probing.trace(built.program, built.example, frozenset(built.program.signature.symbols()))
     return not at_line(suspicion, [one.line for one in traced.frozen])
@@ -121,6 +121,17 @@ def _applied(suspicion: Suspicion) -> Iterator[bool]:
             yield True
         finally:
             code.function.__code__ = old
+
+
+def _larger(built: Built) -> dict[str, Any]:
+    """The example with one place more along each dynamic axis."""
+    found = dict(built.example)
+    for port in built.program.signature.inputs:
+        for axis, dim in enumerate(port.shape or ()):
+            if isinstance(dim, str):
+                value = np.asarray(found[port.name])
+                found[port.name] = np.concatenate([value, value.take([0], axis)], axis)
+    return found
 
 
 def _results(program: TorchProgram, example: Mapping[str, Any]) -> Mapping[str, Any] | None:
