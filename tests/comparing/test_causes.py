@@ -249,19 +249,27 @@ def test_a_cast_that_only_the_candidate_has_is_told() -> None:
     assert ("DIFFERENT" in result.report.headline) == (result.report.verdict is Verdict.DIFFERENT)
 
 
-def test_a_runtime_that_fails_with_its_optimisations_is_asked_without(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("id_", ["runtime/failed", "runtime/died"])
+def test_a_runtime_that_fails_with_its_optimisations_is_asked_without(
+    id_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from onnxsmith.comparing import compare as module
-    from onnxsmith.problem import problem
+    from onnxsmith.problem import OnnxsmithError, Problem
 
     verify, calls = module.verify, []
+    closed, close = [], module.SideSource.close
+    monkeypatch.setattr(
+        module.SideSource, "close", lambda side: (closed.append(side.options.optimization), close(side))
+    )
 
     def fails_once(*args: Any, **options: Any) -> Any:
         calls.append(1)
         if len(calls) == 1:
-            raise problem("runtime/failed", "onnxruntime refused or failed", why="an optimisation")
+            raise OnnxsmithError(Problem(id_, "onnxruntime refused or failed", why="an optimisation"))
         return verify(*args, **options)
 
     monkeypatch.setattr(module, "verify", fails_once)
     result = compared(model(ALPHA))
     assert result.report.verdict is Verdict.DIFFERENT
     assert any("optimisations" in note for note in result.report.parts[0].notes)  # type: ignore[attr-defined]
+    assert closed.count("disable") == 2, "the sides without optimisations end, too"

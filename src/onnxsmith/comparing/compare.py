@@ -106,7 +106,7 @@ def _named(a: SideSource, b: SideSource) -> str:
     return names.pop() if len(names) == 1 else ""
 
 
-_FAILS = ("runtime/failed", "runtime/crashed")
+_FAILS = ("runtime/failed", "runtime/died")
 """Problems of a runtime that may be those of its optimisations."""
 
 
@@ -136,7 +136,11 @@ def _report(
         plain = _plain(read) if error.problem.id in _FAILS else None
         if plain is not None:
             said = f"with the runtime's optimisations on, it failed; compared with them off ({error.problem.why})"
-            return _report(replace(plain, notes=(*plain.notes, said)), clock, per_layer, worst_input, last=last)
+            try:
+                return _report(replace(plain, notes=(*plain.notes, said)), clock, per_layer, worst_input, last=last)
+            finally:
+                plain.a.close()
+                plain.b.close()
         if error.problem.id in LACKS and not last:
             sources = [side.source for side in (a, b) if not isinstance(side.source, Program)]
             error = OnnxsmithError(offered(error.problem, sources, _named(a, b)))  # its fix names another runtime

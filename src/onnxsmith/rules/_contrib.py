@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from onnxsmith.rules.base import NoMatch
 
 DOMAIN = "com.microsoft"
+
+
+def given(operands: Sequence[ir.Value | None]) -> list[ir.Value | None]:
+    """The operands without omitted ones at the end."""
+    found = list(operands)
+    while found and found[-1] is None:
+        found.pop()
+    return found
 
 
 def without_kernel(value: ir.Value, operator: str) -> NoMatch | None:

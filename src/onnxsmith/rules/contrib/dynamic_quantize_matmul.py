@@ -55,6 +55,4 @@ class DynamicQuantizeMatmul(Rule):
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         found: _quantized_products.Scaled = match.found["scaled"]
         operands = [match.found["source"], found.operand(1), found.b_scale, found.operand(3), found.bias]
-        while operands[-1] is None:
-            operands.pop()
-        return tape.op("DynamicQuantizeMatMul", operands, domain=_contrib.DOMAIN)
+        return tape.op("DynamicQuantizeMatMul", _contrib.given(operands), domain=_contrib.DOMAIN)

@@ -63,6 +63,4 @@ class MatmulIntegerToFloat(Rule):
         found: _quantized_products.Scaled = match.found["scaled"]
         left, right, left_zero, right_zero = (found.operand(index) for index in range(4))
         operands = [left, right, found.a_scale, found.b_scale, left_zero, right_zero, found.bias]
-        while operands[-1] is None:
-            operands.pop()
-        return tape.op("MatMulIntegerToFloat", operands, domain=_contrib.DOMAIN)
+        return tape.op("MatMulIntegerToFloat", _contrib.given(operands), domain=_contrib.DOMAIN)
