@@ -139,7 +139,13 @@ def _is_target(text: str) -> bool:
 
 def _torch_side(model: factory.TorchModel, label: str) -> SideSource:
     empty = Signature((), ())
-    return SideSource(f"{label} in PyTorch, eager", _Later(), runtimes.get("torch-eager"), empty, torch_model=model)
+    runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
+    from onnxsmith.exporter.tracing.on_cpu import on_cpu
+
+    here = on_cpu(model)
+    notes = tuple(f"{label}: {note}" for note in here.notes[len(model.notes) :])
+    label = f"{label} in PyTorch, eager"
+    return SideSource(label, _Later(), runtimes.get("torch-eager"), empty, torch_model=here, notes=notes)
 
 
 def is_program(value: Any) -> bool:
@@ -152,9 +158,10 @@ def is_program(value: Any) -> bool:
 
 def _program_side(value: Any) -> SideSource:
     from onnxsmith.exporter.tracing.exported_program import as_model, read
+    from onnxsmith.exporter.tracing.on_cpu import program_on_cpu
 
     label = Path(value).name if isinstance(value, str | Path) else "the given program"
-    exported = read(Path(value)) if isinstance(value, str | Path) else value
+    exported = program_on_cpu(read(Path(value)) if isinstance(value, str | Path) else value)
     return replace(_torch_side(as_model(exported), label), exported=exported)
 
 

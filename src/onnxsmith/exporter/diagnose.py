@@ -47,12 +47,13 @@ def diagnose(
     runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
     from onnxsmith.exporter.export_run import Job, evaluating
     from onnxsmith.exporter.inputs.examples import with_inputs
+    from onnxsmith.exporter.tracing.on_cpu import on_cpu
     from onnxsmith.runtimes.torch_eager import Memory
 
     with Clock() as clock:
         with stage("load"):
             target, torch_model = factory.resolve(model, args, kwargs)
-            torch_model = with_inputs(torch_model, inputs)
+            torch_model = on_cpu(with_inputs(torch_model, inputs))
         with evaluating(torch_model.module) as was_training:
             memory = Memory(torch_model.module)
             try:

@@ -113,6 +113,7 @@ def export(
     from onnxsmith.exporter.state import following
     from onnxsmith.exporter.state.carrying import carrying
     from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
+    from onnxsmith.exporter.tracing.on_cpu import on_cpu
     from onnxsmith.exporter.translating.register import also
 
     refuse_loss([output] if isinstance(output, str | Path) else (), [model, inputs])
@@ -122,7 +123,7 @@ def export(
                 name, torch_model = factory.resolve(model, args, kwargs)
             else:
                 name, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen)
-            torch_model = with_inputs(torch_model, inputs)
+            torch_model = on_cpu(with_inputs(torch_model, inputs))
         defaults: Any = {} if task is None or dynamic else chosen.dynamic
         with ExitStack() as stack:
             was_training = stack.enter_context(evaluating(torch_model.module))

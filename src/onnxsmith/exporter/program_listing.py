@@ -85,8 +85,10 @@ def _traced(model: factory.TorchModel, source: str) -> Any:
     """Traces a module as `export` does, so that the operations have the names that the model's metadata record."""
     from onnxsmith.exporter.export_run import evaluating
     from onnxsmith.exporter.inputs import program as programs
+    from onnxsmith.exporter.tracing.on_cpu import on_cpu
     from onnxsmith.exporter.tracing.trace import tracing
 
+    model = on_cpu(model)
     with evaluating(model.module):
         built = programs.build(model, {})
         try:

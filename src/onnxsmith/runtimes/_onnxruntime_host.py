@@ -1,4 +1,4 @@
-"""Runs in the child process of `onnxruntime.py`: the only module that imports onnxruntime."""
+"""Runs in the child process of `onnxruntime.py`: it and what it imports alone use onnxruntime."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from onnxsmith.runtimes._hosting import Hosting
 from onnxsmith.runtimes._maps import of_map, to_map
 from onnxsmith.runtimes._onnxruntime_errors import translate
 from onnxsmith.runtimes._onnxruntime_profile import kernels, nodes
+from onnxsmith.runtimes._onnxruntime_sessions import started
 from onnxsmith.runtimes.base import Array, Outputs, Value
 
 PROVIDERS = {
@@ -71,8 +72,7 @@ class Host(Hosting[Any]):
             )
         options = _options(request)
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        fallback = [] if wanted == "CPUExecutionProvider" else ["CPUExecutionProvider"]
-        session = ort.InferenceSession(request["path"], options, providers=[wanted, *fallback])
+        session = started(request["path"], options, wanted)
         session.disable_fallback()
         used = session.get_providers()[0]
         if used != wanted:
@@ -147,7 +147,6 @@ def _profiled(request: dict[str, Any], values: dict[str, Value]) -> dict[str, An
     kernels inside (in a loop's body). `whole` has the microseconds of each run. `nodes` lists the nodes of the
     optimised graph: name, operator, inputs and outputs.
     """
-    import onnxruntime as ort
 
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         options = _options(request)
@@ -158,8 +157,7 @@ def _profiled(request: dict[str, Any], values: dict[str, Value]) -> dict[str, An
             "session.optimized_model_external_initializers_file_name", "optimised.weights"
         )  # a file of protobuf holds at most 2 GB
         wanted = PROVIDERS.get(request["provider"], request["provider"])
-        fallback = [] if wanted == "CPUExecutionProvider" else ["CPUExecutionProvider"]
-        session = ort.InferenceSession(request["path"], options, providers=[wanted, *fallback])
+        session = started(request["path"], options, wanted)
         call = Host().call(session, values)
         for _ in range(request["runs"]):
             call()
@@ -252,7 +250,7 @@ def _loads(model: bytes, provider: str = "CPUExecutionProvider") -> list[str]:
     options = ort.SessionOptions()
     options.log_severity_level = 4
     try:
-        session = ort.InferenceSession(model, options, providers=[provider])
+        session = started(model, options, provider, falls_back=False)
     except Exception:  # noqa: BLE001 — a refusal is an answer here; onnxruntime's errors have no common base
         return []
     providers: list[str] = session.get_providers()

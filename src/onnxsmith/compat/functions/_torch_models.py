@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 from onnxsmith.compat.functions._refusals import Unsupported, refused
 from onnxsmith.exporter.inputs import objects, port_names
 from onnxsmith.exporter.tracing.exported_program import as_model
+from onnxsmith.exporter.tracing.on_cpu import program_on_cpu
 from onnxsmith.sources.factory import TorchModel
 
 
@@ -32,6 +33,7 @@ def asked(model: Any, args: Any, kwargs: Mapping[str, Any] | None, dynamic: Any)
     """Reads the model and its arguments in all forms that torch documents: a tensor, a tuple, a tuple that ends with a
     mapping of keyword arguments."""
     if isinstance(model, ExportedProgram):  # torch, too, takes the inputs from the program
+        model = program_on_cpu(model)
         found = as_model(model)
         return Asked(found.module, tuple(found.args), found.kwargs, _axes(model, found), program=model)
     if isinstance(model, torch.onnx.ExportableModule) and not args and not kwargs:

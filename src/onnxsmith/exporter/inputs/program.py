@@ -219,14 +219,16 @@ def _called(model: TorchModel, leaves: list[Any], spec: Any) -> tuple[Any, tuple
             "the model raised an error on its example inputs",
             where=user_line(error),
             why=f"{type(error).__name__}: {error}"[:600],
-            fix=_remedy(leaves),
+            fix=_remedy(leaves, str(error)),
         ) from error
     finally:
         if memory is not None:
             memory.restore()  # the module's state must not leak into later runs or become a constant of a trace
 
 
-def _remedy(leaves: Sequence[Any]) -> str:
+def _remedy(leaves: Sequence[Any], said: str) -> str:
+    if "same device" in said or "two devices" in said:
+        return "the model runs on the CPU here: in forward, write device=x.device; make held tensors buffers"
     if any(isinstance(leaf, np.ndarray) for leaf in leaves):
         return "forward got a numpy array: give tensors, torch.from_numpy(array)"
     return "call model(*args, **kwargs) in python and fix the error"

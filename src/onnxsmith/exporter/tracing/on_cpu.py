@@ -1,0 +1,108 @@
+"""Copies a model that lies on another device to the CPU. A graph has no devices: values are given to the module, traced
+and compared there. The caller's module stays where it is."""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.passes import move_to_device_pass
+
+from onnxsmith.exporter.tracing.torch_logging import quiet
+from onnxsmith.problem import problem
+from onnxsmith.sources.factory import TorchModel, user_line
+
+_STAY = ("cpu", "meta")  # a meta tensor has no values that could be copied
+
+
+def on_cpu(model: TorchModel) -> TorchModel:
+    """The model with all its tensors on the CPU: parameters, buffers, tensors in other attributes, and the example
+    inputs. A model that is there already is returned as it is; otherwise a note says what was copied.
+
+    Raises:
+        OnnxsmithError: `export/device` if the module cannot be copied.
+    """
+    examples = (tuple(model.args), dict(model.kwargs), tuple(model.more))
+    scripted = isinstance(model.module, torch.jit.ScriptModule)
+    held = {id(tensor): tensor for tensor in _tensors((model.module, examples))}
+    away = sorted({str(tensor.device) for tensor in held.values() if is_away(tensor)})
+    if not away:
+        return model
+    memo: dict[int, Any] = {key: _moved(tensor) if is_away(tensor) else tensor for key, tensor in held.items()}
+    try:
+        with quiet():
+            module = _reloaded(model.module) if scripted else copy.deepcopy(model.module, memo)
+        args, kwargs, more = copy.deepcopy(examples, memo)
+    except Exception as error:
+        raise problem(
+            "export/device",
+            f"the module is on {', '.join(away)}, and cannot be copied to the CPU",
+            where=user_line(error),
+            why=f"{type(error).__name__}: {error}"[:300],
+            fix='give it on the CPU: module.to("cpu"), and the example inputs too',
+        ) from error
+    note = f"a copy on the CPU of the module, which is on {', '.join(away)}, was exported and compared"
+    return replace(model, module=module, args=args, kwargs=kwargs, more=more, notes=(*model.notes, note))
+
+
+def program_on_cpu(exported: ExportedProgram) -> ExportedProgram:
+    """The program of torch.export with its tensors, its example inputs and the devices that its graph names on the CPU.
+    A program that is there already is returned as it is; otherwise a copy."""
+    held = (*exported.state_dict.values(), *exported.constants.values(), exported.example_inputs)
+    if not any(is_away(tensor) for tensor in _tensors(held)):
+        return exported
+    with quiet():
+        return move_to_device_pass(copy.deepcopy(exported), "cpu")
+
+
+def is_away(tensor: torch.Tensor) -> bool:
+    """Whether the tensor has values on a device other than the CPU."""
+    return tensor.device.type not in _STAY
+
+
+def _moved(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor on the CPU; a parameter stays one, and one without values (of a lazy module) stays without."""
+    if torch.nn.parameter.is_lazy(tensor):
+        kind: Any = type(tensor)
+        return kind(requires_grad=tensor.requires_grad, device="cpu", dtype=tensor.dtype)  # type: ignore[no-any-return]
+    moved = tensor.detach().to("cpu")
+    if isinstance(tensor, torch.nn.Parameter):
+        return torch.nn.Parameter(moved, requires_grad=tensor.requires_grad)
+    if isinstance(tensor, torch.nn.Buffer):
+        return torch.nn.Buffer(moved, persistent=tensor.persistent)
+    return moved
+
+
+def _reloaded(module: torch.jit.ScriptModule) -> Any:
+    """The compiled module through a file in memory: constants of its graph are moved too, which `to` leaves alone."""
+    file = io.BytesIO()
+    torch.jit.save(module, file)
+    file.seek(0)
+    return torch.jit.load(file, map_location="cpu")  # type: ignore[no-untyped-call]
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Every tensor that the value holds: in containers, and in attributes of modules and of other objects."""
+    seen: dict[int, Any] = {}  # the objects themselves, so that no number is used again
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen[id(one)] = one
+        if isinstance(one, torch.Tensor):
+            yield one
+        elif isinstance(one, torch.jit.ScriptModule):
+            yield from (*one.parameters(), *one.buffers())
+        elif isinstance(one, dict):
+            waiting += list(one.values())
+        elif isinstance(one, list | tuple | set | frozenset):
+            waiting += list(one)
+        elif not isinstance(one, type) and isinstance(getattr(one, "__dict__", None), dict):
+            waiting += list(vars(one).values())
+            waiting += [getattr(one, name) for name in getattr(type(one), "__slots__", ()) if hasattr(one, name)]
