@@ -145,11 +145,17 @@ def test_the_answers_that_no_fault_is_looked_for_in_are_not_computed() -> None:
     assert set(asked) == {"refused", "second", "third"}
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_a_fault_in_16_bits_is_one_of_5_percent(dtype: Any) -> None:
+    found = power(above(0.03), probe=_Plants(weight("w", dtype)))
+    assert (found.seen, found.small, found.large) == (1, 0.05, 0.05)
+
+
 def test_a_fault_is_at_least_eight_roundings_of_its_dtype() -> None:
-    probe = _Plants(weight("w", ml_dtypes.bfloat16))
-    found = power(above(0.03), probe=probe)
-    assert (found.seen, found.small, found.large) == (1, 8 * 2.0**-8, 0.05)
-    assert probe.planted[0][1] == 8 * 2.0**-8
+    probe = _Plants(weight("w", ml_dtypes.float8_e4m3fn))
+    found = power(above(0.3), probe=probe)
+    assert (found.seen, found.small, found.large) == (1, 8 * 2.0**-4, 8 * 2.0**-4)
+    assert probe.planted[0][1] == 8 * 2.0**-4
     levels = _Plants(Weight("w", ir.tensor(np.ones(2, np.int8), name="w"), 1))
     assert power(above(0.01), probe=levels).small == 0.01
 

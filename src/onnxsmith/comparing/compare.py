@@ -14,11 +14,13 @@ from onnxsmith.comparing.by_layer import LayerOptions, by_layer
 from onnxsmith.comparing.section import Section
 from onnxsmith.comparing.setup import Compared, compared, elsewhere, evidence
 from onnxsmith.comparing.sides import SideSource, under
+from onnxsmith.comparing.single_sides import single
 from onnxsmith.comparison import intermediate_outputs
 from onnxsmith.comparison.explore import Explorer
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.run import summary
 from onnxsmith.comparison.runtime_choice import LACKS, offered
+from onnxsmith.comparison.single_precision import sharpened
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds.generate import Feed
@@ -128,7 +130,7 @@ def _report(
         with stage("verify"), a.prepare() as first, b.prepare() as second, ExitStack() as probes:
             sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
             part = verify(*sides, read.plan, read.tolerances, evidence(read, probes), on_worst=worst.append)
-        for decide in (_without_optimisation, _with_intermediate_tensors):
+        for decide in (_without_optimisation, _with_intermediate_tensors, _in_single):
             part = decide(read, part) if part.unsure else part
     except OnnxsmithError as error:
         if error.problem.id in LACKS and not last and not any(side.named for side in (a, b) if side.model is not None):
@@ -222,6 +224,17 @@ def _with_intermediate_tensors(read: Compared, part: Verification) -> Verificati
     extra = len(found.outputs) - len(part.outputs)
     note = f"the outputs alone show too little ({part.unsure[0]}): {extra} intermediate tensors agree as well"
     return replace(part, equal=True, unsure=(), power=found.power, notes=(*part.notes, note))
+
+
+def _in_single(read: Compared, part: Verification) -> Verification:
+    """Compares float32 copies, because the sides' own rounding hides too much. Returns `part` if this decides
+    nothing."""
+
+    def compare() -> Verification | None:
+        copies = single(read)
+        return None if copies is None else _again(copies)
+
+    return sharpened(part, compare)
 
 
 def _again(read: Compared) -> Verification | None:

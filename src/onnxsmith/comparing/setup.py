@@ -168,7 +168,7 @@ def compared(
     a, b, clauses, notes = _without_draws(a, b, notes)
     for one in (a, b):
         stack.callback(one.close)
-    tolerances, generator, coarser, few_steps = _from_graphs(a, b)
+    tolerances, generator, coarser, few_steps = from_graphs(a, b)
     if tolerance is not None:
         tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
     feeds = given.inputs(inputs, a.interface)
@@ -205,7 +205,7 @@ def _may_differ_inside(a: SideSource, b: SideSource) -> bool:
     return type(a.runtime) is not type(b.runtime) and a.inferred is not None and leaves_activations_open(a.inferred)
 
 
-def _from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator, Mapping[str, float], bool]:
+def from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator, Mapping[str, float], bool]:
     """Takes tolerances and input values from the ONNX graphs, the larger tolerance of two; two torch modules have none
     and must agree to the bit. Also returns how many times coarser the second side computes, by the count of operations,
     and whether only one side quantises, or may do so."""

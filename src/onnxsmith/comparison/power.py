@@ -4,7 +4,7 @@ A check passes for two reasons: nothing is wrong, or nothing could have been see
 after the outputs agreed, the candidate's weights are changed one at a time, each element by 1% up or down, and the new
 outputs are compared with the old ones within the bounds that the check used. If a fault is not seen, one five times as
 large is planted, and then one as large as the weight itself. If even that moves nothing, the weight has no influence on
-these inputs, and the outputs cannot be wrong about it.
+these inputs, and the outputs cannot be wrong about it. In 16-bit floats the smallest fault is one of 5%.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ SMALL, LARGE, WHOLE = 0.01, 0.05, 1.0
 """Sizes of a planted fault, as shares of the weight. A choice."""
 _STEPS = 8
 """Smallest planted change, in roundings of the changed tensor's dtype. A choice: less would be rounding itself."""
+_NARROW = 2.0**-11
+"""Unit roundoff of float16. Faults in tensors of this or a coarser dtype are `LARGE` at least. A choice: behind the
+rounding of a few dozen operations in float16, 1% of one weight is not seen in most networks."""
 _NOT_PLANTED, _SLIGHT = -1.0, -2.0
 """Results of `_least_seen` that are no share: no fault could be planted; its effect is no more than rounding."""
 _MOST = 24
@@ -122,8 +125,8 @@ class _Planting:
             blind=of(WHOLE),
             inert=of(None),
             slight=of(_SLIGHT),
-            small=max(SMALL, _STEPS * coarsest),
-            large=max(LARGE, _STEPS * coarsest),
+            small=max(SMALL, _least(coarsest)),
+            large=max(LARGE, _least(coarsest)),
         )
 
     def _least_seen(self, name: str) -> float | None:
@@ -131,7 +134,7 @@ class _Planting:
         the weight cannot be changed, `_SLIGHT` if a smaller fault has no more effect than rounding.
         """
         effects: dict[float, float] = {}
-        least = _STEPS * self.units.get(name, 0.0)
+        least = _least(self.units.get(name, 0.0))
 
         def seen(share: float, runs: Sequence[Run] = self.runs[:_INPUTS], manner: str = EACH) -> bool:
             for run in runs:
@@ -168,6 +171,11 @@ class _Planting:
             return False
         usual, faulty = self.probe.plain(run.feed), self.answer(run, share, name, EACH)
         return usual is not None and faulty is not None and self.check.sees(run, usual, faulty)
+
+
+def _least(unit_roundoff: float) -> float:
+    """The smallest fault that is planted in a tensor of this unit roundoff, as a share."""
+    return max(_STEPS * unit_roundoff, LARGE if unit_roundoff >= _NARROW else 0.0)
 
 
 def _usable(runs: Sequence[Run], probe: Probe) -> list[Run]:

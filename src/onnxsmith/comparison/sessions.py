@@ -11,7 +11,14 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
-from onnxsmith.comparison import float64_session, foreign, intermediate_outputs, random_draws, runtime_choice
+from onnxsmith.comparison import (
+    float64_session,
+    foreign,
+    intermediate_outputs,
+    random_draws,
+    runtime_choice,
+    single_precision,
+)
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan, Run
 from onnxsmith.comparison.noise import Noise
@@ -83,7 +90,24 @@ def verify_models(
         notes.append(cut.note)
         found, choice = on(cut.runtime), cut.choice(error.problem)
     clauses += [choice.clause] if choice.clause else []
+    if settings.tolerance is None:
+        found = single_precision.sharpened(found, lambda: _in_single(pair, settings, given, generate, names))
     return replace(found, notes=(*notes, *found.notes), untried=(*found.untried, *clauses))
+
+
+def _in_single(
+    pair: tuple[Path | ir.Model, Path | ir.Model],
+    settings: Verify,
+    given: tuple[Feed, ...],
+    generate: bool,
+    names: tuple[str, str],
+) -> Verification | None:
+    """The comparison of float32 copies; None if there are none."""
+    copies = [single_precision.single(load(source)) for source in pair]
+    if copies[0] is None or copies[1] is None:
+        return None
+    feeds = single_precision.feeds_of(given)
+    return verify_models(copies[0], copies[1], settings, given=feeds, generate=generate, names=names)
 
 
 _SEEDS = 3

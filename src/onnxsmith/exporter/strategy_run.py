@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from onnxsmith._version import __version__
 from onnxsmith.clock import stage
-from onnxsmith.comparison import runtime_choice
+from onnxsmith.comparison import runtime_choice, single_precision
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan, Run
 from onnxsmith.comparison.noise import Noise
@@ -51,7 +51,7 @@ from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options
-from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double
+from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double, in_single
 from onnxsmith.simplifier.rounds import simplified
 
 _KEPT = 3
@@ -236,11 +236,25 @@ class Maker:
                 return self._compare_on(name, reference, candidate, plan, tolerances, arbiter)
 
             found, choice = runtime_choice.judged(asked_for.runtime, [candidate], on)
+        if not self.settings.carried.initial and asked_for.tolerance is None:
+            graph = load(candidate)
+            found = single_precision.sharpened(found, lambda: self._in_single(strategy, built, graph))
         if choice.clause:
             found = replace(found, untried=(*found.untried, choice.clause))
         if self.settings.strategy is None and not strategy.follows_sizes:
             _refuse_single_size(found, program.signature)
         return replace(found, untried=(*found.untried, *reference.untried))
+
+    def _in_single(self, strategy: Strategy, built: programs.Built, candidate: ir.Model) -> Verification | None:
+        """The comparison of float32 copies of module and graph; None if there are none."""
+        copy = single_precision.single(candidate)
+        if copy is None:
+            return None
+        program = in_single(built.program)
+        program = replace(program, signature=single_precision.signature_of(program.signature))
+        more = tuple(single_precision.values_of(values) for values in built.more)
+        example = single_precision.values_of(built.example)
+        return self._compare(strategy, replace(built, program=program, example=example, more=more), copy)
 
     def _compare_on(
         self,

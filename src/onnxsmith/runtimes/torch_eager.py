@@ -246,10 +246,7 @@ def in_double(program: TorchProgram) -> TorchProgram:
     """
     import torch
 
-    try:
-        module = copy.deepcopy(program.module).double()
-    except Exception as error:
-        raise problem("runtime/failed", "the torch module cannot be copied", why=str(error)[:300]) from error
+    module = _copied(program.module).double()
     usual = torch.get_default_dtype()
     module.register_forward_pre_hook(lambda *_: torch.set_default_dtype(torch.float64))
     module.register_forward_hook(lambda *_: torch.set_default_dtype(usual), always_call=True)
@@ -262,6 +259,22 @@ def in_double(program: TorchProgram) -> TorchProgram:
         )
 
     return replace(program, module=module, rebuild=rebuild)
+
+
+def in_single(program: TorchProgram) -> TorchProgram:
+    """The program with float32 in place of float16 and bfloat16 in the module. Its inputs have to be float32.
+
+    Raises:
+        OnnxsmithError: `runtime/failed` if the module cannot be copied.
+    """
+    return replace(program, module=_copied(program.module).float())
+
+
+def _copied(module: torch.nn.Module) -> torch.nn.Module:
+    try:
+        return copy.deepcopy(module)
+    except Exception as error:
+        raise problem("runtime/failed", "the torch module cannot be copied", why=str(error)[:300]) from error
 
 
 def _restoring(forward: Callable[..., Any], usual: Any) -> Callable[..., Any]:

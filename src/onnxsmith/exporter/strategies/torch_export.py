@@ -13,6 +13,7 @@ from torch.export import ExportedProgram
 
 from onnxsmith.causes._text import line_in, plain, sentence
 from onnxsmith.causes.base import recognise
+from onnxsmith.exporter.strategies._folded_weights import retyped_weights
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.flat import own_name, restore_names
 from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError, Watch
@@ -85,6 +86,7 @@ def _translated(exported: ExportedProgram, emitted: int | None, *, folds: bool) 
             raise
         found = torch.onnx.export(exported, opset_version=emitted, verbose=False, optimize=False)
     assert found is not None
+    retyped_weights(found.model)
     return found
 
 

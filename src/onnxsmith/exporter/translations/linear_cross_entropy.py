@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from onnxsmith.exporter.translations._torch_versions import existing
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
@@ -15,7 +16,7 @@ class LinearCrossEntropy(Translation):
     """Computes all chunks at once: a graph computes no gradients. Leaves calls without chunks to PyTorch's exporter."""
 
     targets = ()
-    functions = (functional.linear_cross_entropy,)
+    functions = existing(functional, "linear_cross_entropy")  # since torch 2.13
 
     def decompose(self, *args: Any, options: Any = None, **kwargs: Any) -> Any:
         if options is None:
@@ -23,6 +24,8 @@ class LinearCrossEntropy(Translation):
         return functional.linear_cross_entropy(*args, **kwargs)
 
     def samples(self) -> Iterator[Sample]:
+        if not self.functions:
+            return
         x, weight, target = torch.randn(5, 3), torch.randn(4, 3), torch.tensor([0, 3, 1, 2, 2])
         options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
         for reduction in ("mean", "sum", "none"):

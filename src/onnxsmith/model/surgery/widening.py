@@ -36,7 +36,7 @@ def widened(model: ir.Model) -> ir.Model | None:
 
 
 def retyped(model: ir.Model, old: ir.DataType, new: ir.DataType) -> ir.Model:
-    """Returns a copy in which `new` replaces `old`, both float32 or float64, in inputs and outputs, too."""
+    """Returns a copy in which `new` replaces `old`, both float dtypes, in inputs and outputs, too."""
     made = cloned(model)
     for graph in walk.graphs(made):
         for value in graph.initializers.values():
