@@ -17,7 +17,8 @@ def test_sizes_that_were_paired_with_those_of_another_place_are_left_out(monkeyp
     """The runtime refuses the reference's sizes in the candidate: the tensors of floats are compared without them."""
     text = (
         '<ir_version: 10, opset_import: ["": 20]> g (float[n,6] x) => (float[m] y) '
-        "<int64[1] flat = {-1}, float k = {%s}> { s = Shape(x)\n p = ReduceProd(s, flat)\n e = Mul(x, k)\n y = Reshape(e, p) }"
+        "<int64[1] flat = {-1}, float k = {%s}> { s = Shape(x)\n p = ReduceProd(s, flat)\n "
+        "e = Mul(x, k)\n y = Reshape(e, p) }"
     )
     real = layer_comparison.diverge
 
