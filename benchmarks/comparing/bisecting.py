@@ -45,13 +45,13 @@ Made = tuple[nn.Module, tuple[torch.Tensor, ...]]
 class Fragile(nn.Module):
     """A network, and behind its first output a normalisation that overflows in float16."""
 
-    def __init__(self, inner: nn.Module, scale: float = 5000.0) -> None:
+    def __init__(self, inner: nn.Module, scale: float = 3000.0) -> None:
         super().__init__()
         self.inner, self.scale = inner, scale
 
     def forward(self, *args: torch.Tensor) -> torch.Tensor:
         found = _first(self.inner(*args))
-        large = found * self.scale
+        large = found / found.abs().mean((-2, -1), keepdim=True) * self.scale
         centred = large - large.mean(-1, keepdim=True)
         return centred / ((centred * centred).mean(-1, keepdim=True) + 1.0).sqrt()
 

@@ -51,7 +51,8 @@ class Precision(Part):
     without any of them the model is out of tolerance.
 
     Weights: `weights` in float32, of which `weights_narrow` became narrow. `weights_bytes` and `weights_bytes_narrow`
-    are their sizes in float32. `file` counts again in the file that was written, None without one. `before` is the worst difference with an empty keep-list, `after` with this list.
+    are their sizes in float32. `file` counts again in the file that was written; None without one. `before` is the
+    worst difference with an empty keep-list, `after` with this list.
     """
 
     title = "Precision"
