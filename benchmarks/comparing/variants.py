@@ -6,7 +6,7 @@ Each network is exported by both of torch's exporters. The faults are those of `
 no output is left out. The culprit is what the fault changed: a node, or the readers of a weight. If a tool merges it
 with others, the node that computes the next tensor that the tool kept is right as well. Pairs without a fault have to
 stay without a culprit. The last line has what a comparison costs beside two plain runs: the median of (seconds - 1)
-over the seconds of a session and a run of each side, in this process; 1 second is what the child process and its imports take.
+over the seconds of a session and a run of each side here; 1 second is what the child process and its imports take.
 """
 
 from __future__ import annotations
