@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import resource
 import sys
 import tempfile
 import time
@@ -182,14 +183,16 @@ def _fragile(name: str) -> Made:
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one model. `after` is the largest difference of the written file from the original, relative to
-    the output's scale, in a plain session; None if there is no file, or if onnxruntime does not run it."""
+    """What became of one model. `seconds` are those of a clock, `processor` those of all processes. `after` is the
+    largest difference of the written file from the original, relative to the output's scale, in a plain session; None
+    if there is no file, or if nothing here runs it."""
 
     model: str
     kind: str
     to: str
     verdict: str
     seconds: float
+    processor: float
     nodes: int
     narrow: int
     kept: int
@@ -235,22 +238,29 @@ def bisected(name: str, asked: Asked, folder: Path) -> Row:
     inputs = exported(asked, path)
     given = folder / "inputs.npz"
     np.savez(given, **inputs)
-    began = time.monotonic()
+    began, used = time.monotonic(), _processor()
     wanted = {
         "to": asked.to,
         "tolerance": TOLERANCE,
         "any_runtime": asked.to == "bfloat16",
     }  # a CPU has few kernels of it
     result = onnxsmith.bisect(path, inputs=[str(given)], only_given=True, model=mixed, **wanted)
-    seconds = time.monotonic() - began
+    seconds, used = time.monotonic() - began, _processor() - used
     part = result.report.part(Precision)
     ended, notes = result.report.verdict.value, "; ".join(part.notes)
-    row = Row(name, asked.kind, asked.to, ended, seconds, part.nodes, 0, len(part.kept), 0, 0, part.before, None, notes)
+    row = Row(
+        name, asked.kind, asked.to, ended, seconds, used, part.nodes, 0, len(part.kept), 0, 0, part.before, None, notes
+    )
     if not mixed.exists():
         return row
     counted = _counted(mixed, asked.to)
     after, said = _apart(path, mixed, other(inputs))
     return Row(**{**asdict(row), **counted, "after": after, "note": "; ".join(filter(None, [row.note, said]))})
+
+
+def _processor() -> float:
+    """Seconds of this process and of its children that ended."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def _counted(path: Path, to: str) -> dict[str, int]:
@@ -273,13 +283,16 @@ def _counted(path: Path, to: str) -> dict[str, int]:
 
 def _apart(path: Path, mixed: Path, inputs: dict[str, Any]) -> tuple[float | None, str]:
     """How far the written file is from the original on these inputs, without onnxsmith."""
-    said = ""
     right = _session(path).run(None, inputs)
-    try:
-        wrong = _session(mixed).run(None, inputs)
-    except Exception:  # noqa: BLE001 — a CPU has few kernels of bfloat16
-        said = "run by onnx's reference evaluator"
-        wrong = ReferenceEvaluator(str(mixed)).run(None, inputs)
+    runners = {"": _session, "run by onnx's reference evaluator": lambda file: ReferenceEvaluator(str(file))}
+    for said, runner in runners.items():  # noqa: B007 — a CPU has few kernels of bfloat16
+        try:
+            wrong = runner(mixed).run(None, inputs)
+            break
+        except Exception:  # noqa: BLE001 — the next one may run it
+            continue
+    else:
+        return None, "neither onnxruntime nor onnx's reference evaluator runs the file"
     scale = [max(float(np.sqrt(np.mean(np.square(a, dtype=np.float64)))), 1e-12) for a in right]
     far = [float(np.abs(a - b.astype(np.float32)).max()) / s for a, b, s in zip(right, wrong, scale, strict=True)]
     return max(far), said
@@ -301,7 +314,7 @@ def rows(only: list[str]) -> Iterator[Row]:
                 yield bisected(name, asked, Path(folder))
             except onnxsmith.OnnxsmithError as error:
                 said = f"{error.problem.id}: {error.problem.what}"
-                yield Row(name, asked.kind, asked.to, "refused", 0.0, 0, 0, 0, 0, 0, "", None, said)
+                yield Row(name, asked.kind, asked.to, "refused", 0.0, 0.0, 0, 0, 0, 0, 0, "", None, said)
 
 
 def main() -> int:
@@ -314,9 +327,9 @@ def main() -> int:
         found.append(row)
         after = "not run" if row.after is None else f"{row.after:.2g}"
         print(
-            f"{row.model:31} {row.to:8} {row.verdict:8} {row.seconds:6.1f} s  nodes {row.narrow} of {row.nodes}, "
-            f"{row.kept} kept; weights {row.weights_narrow} of {row.weights}; off by {after}; "
-            f"all narrow: {row.before}; {row.note}",
+            f"{row.model:31} {row.to:8} {row.verdict:8} {row.seconds:6.1f} s ({row.processor:.1f})  "
+            f"nodes {row.narrow} of {row.nodes}, {row.kept} kept; weights {row.weights_narrow} of {row.weights}; "
+            f"off by {after}; all narrow: {row.before}; {row.note}",
             flush=True,
         )
         if asked.jsonl:
