@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -14,9 +15,11 @@ import onnxsmith
 from onnxsmith.commands.bench import Bench
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
+from onnxsmith.render import chart
 from onnxsmith.render.html import View, linked, to_html
 from onnxsmith.render.pages import Pages, relative, write
 from onnxsmith.report.base import Chart, Places, Report, Table
+from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.viewing.address import fragment
 from onnxsmith.viewing.beside import beside
@@ -209,8 +212,51 @@ def test_the_page_has_the_colours_of_the_view_and_axes() -> None:
     source = to_html(Report("x", Verdict.DONE))
     assert "light-dark(" in source
     assert not re.search(r"prefers-color-scheme", source)
-    from onnxsmith.render.chart import drawn
-
-    found = drawn(Chart("t", ("first", "second", "last"), (("c", (1.0, 0.1, 0.01)),), x="order", y="size"))
+    found = chart.drawn(Chart("t", ("first", "second", "last"), (("c", (1.0, 0.1, 0.01)),), x="order", y="size"))
     assert [text for _, text, _ in found.marks] == ["first", "last"]
     assert (found.x, found.y) == ("order", "size")
+
+
+def heights(*values: float) -> tuple[list[float], dict[str, float]]:
+    """Where a chart draws these values, and its grid lines by text."""
+    labels = tuple(f"t{number}" for number in range(len(values)))
+    found = chart.drawn(Chart("t", labels, (("c", values),)))
+    (points,) = found.curves[0].pieces
+    return [float(point.split(",")[1]) for point in points.split()], {text: y for y, text in found.lines}
+
+
+def test_values_above_one_are_told_apart_on_a_chart() -> None:
+    """A long way below 1 leaves two fifths of the height to what lies above it, with its own numbers."""
+    (least, one, twice, often), lines = heights(1e-9, 1.0, 2.0, 40.0)
+    assert one - often > 0.35 * least
+    assert one - twice > 18
+    assert twice - often > 60
+    assert {"1", "10", "2", "5"} <= lines.keys()
+    assert lines["1"] == pytest.approx(one, abs=0.1)
+    texts = sorted(lines.values())
+    assert min(b - a for a, b in itertools.pairwise(texts)) >= 16
+
+
+def test_infinite_values_have_a_line_of_their_own() -> None:
+    (finite, infinite, zero), lines = heights(3.0, float("inf"), 0.0)
+    assert lines["inf"] == infinite == 0.0
+    assert finite - infinite > 15
+    assert zero == max(finite, infinite, zero)
+
+
+@pytest.mark.parametrize("values", [(0.0,), (float("inf"),), (1.0, 0.1), (300.0, 2000.0), (1e-7, 1e-6), (5e20, 1e-12)])
+def test_every_chart_has_an_axis(values: tuple[float, ...]) -> None:
+    drawn, lines = heights(*values)
+    assert all(0 <= y <= chart.HEIGHT for y in drawn)
+    assert len(lines) >= 2
+
+
+def test_culprits_come_first_in_the_table_of_layers(tmp_path: Path) -> None:
+    text = '<ir_version: 10, opset_import: ["": 20]> g (float[2,3] x) => (float[2,3] y) <float k = {%s}> '
+    body = "{ a = Tanh(x)\n b = Exp(a)\n c = Mul(b, k)\n d = Exp(c)\n y = Exp(d) }"
+    sides = [from_text(text % number + body) for number in ("1.0", "1.5")]
+    part = onnxsmith.compare(*sides, per_layer=True).report.part(Layers)
+    table = next(block for block in part.blocks() if isinstance(block, Table))
+    assert part.culprits == ("c",)
+    assert table.rows[table.worst_first[0]][0] == "c"
+    assert max(part.layers, key=lambda layer: layer.inherited).name != "c"

@@ -5,7 +5,8 @@
 Each network is exported by both of torch's exporters. The faults are those of `judging/planting.py`; one that changes
 no output is left out. The culprit is what the fault changed: a node, or the readers of a weight. If a tool merges it
 with others, the node that computes the next tensor that the tool kept is right as well. Pairs without a fault have to
-stay without a culprit.
+stay without a culprit. The last line has what a comparison costs beside two plain runs: the median of (seconds - 1)
+over the seconds of a session and a run of each side here; 1 second is what the child process and its imports take.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ from onnxsmith.report.parts.layers import Layers
 
 SEEN = 1e-4
 """The change of an output, relative to its largest element, from which on a fault counts: far above rounding."""
+OWN = 1.0
+"""Seconds of a comparison that are not compared with plain runs: the child process, and the imports in it."""
 Variant = Callable[[onnx.ModelProto, np.random.Generator], tuple[onnx.ModelProto, dict[str, str]]]
 """Makes another form of a model; the second is the old name of each node that was renamed."""
 
@@ -296,6 +299,14 @@ def _run(model: onnx.ModelProto, feed: dict[str, Any]) -> list[Any]:
     return list(session.run(None, feed))
 
 
+def _plain(case: Case) -> float:
+    """Seconds of a session and a run of each side, without onnxsmith."""
+    began = time.monotonic()
+    for model in (case.reference, case.candidate):
+        _run(model, case.feed)
+    return time.monotonic() - began
+
+
 def _differ(right: list[Any], wrong: list[Any]) -> bool:
     for a, b in zip(right, wrong, strict=True):
         if a.shape != b.shape or not np.isfinite(b).all():
@@ -340,13 +351,14 @@ def main() -> int:
     asked = parser.parse_args()
     counts: dict[str, Counter[str]] = {variant: Counter() for variant in asked.variants}
     equal: Counter[str] = Counter()
-    times = []
+    times, costs = [], []
     for case in cases(asked.seed, asked.variants):
         if not all(text in case.name for text in asked.only):
             continue
         began = time.monotonic()
         status, named = judged(case)
         times.append(time.monotonic() - began)
+        costs.append((times[-1] - OWN) / _plain(case))
         (counts[case.variant] if case.culprits else equal)[status] += 1
         if status not in ("first", "silent"):
             where = f"{case.what}; {sorted(case.culprits)[:4]}"
@@ -361,6 +373,7 @@ def main() -> int:
     share = total["first"] / max(sum(total.values()), 1)
     print(f"named first: {total['first']} of {sum(total.values())} ({share:.1%}); without a fault: {dict(equal)}")
     print(f"median {np.median(times):.1f} s, p90 {np.quantile(times, 0.9):.1f} s")
+    print(f"(seconds - {OWN:.0f}) over two plain runs with their sessions: median {np.median(costs):.1f}")
     return 0 if share >= 0.97 and not equal["named"] else 1
 
 

@@ -49,8 +49,8 @@ def test_files_without_names_fill_one_input_after_the_other(folder: Path) -> Non
 def test_each_is_counted_and_labelled(folder: Path) -> None:
     found = feeds([f"{folder}/a.npz", f"{folder}/b.npz"], TWO)
     assert [(feed.label, feed.sizes) for feed in found] == [
-        ("given input 1 of 2", {"n": 1}),
-        ("given input 2 of 2", {"n": 2}),
+        ("given input 1 of 2 (a.npz)", {"n": 1}),
+        ("given input 2 of 2 (b.npz)", {"n": 2}),
     ]
     assert feeds([f"{folder}/a.npz"], TWO)[0].label == "the given input"
 
@@ -69,5 +69,5 @@ def test_a_comparison_sees_a_difference_that_only_the_first_shows(folder: Path) 
     sides = str(folder / "m.onnx"), str(folder / "o.onnx")
     result = onnxsmith.compare(*sides, inputs=[f"{folder}/a.npz", f"{folder}/b.npz"], generate=False)
     part = result.report.part(Verification)
-    assert part.runs == ("given input 1 of 2", "given input 2 of 2")
+    assert part.runs == ("given input 1 of 2 (a.npz)", "given input 2 of 2 (b.npz)")
     assert part.sizes == {"n": (1, 2)}

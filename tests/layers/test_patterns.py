@@ -68,3 +68,12 @@ def test_no_form_is_said_where_there_is_none(theirs: Any) -> None:
 def test_tiny_and_constant_tensors_have_no_form() -> None:
     assert pattern(RIGHT[0, 0, 0, :3], RIGHT[0, 0, 0, :3] * 2) == ""
     assert pattern(np.zeros(20, np.float32), np.ones(20, np.float32)) == ""
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 16), (3, 40)])
+def test_numbers_that_stayed_in_their_places_are_in_no_other_order(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(4)
+    ours = rng.standard_normal(shape)
+    theirs = ours * (1 + 5e-4 * rng.random(shape))
+    assert "order" not in pattern(ours, theirs)
+    assert pattern(ours, theirs[::-1]).startswith(("in reverse along axis 0", "the same slices along axis 0"))

@@ -18,6 +18,8 @@ from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.precision import keep as keeping
+from onnxsmith.precision import request
+from onnxsmith.problem import problem
 from onnxsmith.report.base import Report
 from onnxsmith.report.parts.precision import NO_KERNEL, Precision
 from onnxsmith.report.parts.verification import Verification
@@ -233,9 +235,25 @@ def test_models_without_a_node_to_narrow_are_refused(text: str, why: str, refuse
     assert why in refusal.problem.why
 
 
-def test_bfloat16_needs_an_opset_that_has_it(refused: Refused) -> None:
-    with refused("bisect/opset"):
+def test_an_older_model_is_raised_first(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.onnx"
+    result = onnxsmith.bisect(model(VARIANCE, opset=12), to="bfloat16", tolerance=0.1, any_runtime=True, model=path)
+    part = result.report.part(Precision)
+    assert part.notes[0] == "opset 12 is too old for bfloat16: the model was raised to opset 18 first"
+    assert load(path).opset_imports[""] == 18
+    assert part.file is not None
+    assert part.file.nodes == len(list(load(path).graph))
+    assert part.file.narrow == part.narrow > 0
+
+
+def test_a_model_that_cannot_be_raised_is_refused(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot(*_: object) -> None:
+        raise problem("export/opset", "Upsample cannot be converted", where="node up")
+
+    monkeypatch.setattr(request.opsets, "convert", cannot)
+    with refused("bisect/opset") as refusal:
         onnxsmith.bisect(model(VARIANCE, opset=12), to="bfloat16")
+    assert "Upsample cannot be converted" in refusal.problem.why
 
 
 def test_the_mixed_model_computes_what_was_measured() -> None:

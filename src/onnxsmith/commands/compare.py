@@ -37,6 +37,19 @@ class Compare(Command):
     )
     seed: int = option("seed of the generated inputs", default=0)
 
+    steps: int = option(
+        "call both this often in a row, each time with the state that the last call returned; --input gives the inputs "
+        "of the steps",
+        default=0,
+        metavar="COUNT",
+    )
+    state: tuple[str, ...] = option(
+        "input of a state, and the output that it gets in the next step: h=hn or 'past.*=present.*'; repeatable; "
+        "default: by the file's metadata or by names",
+        default=(),
+        metavar="INPUT=OUTPUT",
+    )
+
     per_layer: bool = flag("compare every tensor that both models have, and name the first wrong operation")
     memory: int = option("megabytes for the tensors that are compared at once", default=2048, metavar="MB")
     min_paired: float = option("least share of the tensors that must be paired", default=0.5, metavar="SHARE")
@@ -85,4 +98,6 @@ class Compare(Command):
             worst_input=self.worst_input,
             start=selectors(self.start),
             end=selectors(self.end),
+            steps=self.steps,
+            state=self.state,
         ).report

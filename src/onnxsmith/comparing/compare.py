@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from onnxsmith.clock import Clock, stage
-from onnxsmith.comparing.blaming import blamed
-from onnxsmith.comparing.by_layer import LayerOptions, by_layer
+from onnxsmith.comparing.by_layer import LayerOptions
+from onnxsmith.comparing.layer_stage import Staged, layered
+from onnxsmith.comparing.own_state import Recorder
+from onnxsmith.comparing.own_state import compared as in_steps
 from onnxsmith.comparing.section import Section
-from onnxsmith.comparing.setup import Compared, compared, elsewhere, evidence
+from onnxsmith.comparing.setup import Compared, compared, elsewhere, evidence, exact
 from onnxsmith.comparing.sides import SideSource, under
 from onnxsmith.comparing.single_sides import single
+from onnxsmith.comparing.steps import rolled
 from onnxsmith.comparison import intermediate_outputs
 from onnxsmith.comparison.explore import Explorer
 from onnxsmith.comparison.rounding import roundings
@@ -33,6 +37,8 @@ from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.layers import Layers
+from onnxsmith.report.parts.layers_by_input import LayersByInput
+from onnxsmith.report.parts.steps import Steps
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.verdict import Verdict
@@ -55,6 +61,8 @@ def compare(
     worst_input: str | Path | None = None,
     start: Sequence[Any] = (),
     end: Sequence[Any] = (),
+    steps: int = 0,
+    state: Sequence[str] = (),
 ) -> Result:
     """Runs two models on the same inputs and compares every output.
 
@@ -69,15 +77,22 @@ def compare(
     out of both as by the step `extract`, and compared by itself.
 
     With `per_layer`, every common tensor is compared on that input, and the report names the first operation with an
-    error of its own, apart from operations that pass on earlier errors.
+    error of its own, apart from operations that pass on earlier errors. If several inputs are given, that is done on
+    each of them.
+
+    With `steps`, both sides are called that often in a row, each time with the state that the last call returned; the
+    inputs are those of the steps. `state` says which output an input gets next (`h=hn`, `past.*=present.*`); by default
+    the files' metadata or names do. Every step is compared from the state of the reference, and by layer at the first
+    that differs; then the candidate goes the whole way with its own state.
 
     If one side's runtime fails, the report has its problem, the verdict `failed`, and the other side's outputs. If the
     layers cannot be compared (`compare/unpaired`), the report has the result for the outputs.
 
     Raises:
         OnnxsmithError: the errors of loading either side; `compare/no-part` and `edit/…` if a side has no such part;
-            `verify/outputs-differ` if the sides have different numbers of inputs or outputs; `verify/…` and `runtime/…`
-            if no comparison is possible.
+            `verify/outputs-differ` if the sides have different numbers of inputs or outputs; `compare/state` and
+            `compare/step` if there is no such state, or no such step; `verify/…` and `runtime/…` if no comparison is
+            possible.
     """
     with Clock() as clock, ExitStack() as stack:
         with stage("load"), no_collection():
@@ -92,6 +107,8 @@ def compare(
                 tolerance=tolerance,
                 per_layer=bool(per_layer),
                 section=Section(start, end),
+                steps=steps,
+                state=(state,) if isinstance(state, str) else state,
                 stack=stack,
             )
             refuse_loss([worst_input], [reference, candidate, read.a.model, read.b.model, inputs])
@@ -124,18 +141,26 @@ def _report(
     *,
     last: bool = False,
 ) -> Report:
-    a, b = read.a, read.b
+    a, b, asked = read.a, read.b, read
     worst: list[Feed] = []
+    recorder = Recorder()
+    taken: tuple[Part, ...] = ()
     try:
         with stage("verify"), a.prepare() as first, b.prepare() as second, ExitStack() as probes:
             sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
-            part = verify(*sides, read.plan, read.tolerances, evidence(read, probes), on_worst=worst.append)
+            walk = None if read.calls is None else rolled(first, read.plan, read.calls)
+            read = read if walk is None else replace(read, plan=replace(read.plan, given=walk.feeds))
+            means = evidence(read, probes)
+            part = verify(*sides, read.plan, read.tolerances, means, on_worst=worst.append, on_compared=recorder)
+            if walk is not None and read.calls is not None:
+                made, part = in_steps(walk, recorder.met, part, sides[1].session, read.calls.pairs, partial(exact, a))
+                taken = (made,)
         for decide in (_without_optimisation, _with_intermediate_tensors, _in_single):
             part = decide(read, part) if part.unsure else part
     except OnnxsmithError as error:
         if error.problem.id in LACKS and not last and not any(side.named for side in (a, b) if side.model is not None):
             raise _LackingError(error.problem) from error
-        plain = _plain(read) if error.problem.id in _FAILS else None
+        plain = _plain(asked) if error.problem.id in _FAILS else None
         if plain is not None:
             said = f"with the runtime's optimisations on, it failed; compared with them off ({error.problem.why})"
             try:
@@ -143,33 +168,36 @@ def _report(
             finally:
                 plain.a.close()
                 plain.b.close()
-        if error.problem.id in LACKS and not last:
-            sources = [side.source for side in (a, b) if not isinstance(side.source, Program)]
-            error = OnnxsmithError(offered(error.problem, sources, _named(a, b)))  # its fix names another runtime
-        told = error.problem.id.startswith("runtime/") and error.problem.id != "runtime/timeout"  # no second wait
-        kept = _side_that_runs(read) if told else ()
-        if not kept:
-            raise error from error.__cause__
-        said = f"{a.label} and {b.label}: not compared"
-        return Report("compare", Verdict.FAILED, kept, (error.problem,), headline=said)
+        return _failed(asked, error, last=last)
     if worst_input is not None and worst:
         write_npz(Path(worst_input), worst[0].values)
     part = replace(part, notes=(*read.notes, *part.notes), untried=(*part.untried, *read.clauses))
-    parts: list[Part] = [part]
-    found, ended = problems(part), verdict(part)
+    staged = Staged()
     if per_layer and worst:
         options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
-        try:
-            sure = part.equal and not part.unsure
-            layers = by_layer(read.a, read.b, worst[0], options, read.tolerance, equal=sure)
-        except OnnxsmithError as error:  # the result for the outputs is still reported
-            ended, found = Verdict.FAILED, (*found, error.problem)
-        else:
-            parts.append(replace(layers, exposed=_exposed(layers, part, worst[0])))
-            found = (*found, *blamed(layers, str(b.source) if isinstance(b.source, Path) else ""))
-            ended = Verdict.DIFFERENT if layers.culprits else ended
-    said = _headline(a, b, part, parts)
-    return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=said)
+        staged = layered(read, part, worst[0], recorder, options)
+    parts = (part, *taken, *staged.parts)
+    ended = verdict(part) if staged.verdict is None else staged.verdict
+    found = (*problems(part), *staged.problems)
+    return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=_headline(a, b, part, parts))
+
+
+def _failed(read: Compared, error: OnnxsmithError, *, last: bool) -> Report:
+    """The report if a runtime fails: its problem, and the outputs of the side that runs.
+
+    Raises:
+        OnnxsmithError: the error, if no side runs, or if it is not one of a runtime.
+    """
+    a, b = read.a, read.b
+    if error.problem.id in LACKS and not last:
+        sources = [side.source for side in (a, b) if not isinstance(side.source, Program)]
+        error = OnnxsmithError(offered(error.problem, sources, _named(a, b)))  # its fix names another runtime
+    told = error.problem.id.startswith("runtime/") and error.problem.id != "runtime/timeout"  # no second wait
+    kept = _side_that_runs(read) if told else ()
+    if not kept:
+        raise error from error.__cause__
+    said = f"{a.label} and {b.label}: not compared"
+    return Report("compare", Verdict.FAILED, kept, (error.problem,), headline=said)
 
 
 def _without_optimisation(read: Compared, part: Verification) -> Verification:
@@ -266,6 +294,10 @@ def _side_that_runs(read: Compared) -> tuple[Part, ...]:
 def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[Part]) -> str:
     layers = next((one for one in parts if isinstance(one, Layers)), None)
     where = also = ""
+    steps = next((one for one in parts if isinstance(one, Steps)), None)
+    by_input = next((one for one in parts if isinstance(one, LayersByInput)), None)
+    begins = f"on {by_input.first}" if by_input is not None and by_input.first else ""
+    begins = f"at {steps.first}" if steps is not None and steps.first else begins
     if layers is not None:
         explained = layers.cause is not None and layers.cause.agrees
         cause = layers.cause.said() if layers.cause is not None and explained else ""
@@ -273,19 +305,9 @@ def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[
             where = f"; first error: {layers.culprits[0]}" + (f" ({cause})" if cause else "")
         elif cause:
             also = f"; what differs is {cause}, whose rounding explains the outputs"
+    where = f"; first {begins}{where}" if begins else where
     gaps = "".join(f"; {gap}" for gap in part.untried)
     if part.unsure and not where:
         return f"{a.label} and {b.label}: CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{gaps}"
     said = "equal" if part.equal and not where else "DIFFERENT"
     return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{where}{also}{gaps}"
-
-
-def _exposed(layers: Layers, part: Verification, feed: Feed) -> str:
-    """A sentence if exposing all tensors changed whether outputs differ: it keeps the runtime from fusing nodes."""
-    ports = {layer.reference: layer.differs for layer in layers.layers if layer.paired_by == "port"}
-    plain = {output.name: not output.equal and output.where == feed.label for output in part.outputs}
-    other = [name for name, differs in ports.items() if name in plain and differs != plain[name]]
-    if not other:
-        return ""
-    said = ", ".join(f"{name} {'differs' if ports[name] else 'agrees'} now" for name in other)
-    return f"with every tensor exposed, which keeps kernels from being fused, outputs change: {said}"

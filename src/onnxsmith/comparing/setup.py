@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +12,8 @@ import onnx_ir as ir
 from onnxsmith.comparing.by_layer import only_grown
 from onnxsmith.comparing.section import WHOLE, Section, sections
 from onnxsmith.comparing.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side, under
+from onnxsmith.comparing.state_names import fed_back
+from onnxsmith.comparing.steps import Calls
 from onnxsmith.comparison import float64_session, random_draws, runtime_choice
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan
@@ -46,6 +48,8 @@ class Compared:
     coarser: Mapping[str, float]
     few_steps: bool
     """Whether only one side quantises, or may do so: the tolerance then follows from the steps of quantisers alone."""
+    calls: Calls | None = None
+    """Calls in a row with a state, if they were asked for; the given inputs of `plan` are then without the state."""
     clauses: tuple[str, ...] = ()
     """Clauses for the headline: the runtime, if it is not the usual one."""
 
@@ -106,6 +110,13 @@ def _elsewhere(read: Compared) -> Callable[[Feed], Problem | None]:
     return refusal
 
 
+def exact(a: SideSource) -> Session | None:
+    """The reference in float64; None if it cannot be widened."""
+    if isinstance(a.source, TorchProgram):
+        return a.runtime.prepare(programs.in_double(a.source))
+    return None if a.model is None else float64_session.in_double(a.model)
+
+
 def _arbiter(a: SideSource, b: SideSource) -> Arbiter | None:
     """The reference in float64, and the candidate if it is a graph."""
     program, graph, other = a.source, a.model, b.model
@@ -152,12 +163,14 @@ def compared(
     per_layer: bool,
     stack: ExitStack,
     section: Section = WHOLE,
+    steps: int = 0,
+    state: Sequence[str] = (),
 ) -> Compared:
     """Reads both sides, which end with `stack`; the other arguments are as in `compare`.
 
     Raises:
         OnnxsmithError: the errors of loading either side; `verify/…` if their interfaces do not match;
-            `compare/no-part` and `edit/…` if a side has no such section.
+            `compare/no-part` and `edit/…` if a side has no such section; `compare/state` without a pair of its ports.
     """
     first = side(reference, runtime, stack, in_pieces=per_layer)
     second = side(candidate, runtime, stack, in_pieces=per_layer, beside=first)
@@ -171,12 +184,13 @@ def compared(
     tolerances, generator, coarser, few_steps = from_graphs(a, b)
     if tolerance is not None:
         tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
-    feeds = given.inputs(inputs, a.interface)
+    calls = Calls(fed_back(state, a, b), steps) if steps or state else None
+    feeds = given.inputs(inputs, a.interface, state=calls.state if calls is not None else ())
     for one in (a, b):
         if one.only_input is not None and not feeds:
             feeds, generate = _saved(one, a), False
     plan = Plan(generator, feeds, known=sizes or {}, start=a.example_sizes, generate=generate, seed=seed)
-    return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps, clauses)
+    return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps, calls, clauses)
 
 
 def _without_draws(

@@ -65,8 +65,9 @@ class Checks:
         """The input with the largest difference, a failed one before any that passed; None before the first run."""
         self._rank = (False, -1.0, 0.0)
 
-    def add(self, run: Run, answer: Outputs | None, refusal: Problem | None) -> None:
-        """Takes in one run and the candidate's answer to it."""
+    def add(self, run: Run, answer: Outputs | None, refusal: Problem | None) -> dict[str, Difference]:
+        """Takes in one run and the candidate's answer to it. Returns the difference of each output."""
+        all_found: dict[str, Difference] = {}
         for port in self._ports:
             if answer is None:
                 assert refusal is not None
@@ -76,6 +77,7 @@ class Checks:
                 found = Difference("the candidate has no such output")
             else:
                 found = self._difference(run, port.name, answer[port.name])
+            all_found[port.name] = found
             self._compared[port.name] += found.compared
             if not found.is_exact:
                 self._inexact.add(port.name)
@@ -87,6 +89,7 @@ class Checks:
                 self._worst[port.name] = found
                 self._where[port.name] = run.feed.label
                 self._bound[port.name] = self._allowed.get((id(run), port.name))
+        return all_found
 
     def give_up(self, run: Run, why: Problem) -> None:
         """Records a run that the candidate did not end within its limits; such a run decides nothing."""

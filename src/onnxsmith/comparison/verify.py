@@ -21,7 +21,7 @@ from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.power import measured
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding, quantises_values
-from onnxsmith.comparison.tensors import difference
+from onnxsmith.comparison.tensors import Difference, difference
 from onnxsmith.comparison.unseen_nodes import unseen_nodes
 from onnxsmith.comparison.unseen_weights import unseen_weights
 from onnxsmith.feeds.generate import Feed
@@ -34,6 +34,10 @@ _BEYOND = {"runtime/timeout", "runtime/memory"}
 """Limits of the machine, which decide nothing about the candidate."""
 _DRAWS = 20
 """Runs after which an unchanged output counts as not drawn. A choice: a fair coin gives 20 equal results with 2^-20."""
+
+
+Compared = Callable[[Run, Mapping[str, Difference]], None]
+"""Takes a run and the difference of each output."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,11 @@ def verify(
     evidence: Evidence | None = None,
     on_worst: Callable[[Feed], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
+    on_compared: Compared | None = None,
 ) -> Verification:
     """Compares `candidate` with `reference`. `roundings` gives the largest tolerance of each output by name. `on_worst`
-    is called with the input of the largest difference, `on_run` with each run of the reference.
+    is called with the input of the largest difference, `on_run` with each run of the reference, `on_compared` with each
+    run that counts and the difference of each output.
 
     Raises:
         OnnxsmithError: `verify/no-valid-input` if the reference accepts none of the generated inputs;
@@ -88,7 +94,7 @@ def verify(
     explorer = Explorer(reference.session, plan, roundings)
     taken = _taken(explorer, f"{reference.name} and {candidate.name}")
     checks = _checks(reference.session, candidate.session, explorer, roundings, evidence)
-    runs = list(_answered(taken, explorer, candidate.session, checks, evidence.elsewhere, on_run))
+    runs = list(_answered(taken, explorer, candidate.session, checks, evidence.elsewhere, on_run, on_compared))
     _refuse_constants(explorer.drawn, candidate.session, runs, checks)
     checks.judge_movement(runs)
     if on_worst is not None and checks.worst is not None:
@@ -168,6 +174,7 @@ def _answered(
     checks: Checks,
     elsewhere: Callable[[Feed], Problem | None],
     on_run: Callable[[Run], None] | None,
+    on_compared: Compared | None,
 ) -> Iterator[Run]:
     """Runs the candidate, adds its answers to `checks`, and yields the runs that count."""
     for index, run in enumerate(runs):
@@ -191,7 +198,9 @@ def _answered(
         if refusal is not None and run.generated and elsewhere(run.feed) is not None:
             explorer.leave_out(run, session.provider, refusal)
             continue
-        checks.add(run, outputs, refusal)
+        found = checks.add(run, outputs, refusal)
+        if on_compared is not None:
+            on_compared(run, found)
         yield run
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.feeds.input_files import IMAGES, read_image, read_npz
+from onnxsmith.feeds.samples import check_complete, samples
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.feeds.spec import InputSpec, parse
 from onnxsmith.model.files.load import load
@@ -38,52 +40,63 @@ def several(texts: Sequence[str], interface: Signature) -> list[dict[str, Any]]:
     A repeated name begins the next input: `a.npz b.npz` are two inputs, as are `x=1.npy x=2.npy`. Values that the next
     input does not give are copied from the one before. A text without a name is for the first input without a value.
     """
-    own: list[dict[str, Any]] = []
-    for text in _texts(texts, interface):
-        spec = parse(text)
-        held = own[-1] if own else {}
-        if own and not spec.name and not _is_archive(spec) and not _free(interface, held):
-            own.append({})
-            held = {}
-        new = _values(spec, interface, held)
-        if not own or new.keys() & held.keys():
-            own.append({})
-        own[-1] |= new
+    return filled([one.values for one in _parts(texts, interface)])
+
+
+def filled(parts: Sequence[Mapping[str, Any]], not_copied: Collection[str] = ()) -> list[dict[str, Any]]:
+    """The inputs, each with the values of the input before where it gives none itself; never those of `not_copied`."""
     found: list[dict[str, Any]] = []
-    for one in own:
-        found.append({**(found[-1] if found else {}), **one})
+    for one in parts:
+        before = found[-1] if found else {}
+        found.append({**{name: value for name, value in before.items() if name not in not_copied}, **one})
     return found
 
 
-def feeds(texts: Sequence[str], model: str | Path | Signature) -> tuple[Feed, ...]:
-    """One feed for each input that the `--input` texts give; empty if there are no texts."""
+def feeds(texts: Sequence[str], model: str | Path | Signature, *, state: Collection[str] = ()) -> tuple[Feed, ...]:
+    """One feed for each input that the `--input` texts give; empty if there are no texts. An `.npz` with several
+    samples (`feeds/samples.py`) gives as many inputs. The inputs `state` may be missing, and are never copied.
+
+    Raises:
+        OnnxsmithError: `input/incomplete` for one that lacks an input.
+    """
     if not is_array(texts) and not texts:
         return ()
     interface = model if isinstance(model, Signature) else signature(load(model))
-    found = several(texts, interface)
-    labels = [f"given input {number} of {len(found)}" for number in range(1, len(found) + 1)]
-    return tuple(
-        Feed(label if len(found) > 1 else "the given input", of_feed(interface, held), held)
-        for label, held in zip(labels, found, strict=True)
-    )
+    parts = _parts(texts, interface, in_samples=True)
+    found = filled([one.values for one in parts], state)
+    made = []
+    for number, (part, held) in enumerate(zip(parts, found, strict=True), 1):
+        label = f"given input {number} of {len(found)}" if len(found) > 1 else "the given input"
+        if part.said and len(found) > 1:
+            label += f" ({', '.join(part.said)})"
+        check_complete(label, part.values, held, interface, state)
+        made.append(Feed(label, of_feed(interface, held), held))
+    return tuple(made)
 
 
-def inputs(given: Inputs, interface: Signature) -> tuple[Feed, ...]:
-    """One feed from arrays by name or from texts; one feed for each item of any other iterable."""
+def inputs(given: Inputs, interface: Signature, *, state: Collection[str] = ()) -> tuple[Feed, ...]:
+    """One feed from arrays by name or from texts; one feed for each item of any other iterable. `state` is as in
+    `feeds`; items of an iterable are taken as they are."""
     if isinstance(given, Mapping):
-        return (Feed("the given input", {}, dict(given)),) if given else ()
+        parts = samples(dict(given), interface) if given else []
+        labels = _numbered(len(parts))
+        return tuple(Feed(label, {}, held) for label, held in zip(labels, filled(parts, state), strict=True))
     if is_array(given):
         raise unnamed(interface)
     items: list[Any] = [given] if isinstance(given, str) else list(given)
     texts = [item for item in items if isinstance(item, str)]
     if len(texts) == len(items):
-        return feeds(texts, interface)
+        return feeds(texts, interface, state=state)
     if not all(isinstance(item, Feed | Mapping) for item in items):
         raise unnamed(interface)
     return tuple(
         item if isinstance(item, Feed) else Feed(f"given input {number}", {}, dict(item))
         for number, item in enumerate(items, 1)
     )
+
+
+def _numbered(count: int) -> list[str]:
+    return ["the given input"] if count == 1 else [f"given input {number} of {count}" for number in range(1, count + 1)]
 
 
 def is_array(given: Any) -> bool:
@@ -130,6 +143,46 @@ def sizes(texts: Sequence[str] | Mapping[str, int] | None) -> dict[str, int]:
             raise problem("input/syntax", f"{text!r} does not give a dimension a size", fix="write --dim batch=1")
         found[name.strip()] = int(size)
     return found
+
+
+@dataclass
+class _Part:
+    """What the texts give for one input: its own values, and the files that they come from."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+
+
+def _parts(texts: Sequence[str], interface: Signature, *, in_samples: bool = False) -> list[_Part]:
+    """The inputs that the texts give, each with its own values only."""
+    own: list[_Part] = []
+    first = 0
+    """The first input of the last archive: a value that none of its samples has is for all of them."""
+    for text in _texts(texts, interface):
+        spec = parse(text)
+        held = own[-1].values if own else {}
+        if own and not spec.name and not _is_archive(spec) and not _free(interface, held):
+            own.append(_Part())
+            held = {}
+        new = _values(spec, interface, held)
+        several = samples(new, interface) if in_samples else [new]
+        if (
+            len(several) == 1
+            and own
+            and len(own) - first > 1
+            and not any(new.keys() & p.values.keys() for p in own[first:])
+        ):
+            own[first].values |= new
+            continue
+        for number, one in enumerate(several, 1):
+            if not own or one.keys() & own[-1].values.keys():
+                own.append(_Part())
+            if number == 1:
+                first = len(own) - 1
+            own[-1].values |= one
+            if spec.path is not None:
+                own[-1].said.append(spec.path.name + (f", sample {number}" if len(several) > 1 else ""))
+    return own
 
 
 def _texts(given: Sequence[str], interface: Signature) -> Sequence[str]:

@@ -39,7 +39,8 @@ def pattern(reference: Value, candidate: Value) -> str:
     ours, theirs = widen(reference), widen(np.asarray(candidate))
     if not np.isfinite(ours).all() or not np.isfinite(theirs).all() or rms(ours) == 0:
         return ""
-    return next((said for look in _FORMS for said in look(ours, theirs)), "")
+    forms = [look for look in _FORMS if look not in _OF_PLACES or not _is_same(ours, theirs)]
+    return next((said for look in forms for said in look(ours, theirs)), "")
 
 
 def _explains(made: Floats, ours: Floats, theirs: Floats) -> bool:
@@ -171,3 +172,6 @@ def _in_part(ours: Floats, theirs: Floats) -> Iterator[str]:
 _FORMS: tuple[Callable[[Floats, Floats], Iterator[str]], ...] = (
     _rounded, _scaled, _moved, _turned, _shifted, _reordered, _cut, _in_part,
 )  # fmt: skip
+_OF_PLACES = (_turned, _shifted, _reordered)
+"""Forms that say where the numbers went. They are not looked for where the numbers stayed, but for a small difference:
+without a move they explain it as well."""

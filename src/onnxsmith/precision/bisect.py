@@ -28,11 +28,11 @@ from onnxsmith.precision import dtypes, kernels, ranking, why
 from onnxsmith.precision.dtypes import Operators
 from onnxsmith.precision.keep import bare, matching, named
 from onnxsmith.precision.narrowing import narrowed
-from onnxsmith.precision.request import Request, refuse, units_of
+from onnxsmith.precision.request import Request, raised, refuse, units_of
 from onnxsmith.precision.search import minimal
 from onnxsmith.precision.trials import Trials
 from onnxsmith.precision.units import NARROW
-from onnxsmith.precision.weights import float32_weights, own_weights, replaceable
+from onnxsmith.precision.weights import float32_weights, in_file, own_weights, replaceable
 from onnxsmith.precision.writing import Delivery, checked
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.base import Part, Report
@@ -118,7 +118,8 @@ def bisect(
         if agrees:
             with stage("save"):
                 shown, nbytes = Delivery(target, model, source).write(search.kept, to, mixed, loaded)
-            part = replace(part, bytes_before=nbytes[0], bytes_after=nbytes[1])
+            file = None if model is None else in_file(load(model), NARROW[to])
+            part = replace(part, bytes_before=nbytes[0], bytes_after=nbytes[1], file=file)
     report = _report(where, part, search.verified, (shown, Timing(dict(clock.seconds))), doubts)
     return Result(report, mixed if agrees else None, target if agrees else None)
 
@@ -158,9 +159,10 @@ class _Search:
         self._to = NARROW[request.to]
         self.name = request.runtime or runtimes.default()
         self.runtime: Runtime = runtimes.get(self.name)
-        plain, trouble = inlined(loaded)
+        newer, raising = raised(loaded, request.to)
+        plain, trouble = inlined(newer)
         self.model, shape_trouble = inferred(plain)
-        self.notes = [text for text in (trouble, shape_trouble, replaceable(self.model)) if text]
+        self.notes = [text for text in (raising, trouble, shape_trouble, replaceable(self.model)) if text]
         operators = Operators(self.model, self.runtime)
         dtypes.fill(self.model, operators)
         self.units = units_of(self.model, self._to, request, operators)

@@ -13,7 +13,7 @@ from onnxsmith.precision import unknown_names
 from onnxsmith.precision.dtypes import Operators
 from onnxsmith.precision.keep import bare, matching, named
 from onnxsmith.precision.units import NARROW, Units, find
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 
 
 @dataclass(frozen=True)
@@ -54,19 +54,39 @@ _OLDEST = {"float16": 6, "bfloat16": 13}
 """The first opset in which Cast takes a dtype as a number, and in which operators have bfloat16."""
 
 
+_RAISED = 18
+"""The opset that an older model gets. A choice: the earliest in which all of today's runtimes have kernels of both
+dtypes."""
+
+
+def raised(model: ir.Model, to: str) -> tuple[ir.Model, str]:
+    """The model at an opset that has the dtype, and a note if it had to be raised.
+
+    Raises:
+        OnnxsmithError: `bisect/opset` if it cannot be raised.
+    """
+    now = opsets.of(model)
+    if now >= _OLDEST[to]:
+        return model, ""
+    try:
+        made = opsets.convert(model, _RAISED)
+    except OnnxsmithError as error:
+        raise problem(
+            "bisect/opset",
+            f"opset {now} is too old for {to}, and the model cannot be raised to {_RAISED}",
+            where=error.problem.where,
+            why=f"{error.problem.what}: {error.problem.why}".rstrip(": "),
+            fix=f"export it again with opset {_RAISED} or newer; {to} needs {_OLDEST[to]}",
+        ) from error
+    return made, f"opset {now} is too old for {to}: the model was raised to opset {_RAISED} first"
+
+
 def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Operators) -> Units:
     """The nodes of the model that can be narrow.
 
     Raises:
-        OnnxsmithError: `bisect/opset`, `bisect/nothing-to-narrow`, `bisect/unknown-node`.
+        OnnxsmithError: `bisect/nothing-to-narrow`, `bisect/unknown-node`.
     """
-    if opsets.of(model) < _OLDEST[request.to]:
-        raise problem(
-            "bisect/opset",
-            f"opset {opsets.of(model)} is too old for {request.to}",
-            fix=f"convert it first: onnxsmith simplify MODEL -o newer.onnx --opset 18; "
-            f"{request.to} needs {_OLDEST[request.to]}",
-        )
     units = find(model, to, operators)
     if not units.units:
         fixed = [f"{', '.join(operators)}: {reason}" for reason, operators in units.fixed.items()]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.report.parts.precision import InFile
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,19 @@ def float32_weights(model: ir.Model) -> Weights:
     """The float32 tensors of `model`; a tensor that two Constants hold counts twice."""
     sizes = [tensor.nbytes for tensor in walk.tensors(model) if tensor.dtype == ir.DataType.FLOAT]
     return Weights(len(sizes), sum(sizes))
+
+
+def in_file(model: ir.Model, to: ir.DataType) -> InFile:
+    """What a written model holds: its nodes, those that compute in the dtype `to`, and its float weights."""
+    nodes = list(walk.nodes(model.graph))
+    held = [tensor.dtype for tensor in walk.tensors(model) if tensor.dtype in (ir.DataType.FLOAT, to)]
+    made = Counter(walk.op_name(node) for node in nodes)
+    known, _ = inferred(model)
+    narrow = sum(
+        node.op_type not in ("Cast", "Constant") and any(value.dtype == to for value in node.outputs)
+        for node in walk.nodes(known.graph)
+    )
+    return InFile(len(nodes), narrow, made["Cast"], len(held), sum(dtype == to for dtype in held))
 
 
 def stored_bytes(model: ir.Model) -> int:

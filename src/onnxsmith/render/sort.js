@@ -6,7 +6,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const sort = () => {
       up = !up;
       const key = (row) => row.cells[column].textContent.trim();
-      const number = (text) => (text === "" ? -Infinity : Number(text));
+      const number = (text) => (text === "" ? -Infinity : text === "inf" ? Infinity : Number(text));
       const rows = Array.from(body.rows);
       const numeric = rows.every((row) => !Number.isNaN(number(key(row))));
       const order = (a, b) => (numeric ? number(key(a)) - number(key(b)) : key(a).localeCompare(key(b)));

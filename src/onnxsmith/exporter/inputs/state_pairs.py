@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx_ir as ir
 
 if TYPE_CHECKING:
     from onnxsmith.model.graph.signature import Port
@@ -52,3 +54,30 @@ class Carried:
 def _text(value: Array) -> str:
     little = value.astype(value.dtype.newbyteorder("<")) if value.dtype.kind in "fiuc" else value
     return base64.b64encode(np.ascontiguousarray(little).tobytes()).decode("ascii")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A pair as a file's metadata describes it, with the value of the first call."""
+
+    input: str
+    output: str
+    first: Array
+
+
+def stored(model: ir.Model) -> tuple[Stored, ...]:
+    """The pairs in the metadata of a file; empty if it has none, or if they cannot be read."""
+    text = model.metadata_props.get(METADATA)
+    try:
+        found = json.loads(text) if text else []
+        return tuple(Stored(str(one["input"]), str(one["output"]), _first(one)) for one in found)
+    except (KeyError, TypeError, ValueError, AttributeError):  # metadata that something else wrote
+        return ()
+
+
+def _first(one: Mapping[str, Any]) -> Array:
+    dtype = ir.DataType[one["dtype"].upper()].numpy()
+    initial, shape = one["initial"], [int(size) for size in one["shape"]]
+    if "fill" in initial:
+        return np.full(shape, initial["fill"], dtype)
+    return np.frombuffer(base64.b64decode(initial["base64"]), dtype).reshape(shape)

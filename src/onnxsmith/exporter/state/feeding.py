@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from onnxsmith.comparison.explore import Run
-from onnxsmith.comparison.tensors import difference, is_float
+from onnxsmith.comparison.nearness import as_near
+from onnxsmith.comparison.tensors import difference
 from onnxsmith.exporter.inputs.state_pairs import Carried
-from onnxsmith.metrics.base import widen
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.verification import OutputCheck, Verification
 from onnxsmith.runtimes.base import Session
@@ -20,10 +20,6 @@ from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, in_double, to_a
 
 CALLS = 6
 """Calls in a row. A choice: more than a short ring buffer has places, and few enough for a large model."""
-_AS_FAR = 4.0
-"""How many times further from float64 than the module a file may be. A choice: two roundings of a recurrence end at
-different distances, a wrong state is further by orders."""
-
 Arrays = Mapping[str, Any]
 
 
@@ -49,7 +45,7 @@ class Feeding:
                     continue
                 if exact is None:
                     exact = self._exact(feeds)
-                if exact is None or not _as_near(exact[step - 1][name], value, other[name]):
+                if exact is None or not as_near(exact[step - 1][name], value, other[name]):
                     return _different(found, checks[name], step, value, other[name])
         note = f"{len(feeds)} calls in a row agree, each with the state that the last one returned"
         return replace(found, notes=(*found.notes, note))
@@ -97,16 +93,6 @@ class Feeding:
             return list(self._called(in_double(self.program), feeds))
         except (OnnxsmithError, RuntimeError, ValueError, TypeError):
             return None
-
-
-def _as_near(exact: Any, ours: Any, theirs: Any) -> bool:
-    """Whether the file's values are about as near to float64 as the module's."""
-    if not is_float(ours) or np.shape(ours) != np.shape(theirs) or np.shape(exact) != np.shape(ours):
-        return False
-    truth = widen(np.asarray(exact))
-    own = difference(truth, widen(np.asarray(ours)), np.inf)
-    found = difference(truth, widen(np.asarray(theirs)), _AS_FAR * own.worst_rel, _AS_FAR * own.worst_abs)
-    return not own.reason and not found.reason
 
 
 def _shapes(values: Arrays) -> dict[str, Any]:

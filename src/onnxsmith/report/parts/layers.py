@@ -257,7 +257,11 @@ class Layers(Part):
             for layer in self.layers
         )
         head = ("tensor", "operator", "module and line", "inherited", "own", "allowed", "growth", "verdict")
-        order = sorted(range(len(rows)), key=lambda row: _rank(self.layers[row]))
+        blamed = {name: number for number, name in enumerate(self.culprits)}
+        last = len(blamed)
+        order = sorted(
+            range(len(rows)), key=lambda row: (blamed.get(self.layers[row].name, last), *_rank(self.layers[row]))
+        )
         return Table(
             head,
             rows,

@@ -25,6 +25,18 @@ class KeptNode:
     without: str
 
 
+@dataclass(frozen=True)
+class InFile:
+    """Counts of the mixed model as its file has it: `nodes` in all, `narrow` with an output in the narrow dtype,
+    `casts` between dtypes, float `weights`, of which `weights_narrow` are narrow."""
+
+    nodes: int
+    narrow: int
+    casts: int
+    weights: int
+    weights_narrow: int
+
+
 _FEW = 64
 """Bytes of weights whose dtype does not matter: a factor, an epsilon. A choice: 16 numbers in float32."""
 
@@ -39,7 +51,8 @@ class Precision(Part):
     without any of them the model is out of tolerance.
 
     Weights: `weights` in float32, of which `weights_narrow` became narrow. `weights_bytes` and `weights_bytes_narrow`
-    are their sizes in float32. `before` is the worst difference with an empty keep-list, `after` with this list.
+    are their sizes in float32. `file` counts again in the file that was written; None without one. `before` is the
+    worst difference with an empty keep-list, `after` with this list.
     """
 
     title = "Precision"
@@ -67,6 +80,7 @@ class Precision(Part):
     weights_bytes: int = 0
     weights_bytes_narrow: int = 0
     notes: tuple[str, ...] = ()
+    file: InFile | None = None
 
     @property
     def is_in_vain(self) -> bool:
@@ -108,6 +122,7 @@ class Precision(Part):
                 ("with the list", self.after),
                 ("allowed", self.tolerance),
                 ("size", self._sizes()),
+                ("in the file", self._in_file()),
                 ("search", self._search()),
             )
         )
@@ -122,6 +137,13 @@ class Precision(Part):
     def _search(self) -> str:
         tried = f"{amount(self.tries, 'variant')} tried in {self.seconds:.1f} s, {amount(self.sessions, 'session')}"
         return f"{tried}; {self.remembered} asked for again"
+
+    def _in_file(self) -> str:
+        if self.file is None:
+            return ""
+        held = self.file
+        weights = f"{held.weights_narrow:,} of {amount(held.weights, 'weight')} in {self.to}"
+        return f"{amount(held.nodes, 'node')}, {held.narrow:,} in {self.to}, {amount(held.casts, 'Cast')}; {weights}"
 
     def _sizes(self) -> str:
         if self.bytes_before is None or self.bytes_after is None:
