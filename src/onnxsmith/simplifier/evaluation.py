@@ -1,4 +1,4 @@
-"""Runs nodes with constant inputs once, in a child process, and returns their results."""
+"""Computes nodes with constant inputs: what is moved or has one answer here, the rest once in a child process."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from onnxsmith.model.shapes import facts
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Outputs
+from onnxsmith.simplifier.exact import computed
 from onnxsmith.simplifier.movement import is_lazy, moved
 
 _TIME_LIMIT = 60.0
@@ -35,10 +36,10 @@ class Evaluation:
         """Returns the results of `nodes` that other nodes read, if they follow from constants and `known` values."""
         known = dict(known or {})
         nodes = _needed(nodes)
-        found = _moved(nodes, known)
+        found = _here(nodes, known)
         computable = [node for node in _computable(nodes, known) if node.outputs[0] not in found]
         inside = set(nodes)
-        # a small constant that is moved on only is an intermediate result, as in a run
+        # a small result that only other nodes of the batch read is an intermediate one, as in a run
         found = {value: held for value, held in found.items() if is_lazy(held) or _is_wanted(value, inside)}
         wanted = [value for node in computable for value in node.outputs if _is_wanted(value, inside)]
         if not wanted:
@@ -71,18 +72,23 @@ def _needed(nodes: Sequence[ir.Node]) -> list[ir.Node]:
     return [node for node in nodes if node in needed]
 
 
-def _moved(nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]) -> dict[ir.Value, ir.TensorProtocol]:
-    """Returns the results of nodes that only move or reshape constants, and adds them to `known`."""
+def _here(nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]) -> dict[ir.Value, ir.TensorProtocol]:
+    """Returns the results that need no runtime, and adds them to `known`: of nodes that only move or reshape constants,
+    and of small arithmetic with one answer."""
     found: dict[ir.Value, ir.TensorProtocol] = {}
     for node in nodes:
-        source = node.inputs[0] if node.inputs else None
-        tensor = None
-        if source is not None:
-            tensor = known[source] if source in known else ir.convenience.get_const_tensor(source)
-        result = moved(node, tensor) if tensor is not None else None
+        operands = [None if value is None else _held(value, known) for value in node.inputs]
+        if not operands or operands[0] is None:
+            continue
+        result = moved(node, operands[0])
+        result = computed(node, operands) if result is None else result
         if result is not None:
             found[node.outputs[0]] = known[node.outputs[0]] = result
     return found
+
+
+def _held(value: ir.Value, known: Mapping[ir.Value, ir.TensorProtocol]) -> ir.TensorProtocol | None:
+    return known[value] if value in known else ir.convenience.get_const_tensor(value)
 
 
 def _computable(nodes: Iterable[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol]) -> list[ir.Node]:
