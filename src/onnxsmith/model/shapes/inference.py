@@ -149,7 +149,9 @@ class Inference:
                 value.const_value = tensor
 
     def _infer(self, node: ir.Node) -> None:
-        if not any(attribute.type in _GRAPHS for attribute in node.attributes.values()) and self._plain(node):
+        attributes = node.attributes.data
+        has_graph = attributes and any(attribute.type in _GRAPHS for attribute in attributes.values())
+        if not has_graph and self._plain(node):
             return
         bodies = list(_loop_bodies(node))
         for body in bodies:
