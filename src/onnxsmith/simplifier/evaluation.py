@@ -35,10 +35,10 @@ class Evaluation:
     ) -> dict[ir.Value, ir.TensorProtocol]:
         """Returns the results of `nodes` that other nodes read, if they follow from constants and `known` values."""
         known = dict(known or {})
-        nodes = _needed(nodes)
+        inside = set(nodes)
+        nodes = _needed(nodes, inside)
         found = _here(nodes, known)
         computable = [node for node in _computable(nodes, known) if node.outputs[0] not in found]
-        inside = set(nodes)
         # a small result that only other nodes of the batch read is an intermediate one, as in a run
         found = {value: held for value, held in found.items() if is_lazy(held) or _is_wanted(value, inside)}
         wanted = [value for node in computable for value in node.outputs if _is_wanted(value, inside)]
@@ -61,9 +61,8 @@ class Evaluation:
         return found | {value: _tensor(outputs[f"v{index}"], value) for index, value in enumerate(wanted)}
 
 
-def _needed(nodes: Sequence[ir.Node]) -> list[ir.Node]:
+def _needed(nodes: Sequence[ir.Node], inside: Set[ir.Node]) -> list[ir.Node]:
     """Returns the nodes, in order, that a wanted result needs. Others have lost their readers."""
-    inside = set(nodes)
     needed: set[ir.Node] = set()
     for node in reversed(nodes):
         if node in needed or any(_is_wanted(value, inside) for value in node.outputs):
