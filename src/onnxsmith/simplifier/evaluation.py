@@ -67,7 +67,8 @@ def _needed(nodes: Sequence[ir.Node], inside: Set[ir.Node]) -> list[ir.Node]:
     for node in reversed(nodes):
         if node in needed or any(_is_wanted(value, inside) for value in node.outputs):
             needed.add(node)
-            needed.update(made_by for v in node.inputs if v is not None and (made_by := v.producer()) in inside)
+            makers = (value.producer() for value in node.inputs if value is not None)
+            needed.update(maker for maker in makers if maker is not None and maker in inside)
     return [node for node in nodes if node in needed]
 
 
