@@ -117,3 +117,19 @@ def test_a_saved_model_is_as_valid_as_before(tmp_path: Path) -> None:
     model = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
     save(model, tmp_path / "m.onnx")
     onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)
+
+
+def test_a_valid_model_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    model = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
+    save(model, path)
+    asked: list[bool] = []
+    whole = onnx.checker.check_model
+
+    def counted(given: object, full_check: bool = False) -> None:
+        asked.append(full_check)
+        whole(given, full_check=full_check)
+
+    monkeypatch.setattr(onnx.checker, "check_model", counted)
+    assert check(model, file=path) == ()
+    assert asked == [True]

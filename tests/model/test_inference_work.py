@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -68,9 +69,14 @@ def parts(count: int) -> ir.Model:
     return model([ir.node("Split", [x], {"axis": 0, "num_outputs": count}, num_outputs=count)], [x], {})
 
 
+_CALLS = itertools.count()
+
+
 def concat_of_sizes(count: int) -> ir.Model:
+    call = next(_CALLS)  # names that no model had before: sums of others are remembered
     inputs = [
-        ir.Value(name=f"x{n}", shape=ir.Shape([f"n{n}"]), type=ir.TensorType(ir.DataType.FLOAT)) for n in range(count)
+        ir.Value(name=f"x{n}", shape=ir.Shape([f"n{call}_{n}"]), type=ir.TensorType(ir.DataType.FLOAT))
+        for n in range(count)
     ]
     return model([ir.node("Concat", inputs, {"axis": 0})], inputs, {})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sysconfig
 from pathlib import Path
 
@@ -141,3 +142,17 @@ def test_abridged_origins_are_read_as_before() -> None:
     assert {"owner", "namespaces"} <= one.metadata_props.keys(), "the user's own texts stay"
     assert one.outputs[0].metadata_props == {"unit": "m"}
     assert provenance.abridge(model) == 0
+
+
+@given(st.lists(st.text(max_size=6) | st.sampled_from(["", "layers.0.conv", "aten.slice.Tensor", "a'b", "a, b"])))
+def test_a_list_is_read_as_python_reads_it(items: list[str]) -> None:
+    assert provenance._strings(repr(items)) == items
+
+
+@pytest.mark.parametrize("text", ["['a', ]", "['a' 'b']", "['a',", "['a'] ", "'a'", "", "[1, 'a']", "['a''b']", "[,]"])
+def test_other_texts_are_read_as_python_reads_them(text: str) -> None:
+    try:
+        value = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        value = None
+    assert provenance._strings(text) == ([str(item) for item in value] if isinstance(value, list) else [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx
 import pytest
 from onnx import parser
@@ -166,3 +168,29 @@ def test_a_function_defined_twice_is_refused(refused: Refused) -> None:
 def test_a_function_loads() -> None:
     model = from_text(FUNCTION.format(inputs="a", outputs="b", nodes="b = Abs(a)"))
     assert list(model.functions) == [("l", "f", "")]
+
+
+@pytest.mark.parametrize("place", ["name", "doc_string", "input", "attribute", "key", "value", "graph", "inner"])
+def test_a_text_that_is_no_text_is_refused(place: str, refused: Refused, tmp_path: Path) -> None:
+    mark = "TO_SPOIL"
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    match place:
+        case "name" | "doc_string":
+            setattr(node, place, mark)
+        case "input":
+            node.input[0] = mark
+        case "attribute":
+            node.attribute.append(onnx.helper.make_attribute(mark, 1))
+        case "key" | "value":
+            node.metadata_props.add(key=mark if place == "key" else "k", value=mark if place == "value" else "v")
+        case "inner":
+            inner = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["z"], name=mark)], "b", [], [])
+            node.attribute.append(onnx.helper.make_attribute("body", inner))
+    ports = [onnx.helper.make_tensor_value_info(name, 1, [1]) for name in ("x", "y")]
+    graph = onnx.helper.make_graph([node], mark if place == "graph" else "g", ports[:1], ports[1:])
+    proto = onnx.helper.make_model(graph, ir_version=10, opset_imports=[onnx.helper.make_opsetid("", 20)])
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto.SerializeToString().replace(mark.encode(), b"\xff" * len(mark)))
+    with refused("model/invalid") as refusal:
+        load(path)
+    assert "is not UTF-8" in refusal.problem.what

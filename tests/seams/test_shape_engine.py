@@ -95,3 +95,13 @@ def test_shapes_are_found_without_a_private_name(path: str, monkeypatch: pytest.
     )
     assert note is None
     assert str(model.graph[0].outputs[0].shape) == "[n,3]"
+
+
+def test_a_block_inside_another_changes_nothing() -> None:
+    before = state()
+    with shape_engine.walking():
+        inside = state()
+        with shape_engine.walking():
+            assert state() == inside
+        assert state() == inside != before
+    assert state() == before

@@ -15,7 +15,7 @@ from onnxsmith.passes.unused import Unused
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.base import get
 from onnxsmith.settings import Verify
-from onnxsmith.simplifier import evaluation
+from onnxsmith.simplifier import evaluation, movement
 from onnxsmith.simplifier.folding import Folding
 from onnxsmith.simplifier.journal import Journal
 from onnxsmith.simplifier.rounds import simplified
@@ -66,7 +66,7 @@ def test_all_is_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = []
     honest = evaluation._run
     monkeypatch.setattr(evaluation, "_run", lambda model, runtime: (runs.append(model), honest(model, runtime))[1])
-    lines = "\n".join(f"c{i} = Add(c{i - 1}, w)\n d{i} = Mul(d{i - 1}, c{i})" for i in range(1, 500))
+    lines = "\n".join(f"c{i} = Sum(c{i - 1}, w)\n d{i} = Max(d{i - 1}, c{i})" for i in range(1, 500))
     model, _ = folded(
         "(float[2] x) => (float[2] y) <float[2] c0 = {1, 4}, float[2] d0 = {0, 0}, float[2] w = {1, 1}> {"
         f"{lines}\n y = Add(x, d499) }}"
@@ -219,11 +219,11 @@ def test_one_failure_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_result_of_another_dtype_or_shape_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = "(float[2] x) => (float[2] y) <float[2] w = {1, 4}> { c = Sqrt(w)\n y = Add(x, c) }"
+    body = "(float[2] x) => (float[2] y) <float[2] w = {1, 4}> { c = Exp(w)\n y = Add(x, c) }"
     for lie in (np.ones(2, np.float64), np.ones((1, 2), np.float32)):
         monkeypatch.setattr(evaluation, "_run", lambda model, runtime, lie=lie: {"v0": lie})
         model, why = folded(body)
-        assert ops(model) == ["Sqrt", "Add"]
+        assert ops(model) == ["Exp", "Add"]
         assert "inferred" in why["c"]
 
 
@@ -300,3 +300,44 @@ def test_the_shape_of_a_scalar_is_folded() -> None:
         g (float p, float[N] u) => (float[N] y) { s = Shape(p)\n e = Expand(u, s)\n y = Neg(e) }"""
     result, _ = simplified(from_text(text))
     assert [node.op_type for node in result.graph] == ["Neg"]
+
+
+def test_constants_are_moved_without_a_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object) -> None:
+        raise AssertionError("a runtime was asked")
+
+    monkeypatch.setattr(evaluation, "_run", run)
+    model, refused = folded(
+        "(float[2,3] x) => (float[2,3] y) <float[3,2] w = {1, 2, 3, 4, 5, 6}, int64[2] to = {2, 3}> "
+        "{ a = Transpose<perm = [1, 0]>(w)\n b = Add(x, a)\n c = Reshape(w, to)\n y = Mul(b, c) }"
+    )
+    held = {name: value.const_value for name, value in model.graph.initializers.items()}
+    assert not refused
+    assert held["a"] is not None
+    assert held["c"] is not None
+    assert held["a"].numpy().tolist() == [[1, 3, 5], [2, 4, 6]]
+    assert held["c"].numpy().tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_only_what_a_result_needs_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[list[str]] = []
+    batch = evaluation._batch
+
+    def noted(model: ir.Model, nodes: list[ir.Node], *rest: object) -> ir.Model:
+        batches.append([node.op_type for node in nodes])
+        return batch(model, nodes, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(evaluation, "_batch", noted)
+    folded(
+        "(float[2] x) => (float[2] y) <float[2] w = {1, 4}> "
+        "{ a = Neg(w)\n unread = Exp(w)\n still = Sqrt(unread)\n y = Add(x, a) }"
+    )
+    assert batches == [["Neg"]]
+
+
+def test_a_reshape_that_does_not_fit_is_left_to_the_runtime() -> None:
+    node = ir.node("Reshape", [None, None])
+    node.outputs[0].shape = ir.Shape([4])
+    assert movement.moved(node, ir.tensor(np.zeros(6, np.float32))) is None
+    turned = ir.node("Transpose", [None], {"perm": [0, 0]})
+    assert movement.moved(turned, ir.tensor(np.zeros((2, 3), np.float32))) is None

@@ -33,7 +33,7 @@ class Constants(Pass):
             new = ir.Value(
                 name=f"{value.name}",
                 type=ir.TensorType(tensor.dtype),
-                shape=ir.Shape(tensor.numpy().shape),
+                shape=ir.Shape(tensor.shape.numpy()),
                 const_value=tensor,
             )
             value.name = f"{value.name}_constant"

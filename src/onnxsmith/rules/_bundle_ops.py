@@ -129,7 +129,7 @@ def _reshape(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
         return None
 
     def write(tape: ir.tape.Tape, wholes: Sequence[ir.Value | None]) -> Sequence[ir.Value]:
-        shape = tape.initializer(ir.tensor(np.array(target, np.int64)), name="target")
+        shape = tape.initializer(ir.Tensor(np.array(target, np.int64)), name="target")
         return [tape.op("Reshape", [wholes[0], shape])]
 
     return Plan(results, write)

@@ -98,5 +98,5 @@ def write(tape: ir.tape.Tape, found: Clamp, opset: int) -> ir.Value:
     inputs = [found.source, None, None]
     for index, name in enumerate(bounds, start=1):
         if name in given:
-            inputs[index] = tape.initializer(ir.tensor(np.array(given[name], kind)), name=name)
+            inputs[index] = tape.initializer(ir.Tensor(np.array(given[name], kind)), name=name)
     return tape.op("Clip", inputs if inputs[2] is not None else inputs[:2])

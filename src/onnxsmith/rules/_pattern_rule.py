@@ -96,7 +96,7 @@ def _written(tape: ir.tape.Tape, by: Pattern, values: Mapping[str, Any]) -> ir.V
             return made[one.node]
         assert isinstance(one, Variable), one
         value: ir.Value = values[one.name]
-        return tape.initializer(ir.tensor(value), name=one.name) if isinstance(value, np.ndarray) else value
+        return tape.initializer(ir.Tensor(value), name=one.name) if isinstance(value, np.ndarray) else value
 
     for node in by.nodes:
         given = {key: _attribute(key, one, values) for key, one in node.attributes}

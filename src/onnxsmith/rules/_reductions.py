@@ -56,5 +56,5 @@ def write(tape: ir.tape.Tape, op_type: str, source: ir.Value | None, found: Redu
     attributes: dict[str, int | list[int]] = {} if found.kept else {"keepdims": 0}
     if not takes_axes_as_input(op_type, opset):
         return tape.op(op_type, [source], {"axes": list(found.axes), **attributes})
-    axes = tape.initializer(ir.tensor(np.array(found.axes, np.int64)), name="axes")
+    axes = tape.initializer(ir.Tensor(np.array(found.axes, np.int64)), name="axes")
     return tape.op(op_type, [source, axes], attributes)

@@ -53,6 +53,6 @@ def write(
     tape: ir.tape.Tape, source: ir.Value | None, factors: Sequence[float], attributes: dict[str, ir.Attr], opset: int
 ) -> ir.Value:
     """A Resize by constant scales, from opset 11 on."""
-    scale = tape.initializer(ir.tensor(np.array(factors, np.float32)), name="scales")
-    roi = tape.initializer(ir.tensor(np.zeros(0, np.float32)), name="roi") if opset < 13 else None
+    scale = tape.initializer(ir.Tensor(np.array(factors, np.float32)), name="scales")
+    roi = tape.initializer(ir.Tensor(np.zeros(0, np.float32)), name="roi") if opset < 13 else None
     return tape.op("Resize", [source, roi, scale], attributes)

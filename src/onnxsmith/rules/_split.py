@@ -17,7 +17,7 @@ def split(
     """The parts of `value`, of these sizes along the axis."""
     inputs, attributes = [value], {"axis": axis}
     if opset >= 13:
-        inputs.append(tape.initializer(ir.tensor(np.array(sizes, np.int64)), name="sizes"))
+        inputs.append(tape.initializer(ir.Tensor(np.array(sizes, np.int64)), name="sizes"))
         return tape.op_multi_out("Split", inputs, attributes, num_outputs=len(sizes))
     return tape.op_multi_out("Split", inputs, {**attributes, "split": list(sizes)}, num_outputs=len(sizes))
 

@@ -70,7 +70,7 @@ def is_kept(data: Dims | None, wanted: Dims | None, element: int, index: int, al
 def integers(tape: ir.tape.Tape, numbers: Sequence[int], beside: ir.Value | None) -> ir.Value:
     """A new int64 constant, named after the value whose place it takes."""
     name = beside.name if beside is not None and beside.name else "target"
-    return tape.initializer(ir.tensor(np.array(numbers, np.int64)), name=f"{name}_known")
+    return tape.initializer(ir.Tensor(np.array(numbers, np.int64)), name=f"{name}_known")
 
 
 def reshaped(tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -194,7 +194,7 @@ class WrittenOut(Rule):
         inputs = [source, found.scale]
         if found.scale is None:
             assert source.dtype is not None
-            ones = ir.tensor(np.ones(match.found["sizes"], source.dtype.numpy()), dtype=source.dtype)
+            ones = ir.Tensor(np.ones(match.found["sizes"], source.dtype.numpy()), dtype=source.dtype)
             inputs[1] = tape.initializer(ones, name="ones")
         if found.bias is not None:
             inputs.append(found.bias)

@@ -12,6 +12,7 @@ names that outputs declare. No shape becomes wrong.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -94,6 +95,8 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
         self.rules = rules
         self.enter = enter
         self.failed: Callable[[ir.Node, Exception], None] | None = None
+        self.names_made = 0
+        """How many dimensions got a new name."""
         self._symbolic_values: dict[ir.Value, Any]  # the library looks up known integers here
         if not hasattr(self, "_symbolic_values"):
             self._symbolic_values = {}
@@ -123,20 +126,40 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
         """Records the known integers in a value, for the library's rules. Makes no tensor, unlike the library."""
         self._symbolic_values[value] = data
 
+    def held(self, value: ir.Value) -> Any:
+        """What `hold` recorded for a value; None if nothing."""
+        return self._symbolic_values.get(value)
+
+    def new_symbolic_dim(self) -> ir.SymbolicDim:
+        """A dimension with a new name."""
+        self.names_made += 1
+        made: ir.SymbolicDim = super().new_symbolic_dim()
+        return made
+
     def forget(self, value: ir.Value) -> None:
         """Forgets the known integers in a value."""
         value.metadata_props.pop(SYM_DATA_KEY, None)
         self._symbolic_values.pop(value, None)
 
 
+_HERE = threading.local()
+"""Whether this thread is inside `walking`."""
+
+
 @contextmanager
 def walking() -> Iterator[None]:
-    """Inside, `walk` may be called: expressions may hold `Broadcast`, `Max` and `Min`, and the library logs nothing."""
+    """Inside, `walk` may be called: expressions may hold `Broadcast`, `Max` and `Min`, and the library logs nothing.
+    Inside another such block of the same thread it does nothing, and costs nothing."""
+    if getattr(_HERE, "walks", False):
+        yield
+        return
     with ExitStack() as stack:
         for table in filter(None, map(private, _TABLES)):
             stack.enter_context(added(table, _expressions()))
         stack.callback(_LOG.setLevel, _LOG.level)
         _LOG.setLevel(logging.CRITICAL)
+        stack.callback(setattr, _HERE, "walks", False)
+        _HERE.walks = True
         yield
 
 

@@ -29,29 +29,30 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
     queue = deque(walk.all_nodes(state.model))
     waiting = set(queue)
     fired = False
-    while queue:
-        node = queue.popleft()
-        waiting.discard(node)
-        if node.graph is None or node.domain:
-            continue
-        for id_, rule in by_type.get(node.op_type, ()):
-            match = rule.match(node)
-            if isinstance(match, NoMatch):
-                state.journal.refuse(id_, match.place(node), interface.told(match.reason, node))
-            if isinstance(match, Match) and spared is not None and rule.exactness is Exactness.REASSOCIATES:
-                reached = next((found for one in (node, *match.nodes) if (found := spared.behind(one))), None)
-                if reached is not None:
-                    state.journal.refuse(id_, walk.node_label(node), _SPARED.format(walk.node_label(reached)))
-                    continue
-            if not isinstance(match, Match) or not state.journal.fire(id_, walk.node_label(node)):
+    with state.inference.adding():
+        while queue:
+            node = queue.popleft()
+            waiting.discard(node)
+            if node.graph is None or node.domain:
                 continue
-            fired = True
-            names = names or Names(state.model)
-            for neighbour in _rewrite(state, rule, match, names, spared):
-                if neighbour not in waiting:
-                    waiting.add(neighbour)
-                    queue.append(neighbour)
-            break
+            for id_, rule in by_type.get(node.op_type, ()):
+                match = rule.match(node)
+                if isinstance(match, NoMatch):
+                    state.journal.refuse(id_, match.place(node), interface.told(match.reason, node))
+                if isinstance(match, Match) and spared is not None and rule.exactness is Exactness.REASSOCIATES:
+                    reached = next((found for one in (node, *match.nodes) if (found := spared.behind(one))), None)
+                    if reached is not None:
+                        state.journal.refuse(id_, walk.node_label(node), _SPARED.format(walk.node_label(reached)))
+                        continue
+                if not isinstance(match, Match) or not state.journal.fire(id_, walk.node_label(node)):
+                    continue
+                fired = True
+                names = names or Names(state.model)
+                for neighbour in _rewrite(state, rule, match, names, spared):
+                    if neighbour not in waiting:
+                        waiting.add(neighbour)
+                        queue.append(neighbour)
+                break
     return fired
 
 

@@ -1,8 +1,8 @@
-"""Runs nodes with constant inputs once, in a child process, and returns their results."""
+"""Computes nodes with constant inputs: what is moved or has one answer here, the rest once in a child process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 import numpy as np
 import onnx_ir as ir
@@ -11,7 +11,8 @@ from onnxsmith.model.shapes import facts
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Outputs
-from onnxsmith.simplifier.movement import moved
+from onnxsmith.simplifier.exact import computed
+from onnxsmith.simplifier.movement import is_lazy, moved
 
 _TIME_LIMIT = 60.0
 """Seconds for one batch. A choice: a constant that takes longer is not worth folding."""
@@ -34,42 +35,60 @@ class Evaluation:
     ) -> dict[ir.Value, ir.TensorProtocol]:
         """Returns the results of `nodes` that other nodes read, if they follow from constants and `known` values."""
         known = dict(known or {})
-        lazy = _moved_lazily(nodes, known)
-        computable = [node for node in _computable(nodes, known) if node.outputs[0] not in lazy]
-        wanted = _wanted(computable)
+        inside = set(nodes)
+        nodes = _needed(nodes, inside)
+        found = _here(nodes, known)
+        computable = [node for node in _computable(nodes, known) if node.outputs[0] not in found]
+        # a small result that only other nodes of the batch read is an intermediate one, as in a run
+        found = {value: held for value, held in found.items() if is_lazy(held) or _is_wanted(value, inside)}
+        wanted = [value for node in computable for value in node.outputs if _is_wanted(value, inside)]
         if not wanted:
-            return lazy
+            return found
         self._runs += 1
         if self._runs > _MOST_RUNS:
             for node in computable:
                 self._refuse(node, "too many operators failed before; the rest was not tried")
-            return lazy
+            return found
         try:
             outputs = _run(_batch(self._model, computable, wanted, known), self._runtime or runtimes.default())
         except OnnxsmithError as error:
             if len(computable) == 1:
                 self._refuse(computable[0], f"the node cannot be computed here: {error.problem.what}")
-                return lazy
+                return found
             middle = len(computable) // 2
             first = self.results(computable[:middle], known)
-            return lazy | first | self.results(computable[middle:], {**known, **first})
-        return lazy | {value: _tensor(outputs[f"v{index}"], value) for index, value in enumerate(wanted)}
+            return found | first | self.results(computable[middle:], {**known, **first})
+        return found | {value: _tensor(outputs[f"v{index}"], value) for index, value in enumerate(wanted)}
 
 
-def _moved_lazily(
-    nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]
-) -> dict[ir.Value, ir.TensorProtocol]:
-    """Returns the results of nodes that only move or reshape large constants, and adds them to `known`."""
+def _needed(nodes: Sequence[ir.Node], inside: Set[ir.Node]) -> list[ir.Node]:
+    """Returns the nodes, in order, that a wanted result needs. Others have lost their readers."""
+    needed: set[ir.Node] = set()
+    for node in reversed(nodes):
+        if node in needed or any(_is_wanted(value, inside) for value in node.outputs):
+            needed.add(node)
+            makers = (value.producer() for value in node.inputs if value is not None)
+            needed.update(maker for maker in makers if maker is not None and maker in inside)
+    return [node for node in nodes if node in needed]
+
+
+def _here(nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]) -> dict[ir.Value, ir.TensorProtocol]:
+    """Returns the results that need no runtime, and adds them to `known`: of nodes that only move or reshape constants,
+    and of small arithmetic with one answer."""
     found: dict[ir.Value, ir.TensorProtocol] = {}
     for node in nodes:
-        source = node.inputs[0] if node.inputs else None
-        tensor = None
-        if source is not None:
-            tensor = known[source] if source in known else ir.convenience.get_const_tensor(source)
-        result = moved(node, tensor) if tensor is not None else None
+        operands = [None if value is None else _held(value, known) for value in node.inputs]
+        if not operands or operands[0] is None:
+            continue
+        result = moved(node, operands[0])
+        result = computed(node, operands) if result is None else result
         if result is not None:
             found[node.outputs[0]] = known[node.outputs[0]] = result
     return found
+
+
+def _held(value: ir.Value, known: Mapping[ir.Value, ir.TensorProtocol]) -> ir.TensorProtocol | None:
+    return known[value] if value in known else ir.convenience.get_const_tensor(value)
 
 
 def _computable(nodes: Iterable[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol]) -> list[ir.Node]:
@@ -83,11 +102,9 @@ def _computable(nodes: Iterable[ir.Node], known: Mapping[ir.Value, ir.TensorProt
     return computable
 
 
-def _wanted(nodes: Sequence[ir.Node]) -> list[ir.Value]:
-    """Returns the results that nodes outside the batch read, or that are graph outputs."""
-    inside = set(nodes)
-    values = [value for node in nodes for value in node.outputs]
-    return [v for v in values if v.is_graph_output() or any(use.node not in inside for use in v.uses())]
+def _is_wanted(value: ir.Value, inside: Set[ir.Node]) -> bool:
+    """Whether the value is a graph output, or nodes outside the batch read it."""
+    return value.is_graph_output() or any(use.node not in inside for use in value.uses())
 
 
 def _batch(
@@ -145,4 +162,4 @@ def _run(model: ir.Model, runtime: str) -> Outputs:
 
 def _tensor(found: object, value: ir.Value) -> ir.TensorProtocol:
     array = np.asarray(found)
-    return ir.tensor(np.ascontiguousarray(array).reshape(array.shape), name=value.name)
+    return ir.Tensor(np.ascontiguousarray(array).reshape(array.shape), name=value.name)

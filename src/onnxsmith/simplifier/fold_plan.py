@@ -66,7 +66,7 @@ class FoldPlan:
             dropped = self._to_drop(chosen, whole=turn == _MOST_TURNS - 1)
             if not dropped:
                 break
-            chosen = _without(chosen, dropped)
+            chosen = _without(chosen, set(dropped))
         self.nodes = list(chosen)
 
     def _refuse_node(self, node: ir.Node, why: str) -> bool:
@@ -107,7 +107,7 @@ class FoldPlan:
                 return self._refuse_node(node, "its result is a large graph output")
         return True
 
-    def _to_drop(self, chosen: Mapping[ir.Node, None], *, whole: bool) -> set[ir.Node]:
+    def _to_drop(self, chosen: Mapping[ir.Node, None], *, whole: bool) -> list[ir.Node]:
         """Returns the nodes to drop: the last nodes of each group that would make the weights grow, or the `whole`
         group. A group is connected through results, not through constants, so that a refusal does not affect unrelated
         nodes."""
@@ -131,9 +131,9 @@ class FoldPlan:
         over = self._over(sizes)
         self.denied = max(self.denied, sum(over.values()))  # the first turn's: later ones have shorter groups
         if whole:
-            dropped = {node for node in chosen if group[node] in over}
+            dropped = [node for node in chosen if group[node] in over]
         else:
-            dropped = {node for root in over for node in _largest(last[root])}
+            dropped = [node for root in over for node in _largest(last[root])]
         for node in dropped:
             self._refuse_node(node, f"its result would make the weights {over[group[node]]:,} bytes larger")
         return dropped

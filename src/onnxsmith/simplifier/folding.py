@@ -184,4 +184,4 @@ def _integers(value: ir.Value) -> ir.TensorProtocol | None:
     info = np.iinfo(kind)
     if any(not info.min <= int(element) <= info.max for element in elements):
         return None
-    return ir.tensor(np.array([int(element) for element in elements], kind).reshape(shape), name=value.name)
+    return ir.Tensor(np.array([int(element) for element in elements], kind).reshape(shape), name=value.name)

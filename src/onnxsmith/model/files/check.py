@@ -53,6 +53,12 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
     """
     checked = _checker(model, file)
     try:
+        checked(full_check=True)
+    except Exception as error:  # noqa: BLE001 — either check, or shape inference, raised this
+        said = _first_lines(str(error))
+    else:
+        return ()
+    try:
         checked(full_check=False)
     except onnx.checker.ValidationError as error:
         raise problem(
@@ -66,11 +72,7 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
         raise problem(
             "model/invalid", "the model cannot be checked", where=where, why=_first_lines(str(error))
         ) from error
-    try:
-        checked(full_check=True)
-    except Exception as error:  # noqa: BLE001 — the first check passed, so shape inference raised this
-        return (_conflict(model, _first_lines(str(error)), where),)
-    return ()
+    return (_conflict(model, said, where),)  # the check without shape inference passed, so the inference raised it
 
 
 def _conflict(model: ir.Model, said: str, where: str) -> Problem:

@@ -16,7 +16,7 @@ import onnx
 import onnx_ir as ir
 
 from onnxsmith.model.files import tensors
-from onnxsmith.model.graph import carried, sparse, walk
+from onnxsmith.model.graph import carried, sparse, structure, walk
 from onnxsmith.problem import OnnxsmithError, problem
 
 EXTERNAL_FROM = 1024
@@ -38,11 +38,12 @@ def check(proto: onnx.ModelProto, path: Path | None, where: str) -> None:
             _check_tensor(tensor, folder, sizes, where)
 
 
-def read(proto: onnx.ModelProto, path: Path | None) -> ir.Model:
-    """Makes the model of a checked message, and takes the message over. External tensors get the folder of `path`."""
+def read(proto: onnx.ModelProto, path: Path | None, kinds: structure.Kinds | None = None) -> ir.Model:
+    """Makes the model of a checked message, and takes the message over. External tensors get the folder of `path`.
+    `kinds` is what its nodes hold, if that is known."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # onnx warns of keys that others add, such as `prepacked_0`
-        model = carried.from_proto(proto)
+        model = carried.from_proto(proto, kinds or structure.kinds_in(proto))
     holders: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for holder in holders:
         if "ai.onnx" in holder.opset_imports:  # another name of the default domain; onnx-ir gives nodes the name ""

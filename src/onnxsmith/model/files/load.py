@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 
 from onnxsmith.memory import no_collection
 from onnxsmith.model.files import external, guess, tensors
-from onnxsmith.model.graph import sparse, structure
+from onnxsmith.model.graph import sparse, structure, texts
 from onnxsmith.problem import OnnxsmithError, problem
 
 PROTOBUF_LIMIT = 2**31 - 1
@@ -123,11 +123,14 @@ def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) 
     """
     try:
         _check_versions(proto, where)
-        structure.check(proto, where)
+        kinds = structure.check(proto, where)
         tensors.check(proto, where)
-        sparse.check_all(proto, where)
+        if kinds.sparse:
+            sparse.check_all(proto, where)
         external.check(proto, path, where)
-        return external.read(proto, path)
+        model = external.read(proto, path, kinds)
+        texts.check_metadata(model, where)
+        return model
     except OnnxsmithError:
         raise
     except Exception as error:

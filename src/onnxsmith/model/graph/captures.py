@@ -11,7 +11,7 @@ _GRAPH, _GRAPHS = ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS
 
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
     """Yields the branches or the body of a node, without nested ones."""
-    for attribute in node.attributes.values() if node.attributes else ():
+    for attribute in node.attributes.data.values():
         kind = attribute.type
         if (kind is not _GRAPH and kind is not _GRAPHS) or attribute.is_ref():
             continue

@@ -55,10 +55,10 @@ def is_odd(model: ir.Model) -> bool:
     return has_sparse or any(_TYPE in value.meta for value in _values(model))
 
 
-def from_proto(proto: onnx.ModelProto) -> ir.Model:
-    """Makes the model of a message, and takes the message over."""
-    gone = list(_dropped(proto))
-    sparse_parts, types = _take_sparse(proto), _take_types(proto)
+def from_proto(proto: onnx.ModelProto, kinds: structure.Kinds) -> ir.Model:
+    """Makes the model of a message, and takes the message over. `kinds` is what its nodes hold."""
+    gone = list(_dropped(proto, kinds))
+    sparse_parts, types = _take_sparse(proto) if kinds.sparse else [], _take_types(proto)
     model = ir.from_proto(proto)
     if gone:
         model.graph.meta[_LEFT_OUT] = tuple(dict.fromkeys(gone))
@@ -113,12 +113,12 @@ def _plain(model: ir.Model) -> onnx.ModelProto:
             value.shape = shape
 
 
-def _dropped(proto: onnx.ModelProto) -> Iterator[str]:
+def _dropped(proto: onnx.ModelProto, kinds: structure.Kinds) -> Iterator[str]:
     """Removes the parts that no run needs, and yields their names."""
     if proto.training_info:
         del proto.training_info[:]
         yield "training information"
-    for node in structure.all_nodes(proto):
+    for node in structure.all_nodes(proto) if kinds.devices else ():
         held = [one for one in node.device_configurations if _is_named(one)]
         if len(held) != len(node.device_configurations):
             del node.device_configurations[:]

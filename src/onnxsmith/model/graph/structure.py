@@ -11,12 +11,9 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx
-from google.protobuf.message import Message
 
+from onnxsmith.model.graph import texts
 from onnxsmith.problem import OnnxsmithError, problem
-
-_TENSORS = {"t", "tensors", "initializer", "sparse_tensor", "sparse_initializer", "training_info"}
-"""Fields whose texts are not checked here: they hold tensors, which `tensors.check` checks, or are never read."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +25,14 @@ class _Scope:
     made: set[str]
 
 
-def check(proto: onnx.ModelProto, where: str) -> None:
-    """Raises the first structural problem of the graph, its subgraphs and its functions."""
-    _refuse_bad_text(proto, where)
-    _refuse_what_would_be_lost(proto, where)
+def check(proto: onnx.ModelProto, where: str) -> Kinds:
+    """Raises the first structural problem of the graph, its subgraphs and its functions. Returns what the nodes hold.
+
+    The metadata of nodes is not checked; see `texts.check_metadata`.
+    """
+    texts.refuse_bad(proto, where)
+    kinds = kinds_in(proto)
+    _refuse_what_would_be_lost(kinds, where)
     _check_graph(proto.graph, (), where)
     _refuse_twice([(f.domain, f.name, f.overload) for f in proto.functions], "function", where)
     for function in proto.functions:
@@ -40,81 +41,61 @@ def check(proto: onnx.ModelProto, where: str) -> None:
         scope = _Scope(function.node, set(function.input), _made(function.node))
         _check_nodes((scope,), place)
         _check_outputs(function.output, (scope,), place)
+    return kinds
 
 
-def _refuse_bad_text(message: Message, where: str) -> None:
-    """Raises if a string is not UTF-8: protobuf then gives bytes, which fail later when joined with text.
+@dataclass(frozen=True)
+class Kinds:
+    """What the nodes of a message hold, found in one walk: most models have nothing odd, and need no further walks."""
 
-    Tensors are checked in `tensors.check`, because `ListFields` would copy their values.
-    """
-    texts: list[object] = []
-    inner: list[Message] = []
-    for field, value in message.ListFields():
-        if field.type == field.TYPE_STRING:
-            texts += [value] if isinstance(value, str | bytes) else value
-        elif field.type != field.TYPE_MESSAGE or field.name in _TENSORS:
-            continue
-        elif field.message_type.name == "StringStringEntryProto":
-            texts += (text for entry in value for text in (entry.key, entry.value))
-        elif field.message_type.name == "AttributeProto":
-            texts += (text for a in value for text in (a.name, a.doc_string, a.ref_attr_name))
-            inner += (graph for a in value for graph in (*a.graphs, *([a.g] if a.HasField("g") else [])))
-        elif field.message_type.name == "TypeProto":
-            texts += _texts_of_type(value)
-        else:
-            inner += [value] if isinstance(value, Message) else value
-    for text in texts:
-        if isinstance(text, bytes):
-            raise problem(
-                "model/invalid",
-                f"a text in a {message.DESCRIPTOR.name} is not UTF-8",
-                where=where,
-                why=f"it is {text[:60]!r}",
-                fix="the file is damaged, or its writer is wrong: copy or export it again",
-            )
-    for part in inner:
-        _refuse_bad_text(part, where)
+    sparse: bool
+    """Whether there are sparse tensors, as attributes or as initializers."""
+    devices: bool
+    """Whether a node has device configurations."""
+    lost: tuple[str, ...]
+    """The parts that neither onnx-ir nor `carried.py` keeps, though a run may need them."""
 
 
-def _texts_of_type(type_: onnx.TypeProto) -> Iterator[str]:
-    """Yields the texts of a type. Written out, not generic, because a model has many types with little text."""
-    yield type_.denotation
-    match type_.WhichOneof("value"):
-        case "sequence_type":
-            yield from _texts_of_type(type_.sequence_type.elem_type)
-        case "optional_type":
-            yield from _texts_of_type(type_.optional_type.elem_type)
-        case "tensor_type" | "sparse_tensor_type" as kind:
-            for dim in getattr(type_, kind).shape.dim:
-                yield dim.denotation
-                yield dim.dim_param
+_SPARSE = (onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS)
+_ODD = (*_SPARSE, onnx.AttributeProto.UNDEFINED, onnx.AttributeProto.TYPE_PROTO)
 
 
-def _refuse_what_would_be_lost(proto: onnx.ModelProto, where: str) -> None:
+def kinds_in(proto: onnx.ModelProto) -> Kinds:
+    """Returns what the nodes of a message hold, those of subgraphs and functions too."""
+    sparse = any(len(graph.sparse_initializer) for graph in all_graphs(proto))
+    devices = False
+    lost: dict[str, None] = {}
+    for node in all_nodes(proto):
+        devices = devices or len(node.device_configurations) > 0
+        for attribute in node.attribute:
+            if attribute.type in _ODD:
+                sparse = sparse or attribute.type in _SPARSE
+                lost.update(dict.fromkeys(_not_carried(node, attribute)))
+    return Kinds(sparse, devices, tuple(lost))
+
+
+def _refuse_what_would_be_lost(kinds: Kinds, where: str) -> None:
     """Raises if the model has fields that onnx-ir cannot hold: dropping them silently would change the model."""
-    lost = list(dict.fromkeys(_not_carried(proto)))
-    if lost:
+    if kinds.lost:
         raise problem(
             "model/not-carried",
-            f"the model has {' and '.join(lost)}, which cannot be kept yet",
+            f"the model has {' and '.join(kinds.lost)}, which cannot be kept yet",
             where=where,
             why="it would be dropped silently",
             fix="remove it, or turn sparse tensors into dense ones",
         )
 
 
-def _not_carried(proto: onnx.ModelProto) -> Iterator[str]:
-    """Yields the parts that neither onnx-ir nor `carried.py` keeps, though a run may need them."""
-    for node in all_nodes(proto):
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.SPARSE_TENSORS:
-                yield "a list of sparse tensors"
-            elif attribute.type == onnx.AttributeProto.SPARSE_TENSOR and not _is_sparse_constant(node, attribute):
-                yield f"a sparse tensor as attribute {attribute.name!r} of {node.op_type}"
-            elif attribute.type == onnx.AttributeProto.UNDEFINED and not attribute.ref_attr_name:
-                yield f"an attribute without a type ({attribute.name!r})"
-            elif attribute.type == onnx.AttributeProto.TYPE_PROTO and (found := _odd_type(attribute.tp)):
-                yield found
+def _not_carried(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> Iterator[str]:
+    """Yields the part that would be lost with an attribute."""
+    if attribute.type == onnx.AttributeProto.SPARSE_TENSORS:
+        yield "a list of sparse tensors"
+    elif attribute.type == onnx.AttributeProto.SPARSE_TENSOR and not _is_sparse_constant(node, attribute):
+        yield f"a sparse tensor as attribute {attribute.name!r} of {node.op_type}"
+    elif attribute.type == onnx.AttributeProto.UNDEFINED and not attribute.ref_attr_name:
+        yield f"an attribute without a type ({attribute.name!r})"
+    elif attribute.type == onnx.AttributeProto.TYPE_PROTO and (found := _odd_type(attribute.tp)):
+        yield found
 
 
 def _is_sparse_constant(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> bool:
@@ -230,8 +211,9 @@ def _check_nodes(scopes: tuple[_Scope, ...], place: str) -> None:
                 _check_reads(name, node, scopes, place)
         if len(node.attribute) > 1:
             _refuse_twice([a.name for a in node.attribute], f"attribute of {describe(node)}", place)
-        for inner in subgraphs(node):
-            _check_graph(inner, scopes, place)
+        if node.attribute:
+            for inner in subgraphs(node):
+                _check_graph(inner, scopes, place)
         for name in node.output:
             if name in own.known:
                 raise _made_twice(name, f"again by {describe(node)}", place)

@@ -18,6 +18,7 @@ def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
         yield from nodes(function)
 
 
+_TENSOR, _TENSORS = ir.AttributeType.TENSOR, ir.AttributeType.TENSORS
 FLAT = "onnxsmith.flat"
 """Key of a graph's `meta`: it has no branches or bodies and will not get any, so that walks need not look for them."""
 
@@ -152,10 +153,11 @@ def attribute_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
     """Yields tensors in attributes: mostly of `Constant` nodes."""
     holders: Iterable[ir.Node | ir.Function] = itertools.chain(all_nodes(model), model.functions.values())
     for holder in holders:
-        for attribute in holder.attributes.values():
-            if attribute.is_ref():
+        for attribute in holder.attributes.data.values():  # the dictionary itself: most nodes have no tensor
+            kind = attribute.type
+            if (kind is not _TENSOR and kind is not _TENSORS) or attribute.is_ref():
                 continue
-            if attribute.type == ir.AttributeType.TENSOR:
+            if kind is _TENSOR:
                 yield attribute.as_tensor()
-            elif attribute.type == ir.AttributeType.TENSORS:
+            else:
                 yield from attribute.as_tensors()

@@ -19,6 +19,11 @@ from onnxsmith.model.shapes.symbols import Element as Element
 from onnxsmith.model.shapes.symbols import canonical
 from onnxsmith.seams.shape_engine import SYM_DATA_KEY
 
+_ARRAY = "onnxsmith.array"
+"""Key of a tensor's `meta`: its array."""
+_SHORT = 1024
+"""Bytes of the longest array that is kept. A choice: numbers, axes and shapes, which rules read again and again."""
+
 
 def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
     """Returns the array of a constant value, or None.
@@ -28,17 +33,30 @@ def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
     if value is None or not is_constant(value):
         return None
     tensor = ir.convenience.get_const_tensor(value)
-    return None if tensor is None else tensor.numpy()
+    return None if tensor is None else read(tensor)
+
+
+def read(tensor: ir.TensorProtocol) -> npt.NDArray[Any]:
+    """Returns the array of a tensor; a short one that is a part of a message is decoded once. Nobody may write to
+    it."""
+    if not isinstance(tensor, ir.serde.TensorProtoTensor):
+        return tensor.numpy()
+    kept: npt.NDArray[Any] | None = tensor.meta.get(_ARRAY)
+    if kept is None:
+        kept = tensor.numpy()
+        if kept.nbytes <= _SHORT:
+            tensor.meta[_ARRAY] = kept
+    return kept
 
 
 def is_constant(value: ir.Value | None) -> bool:
     """Whether the value is constant, without reading its tensor; see `constant`."""
     if value is None:
         return False
-    if value.is_initializer():
-        return value.const_value is not None and not value.is_graph_input()
     node = value.producer()
-    return node is not None and node.op_type == "Constant" and not node.domain
+    if node is not None:
+        return node.op_type == "Constant" and not node.domain
+    return value.is_initializer() and value.const_value is not None and not value.is_graph_input()
 
 
 def integers(value: ir.Value | None) -> tuple[Element, ...] | None:
@@ -62,10 +80,17 @@ def symbols(expression: str) -> set[str]:
 def dims(value: ir.Value | None) -> tuple[Element | None, ...] | None:
     """Returns the dimensions of a value: integers, expressions, None for an unknown dimension; None without a rank.
     Expressions are canonical (`symbols.canonical`), so that equal expressions are equal texts."""
-    if value is None or value.shape is None:
+    shape = value.shape if value is not None else None
+    if shape is None:
         return None
-    given = (dim if isinstance(dim, int) else dim.value for dim in value.shape)
-    return tuple(None if dim is None else canonical(dim) for dim in given)
+    given: list[Element | None] = []  # a loop, because rules ask for dimensions more often than for anything else
+    for dim in shape:
+        if isinstance(dim, int):
+            given.append(dim)
+        else:
+            name = dim.value
+            given.append(None if name is None else canonical(name))
+    return tuple(given)
 
 
 def same(a: Sequence[Element | None] | None, b: Sequence[Element | None] | None) -> bool:

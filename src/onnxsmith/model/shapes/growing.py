@@ -8,7 +8,8 @@ import onnx_ir as ir
 
 from onnxsmith.model.graph import captures
 from onnxsmith.model.shapes import known_integers, sound_shapes, standard_inference
-from onnxsmith.model.shapes.inference import Part, by_rule, canonical
+from onnxsmith.model.shapes.inference import Part
+from onnxsmith.model.shapes.single_node import by_rule, canonical
 from onnxsmith.model.shapes.symbols import Element
 from onnxsmith.seams import shape_engine
 

@@ -7,7 +7,7 @@ is noted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -18,7 +18,9 @@ import onnx_ir as ir
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.value_replacement import DECLARED
 from onnxsmith.model.shapes import declared_dims, known_integers, least_sizes, sound_shapes, symbols
+from onnxsmith.model.shapes.alike import Alike
 from onnxsmith.model.shapes.loop_states import LoopStates
+from onnxsmith.model.shapes.single_node import canonical, rule_for
 from onnxsmith.model.shapes.symbols import Element
 from onnxsmith.seams import shape_engine
 
@@ -55,8 +57,10 @@ class Inference:
     """The inferred shapes of one model, with its branches and loop bodies. Shapes inside functions are unknown, because
     they differ between calls."""
 
-    def __init__(self, model: ir.Model) -> None:
+    def __init__(self, model: ir.Model, alike: Alike | None = None) -> None:
+        """Infers the model. `alike` is what an earlier inference of it found for its nodes."""
         self.notes: list[str] = []
+        self.alike = alike or Alike()
         self._model = model
         self._context = sound_shapes.context(model)
         self._caches: dict[str, Any] = {"inference_cache": {}, "op_function_cache": {}}
@@ -64,6 +68,7 @@ class Inference:
         self._covered = set(walk.main_graphs(model))
         self._states = LoopStates(self._context)
         self._least: dict[str, int] = {}
+        self._assumed = symbols.assumption(self._least)
         declared = {value: value.meta.get(DECLARED) for node in walk.nodes(model.graph) for value in node.outputs}
         for graph in walk.main_graphs(model):
             self._forget(graph)
@@ -115,6 +120,10 @@ class Inference:
                 if node.graph in self._covered:
                     self._infer(node)
 
+    def adding(self) -> AbstractContextManager[None]:
+        """Prepares the engine once for all calls of `add` inside the block."""
+        return shape_engine.walking()
+
     def replace(self, old: ir.Value, new: ir.Value) -> bool:
         """Merges the facts about `old` into those about `new`, its replacement. Returns whether readers may learn
         more."""
@@ -123,7 +132,7 @@ class Inference:
 
     def assumed(self) -> AbstractContextManager[None]:
         """Makes `symbols` assume, inside the block, the least sizes at which the model runs at all."""
-        return symbols.assuming(self._least)
+        return symbols.assuming(self._assumed)
 
     @contextmanager
     def _inferring(self) -> Iterator[None]:
@@ -140,7 +149,9 @@ class Inference:
                 value.const_value = tensor
 
     def _infer(self, node: ir.Node) -> None:
-        if not any(attribute.type in _GRAPHS for attribute in node.attributes.values()) and self._plain(node):
+        attributes = node.attributes.data
+        has_graph = attributes and any(attribute.type in _GRAPHS for attribute in attributes.values())
+        if not has_graph and self._plain(node):
             return
         bodies = list(_loop_bodies(node))
         for body in bodies:
@@ -158,7 +169,7 @@ class Inference:
     def _plain(self, node: ir.Node) -> bool:
         """Infers a node without branches with the engine's rule for it; returns whether there is a rule. This does what
         the engine's walk over a graph does for a single node, without its overhead."""
-        return by_rule(self._context, node, self._failed)
+        return self.alike.infer(self._context, node, self._failed)
 
     def _note_least(self) -> bool:
         """Notes the least sizes at which the model runs at all. Returns whether anything is new."""
@@ -168,6 +179,8 @@ class Inference:
                 for name, least in symbols.needed(dim).items():
                     found[name] = max(least, found.get(name, 0))
         new, self._least = found != self._least, found
+        if new:
+            self._assumed = symbols.assumption(found)
         return new
 
     def _process(self, nodes: Sequence[ir.Node], graph: ir.Graph | None = None) -> None:
@@ -206,10 +219,7 @@ class Inference:
     def _is_known(self, node: ir.Node) -> bool:
         if node.op_identifier() in self._model.functions:
             return True
-        return not node.domain or self._rule(node) is not None
-
-    def _rule(self, node: ir.Node) -> Any:
-        return _rule(self._context, node)
+        return not node.domain or rule_for(self._context, node) is not None
 
     def _give_up(self, node: ir.Node, body: ir.Graph) -> None:
         for value in body.inputs:
@@ -262,28 +272,6 @@ class Inference:
             self.notes.append(text)
 
 
-def by_rule(context: Any, node: ir.Node, failed: Callable[[Exception], None]) -> bool:
-    """Infers a node without branches by the engine's rule, and returns whether there is a rule. `failed` is called with
-    an error of the rule; the shapes are then unknown."""
-    infer = _rule(context, node)
-    if infer is None:
-        return False
-    try:
-        for value in node.inputs:
-            if value is not None:
-                context.name_anonymous_dims(value)
-        infer(context, node)
-    except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; the shapes are then unknown
-        failed(error)
-    for value in node.outputs:
-        value.shape = canonical(value.shape)
-    return True
-
-
-def _rule(context: Any, node: ir.Node) -> Any:
-    return context.rules.get(node.domain, node.op_type, context.get_opset_version(node.domain))
-
-
 def _known(value: ir.Value) -> _Known:
     found = known_integers.noted(value)
     return _Known(value.shape, value.type, None if found is None else tuple(found))
@@ -296,15 +284,6 @@ def _merged_integers(
     if old is None or new is None or len(old) != len(new):
         return old if old is not None else new
     return tuple(b if a is None or isinstance(b, int) else a for a, b in zip(old, new, strict=True))
-
-
-def canonical(shape: ir.Shape | None) -> ir.Shape | None:
-    """Returns the shape with canonical expressions: 64*n // (16*n), as the engine writes it, becomes 4."""
-    if shape is None or shape.is_static():
-        return shape
-    written = [dim if isinstance(dim, int) else dim.value for dim in shape]
-    dims = [symbols.canonical(dim) if isinstance(dim, str) else dim for dim in written]
-    return shape if dims == written else ir.Shape(dims)
 
 
 def _loop_bodies(node: ir.Node) -> Iterator[ir.Graph]:

@@ -7,6 +7,7 @@ are not followed, because they round.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 import onnx_ir as ir
@@ -43,9 +44,14 @@ def elements(value: ir.Value | None) -> Elements | None:
 def noted(value: ir.Value) -> Elements | None:
     """Returns the elements that `note` stored."""
     text = value.metadata_props.get(SYM_DATA_KEY)
-    if text is None:
-        return None
-    return [None if element is None else symbols.canonical(element) for element in json.loads(text)]
+    return None if text is None else list(_read(text, symbols.assumptions()))
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str, _: object) -> tuple[Element | None, ...]:
+    """Returns the elements in a note. The second argument is only the cache key: assumptions decide how an expression
+    is simplified."""
+    return tuple(None if element is None else symbols.canonical(element) for element in json.loads(text))
 
 
 def note(context: Any, value: ir.Value, found: Elements | None) -> None:

@@ -29,13 +29,25 @@ _MOST_NAMES = 64
 
 
 @contextmanager
-def assuming(least: Mapping[str, int]) -> Iterator[None]:
-    """Assumes inside the block that these names have at least these values."""
-    token = LEAST.set(frozenset(least.items()))
+def assuming(least: Mapping[str, int] | Least) -> Iterator[None]:
+    """Assumes inside the block that these names have at least these values. For a set, as `assumption` makes it, this
+    costs nothing."""
+    token = LEAST.set(least if isinstance(least, frozenset) else frozenset(least.items()))
     try:
         yield
     finally:
         LEAST.reset(token)
+
+
+def assumption(least: Mapping[str, int]) -> Least:
+    """Returns the names and their least values for many blocks of `assuming`: caches know this set again without
+    reading it."""
+    return frozenset(least.items())
+
+
+def assumptions() -> Least:
+    """The least sizes that are assumed now, as a key."""
+    return LEAST.get()
 
 
 def needed(element: Element) -> dict[str, int]:
@@ -140,8 +152,13 @@ def truncate_divide(a: Element, b: Element) -> Element | None:
 
 def exact_quotient(a: Element, b: Element) -> Element | None:
     """Returns the expression q with q * b = a; None if there is none."""
+    return _exact_quotient(a, b, LEAST.get())
+
+
+@lru_cache(maxsize=4096)
+def _exact_quotient(a: Element, b: Element, least: Least) -> Element | None:
     try:
-        found = polynomials.exact_quotient(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
+        found = polynomials.exact_quotient(_poly(a, least), _poly(b, least))
     except UnreadableError:
         return None
     return None if found is None else polynomials.text(found)
@@ -174,8 +191,13 @@ def smallest(elements: Iterable[Element | None]) -> Element | None:
 
 def at_least(a: Element, b: Element) -> bool:
     """Whether a >= b for all sizes, empty ones too."""
+    return _at_least(a, b, LEAST.get())
+
+
+@lru_cache(maxsize=4096)
+def _at_least(a: Element, b: Element, least: Least) -> bool:
     try:
-        return extremes.dominates(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
+        return extremes.dominates(_poly(a, least), _poly(b, least))
     except UnreadableError:
         return False
 
@@ -199,11 +221,16 @@ def broadcast(elements: Iterable[Element | None]) -> Element | None:
         return sizes[0]
     if len(known) < len(given):
         return None
-    names = list(dict.fromkeys(element for element in known if isinstance(element, str)))
+    names = tuple(dict.fromkeys(element for element in known if isinstance(element, str)))
     if len(names) < 2:
         return names[0] if names else 1
+    return _broadcast(names, LEAST.get())
+
+
+@lru_cache(maxsize=4096)
+def _broadcast(names: tuple[str, ...], least: Least) -> Element | None:
     try:
-        return polynomials.text(extremes.broadcast([_poly(name, LEAST.get()) for name in names]))
+        return polynomials.text(extremes.broadcast([_poly(name, least) for name in names]))
     except UnreadableError:
         return None
 
@@ -253,8 +280,13 @@ def _poly(element: Element, _: Least) -> Poly:
 
 
 def _binary(operation: Callable[[Poly, Poly], Poly], a: Element, b: Element) -> Element | None:
+    return _computed(operation, a, b, LEAST.get())
+
+
+@lru_cache(maxsize=8192)
+def _computed(operation: Callable[[Poly, Poly], Poly], a: Element, b: Element, least: Least) -> Element | None:
     try:
-        return polynomials.text(operation(_poly(a, LEAST.get()), _poly(b, LEAST.get())))
+        return polynomials.text(operation(_poly(a, least), _poly(b, least)))
     except UnreadableError:
         return None
 

@@ -79,7 +79,7 @@ class ExpandGather(Rule):
         return None
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        indices = tape.initializer(ir.tensor(np.array(match.found["indices"], np.int64)), name="indices")
+        indices = tape.initializer(ir.Tensor(np.array(match.found["indices"], np.int64)), name="indices")
         return tape.op("Gather", [match.found["source"], indices], {"axis": match.found["axis"]})
 
 

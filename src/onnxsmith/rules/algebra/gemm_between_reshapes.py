@@ -100,6 +100,6 @@ def _turned(weight: ir.Value) -> ir.TensorProtocol:
     assert tensor is not None
 
     def turn() -> ir.TensorProtocol:
-        return ir.tensor(np.ascontiguousarray(tensor.numpy().T))
+        return ir.Tensor(np.ascontiguousarray(tensor.numpy().T))
 
     return ir.LazyTensor(turn, dtype=tensor.dtype, shape=ir.Shape(tensor.shape.numpy()[::-1]))

@@ -46,5 +46,5 @@ class ReduceOne(Rule):
         axes = list(match.found["axes"])
         if facts.opset(match.node) < 13:
             return tape.op("Squeeze", [match.node.inputs[0]], {"axes": axes})
-        given = tape.initializer(ir.tensor(np.array(axes, np.int64)), name="axes")
+        given = tape.initializer(ir.Tensor(np.array(axes, np.int64)), name="axes")
         return tape.op("Squeeze", [match.node.inputs[0], given])

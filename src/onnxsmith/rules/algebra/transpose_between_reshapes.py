@@ -70,7 +70,7 @@ class TransposeBetweenReshapes(Rule):
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         value: ir.Value = match.found["source"]
         if match.found["target"] is not None:
-            target = tape.initializer(ir.tensor(np.array(match.found["target"], np.int64)), name="target")
+            target = tape.initializer(ir.Tensor(np.array(match.found["target"], np.int64)), name="target")
             value = tape.op("Reshape", [value, target])
         return tape.op("Transpose", [value], {"perm": match.found["perm"]})
 

@@ -234,7 +234,7 @@ def _permuted(tape: ir.tape.Tape, value: ir.Value, perm: Perm) -> ir.Value:
     array = facts.constant(value)
     assert array is not None
     full = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
-    return tape.initializer(ir.tensor(np.ascontiguousarray(full.transpose(perm))), name=f"{value.name}_transposed")
+    return tape.initializer(ir.Tensor(np.ascontiguousarray(full.transpose(perm))), name=f"{value.name}_transposed")
 
 
 def _may_copy(value: ir.Value, inside: Sequence[ir.Node]) -> bool:

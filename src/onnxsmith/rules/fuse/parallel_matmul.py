@@ -137,7 +137,7 @@ def _side_by_side(weights: Sequence[ir.Value | None]) -> ir.TensorProtocol:
 
     def join() -> ir.TensorProtocol:
         arrays: list[npt.NDArray[Any]] = [tensor.numpy() for tensor in known]
-        return ir.tensor(np.concatenate(arrays, axis=1))
+        return ir.Tensor(np.concatenate(arrays, axis=1))
 
     shapes = [tensor.shape.numpy() for tensor in known]
     return ir.LazyTensor(

@@ -47,7 +47,7 @@ class _Cache:
         array = facts.constant(value)
         if array is not None:
             rows = array.reshape(-1, *array.shape[-2:])[..., : array.shape[-1] // 2]
-            half = ir.tensor(np.ascontiguousarray(rows), dtype=value.dtype)
+            half = ir.Tensor(np.ascontiguousarray(rows), dtype=value.dtype)
             value = tape.initializer(half, name=f"{value.name or 'cache'}_half")
         elif self.rank != 3:
             op_type, axis = ("Squeeze", 1) if self.rank == 4 else ("Unsqueeze", 0)

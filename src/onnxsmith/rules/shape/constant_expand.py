@@ -51,7 +51,7 @@ class ConstantExpand(Rule):
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         if "target" not in match.found:
             return passed_on(match)
-        target = ir.tensor(np.array(match.found["target"], np.int64))
+        target = ir.Tensor(np.array(match.found["target"], np.int64))
         source = match.node.inputs[1]
         name = source.name if source is not None and source.name else "target"
         return tape.op("Expand", [match.node.inputs[0], tape.initializer(target, name=f"{name}_known")])
