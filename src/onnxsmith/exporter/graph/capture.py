@@ -12,13 +12,13 @@ import onnx_ir as ir
 from onnxsmith import rooms
 from onnxsmith.exporter.graph import stored_integers
 from onnxsmith.exporter.graph.padded_pools import keep_apart
+from onnxsmith.exporter.inputs.resized import resized
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
-from onnxsmith.feeds.shapes import size_of
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model.graph import allowed_dtypes, provenance, walk
-from onnxsmith.model.graph.signature import Port, Signature, is_symbol, signature
+from onnxsmith.model.graph.signature import Signature, is_symbol, signature
 from onnxsmith.model.surgery import names, opset
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
@@ -117,22 +117,6 @@ def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
             ) from error
     said = ", ".join(f"{symbol} = {now[symbol]}" for symbol in small)
     return made, (f"the example has {said}; it was captured with 2, because torch treats 0 and 1 as constants",)
-
-
-def resized(program: TorchProgram, example: Arrays, sizes: dict[str, int]) -> dict[str, np.ndarray[Any, Any]]:
-    """The example at other sizes of its dimensions; new entries are copies of old ones."""
-    return {port.name: _repeat(example[port.name], port, sizes) for port in program.signature.inputs}
-
-
-def _repeat(array: np.ndarray[Any, Any], port: Port, wanted_sizes: dict[str, int]) -> np.ndarray[Any, Any]:
-    """Resizes the axes whose size changed, also axes that are sums; new entries are copies of old ones."""
-    for axis, dim in enumerate(port.shape or ()):
-        wanted = size_of(dim, wanted_sizes)
-        if array.shape[axis] == 0:
-            array = np.zeros([*array.shape[:axis], wanted, *array.shape[axis + 1 :]], array.dtype)
-        elif array.shape[axis] != wanted:
-            array = np.take(array, np.arange(wanted) % array.shape[axis], axis=axis)
-    return array
 
 
 def _check_ports(model: ir.Model, expected: Signature) -> None:

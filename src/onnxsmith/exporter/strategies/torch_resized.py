@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.graph.capture import resized
+from onnxsmith.exporter.inputs.resized import resized
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.recomposing import recomposing
