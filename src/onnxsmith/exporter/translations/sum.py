@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ class Sum(Translation):
     def decompose(
         self,
         x: torch.Tensor,
-        dim: Sequence[int] | None = None,
+        dim: list[int] | None = None,
         keepdim: bool = False,
         *,
         dtype: torch.dtype | None = None,
