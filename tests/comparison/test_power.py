@@ -211,3 +211,34 @@ def test_a_fault_that_vanishes_in_the_steps_of_a_quantiser_is_slight(quantises: 
     assert power is not None
     assert (power.slight, power.only_large) == ((("w0",), ()) if quantises else ((), ("w0",)))
     assert bool(power.shortcoming()) is not quantises
+
+
+def test_one_missed_weight_of_few_that_move_the_outputs_is_followed_by_more() -> None:
+    names = [f"w{index}" for index in range(40)]
+    idle = {f"w{index}" for index in range(0, 40, 2)}
+
+    def seen(missed: str) -> Callable[[Fault], bool]:
+        return lambda fault: fault[0] not in idle and (fault[0] not in missed.split() or fault[1] >= 1)
+
+    probe = _Plants(*map(weight, names))
+    one = power(seen("w1"), probe=probe)
+    assert one is not None
+    assert one.blind == ("w1",)
+    assert one.moving == 20
+    assert not one.shortcoming()
+    two = power(seen("w1 w3"), probe=probe)
+    assert two is not None
+    assert two.shortcoming()
+
+
+def test_a_large_fault_that_was_measured_to_move_no_more_than_rounding_is_slight() -> None:
+    class Levels(_Sees):
+        def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
+            return 100.0 if faulty["fault"][1] >= 1 else self.times
+
+    for effect, is_slight in ((0.9, True), (1.1, False)):
+        check = Levels(lambda fault: fault[1] >= 1, effect)
+        run = Run(Feed("a", {}, {"x": np.ones(2, np.float32)}), {"y": np.ones(2, np.float32)})
+        found = measured(_Plants(weight("w")), [run], check)
+        assert found is not None
+        assert (found.slight == ("w",), found.blind == ("w",)) == (is_slight, not is_slight)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from ultralytics.nn import tasks
 
-from packages.case import Case, image
+from packages.case import Case, image, lively
 
 
 def cases() -> list[Case]:
@@ -22,7 +22,7 @@ def cases() -> list[Case]:
 
 def _made(name: str, kind: Any) -> Case:
     def build() -> torch.nn.Module:
-        model = kind(f"{name}.yaml", verbose=False).eval().fuse(verbose=False)
+        model = lively(kind(f"{name}.yaml", verbose=False)).eval().fuse(verbose=False)
         for module in model.modules():
             if hasattr(module, "export"):
                 module.export, module.dynamic, module.format = True, True, "onnx"

@@ -33,6 +33,8 @@ _NOT_PLANTED, _SLIGHT = -1.0, -2.0
 """Results of `_least_seen` that are no share: no fault could be planted; its effect is no more than rounding."""
 _MOST = 24
 """Weights that are tried, evenly chosen from the first to the last. A choice: each needs a run of the model."""
+_ENOUGH = round(1 / FEW)
+"""Weights that have to move the outputs before one that the check misses is more than a share of `FEW`."""
 _INPUTS = 2
 """Inputs on which a fault is looked for first; the others follow only if it is not seen. A choice, to save runs."""
 
@@ -102,12 +104,11 @@ class _Planting:
         few = len(self.names) <= _MOST
         chosen = self.names if few else [self.names[i * (len(self.names) - 1) // (_MOST - 1)] for i in range(_MOST)]
         verdicts: dict[str, float | None] = {}
-        for name in chosen:
-            found = self._least_seen(name)
-            if found != _NOT_PLANTED:
-                verdicts[name] = found
-            if sum(one in (LARGE, WHOLE) for one in verdicts.values()) > FEW * len(chosen):
-                break  # already enough to call the check weak
+        self._try(chosen, verdicts, FEW * len(chosen))
+        more = [name for name in self.names if name not in set(chosen)][:_MOST]
+        if _missed(verdicts) == 1 and _moving(verdicts) < _ENOUGH:
+            # many of the weights move nothing: one of the few others decides nothing yet
+            self._try(more, verdicts, 1)
         if not verdicts:
             return None
 
@@ -128,6 +129,15 @@ class _Planting:
             small=max(SMALL, _least(coarsest)),
             large=max(LARGE, _least(coarsest)),
         )
+
+    def _try(self, names: Sequence[str], verdicts: dict[str, float | None], most: float) -> None:
+        """Adds the smallest share that is seen of each name, until more than `most` are missed."""
+        for name in names:
+            found = self._least_seen(name)
+            if found != _NOT_PLANTED:
+                verdicts[name] = found
+            if _missed(verdicts) > most:
+                break  # already enough to call the check weak
 
     def _least_seen(self, name: str) -> float | None:
         """The smallest share at which the check sees the fault on any input. None if it sees none, `_NOT_PLANTED` if
@@ -154,7 +164,7 @@ class _Planting:
         if not seen(WHOLE):
             return None
         found, smaller = (LARGE, SMALL) if seen(LARGE) else (WHOLE, LARGE)
-        if effects[found] * smaller / found <= 1:
+        if min(effects[found] * smaller / found, effects.get(smaller, np.inf)) <= 1:
             return _SLIGHT
         if seen(SMALL, self.runs[_INPUTS:]):
             return SMALL
@@ -176,6 +186,14 @@ class _Planting:
 def _least(unit_roundoff: float) -> float:
     """The smallest fault that is planted in a tensor of this unit roundoff, as a share."""
     return max(_STEPS * unit_roundoff, LARGE if unit_roundoff >= _NARROW else 0.0)
+
+
+def _missed(verdicts: Mapping[str, float | None]) -> int:
+    return sum(one in (LARGE, WHOLE) for one in verdicts.values())
+
+
+def _moving(verdicts: Mapping[str, float | None]) -> int:
+    return sum(one in (SMALL, LARGE, WHOLE) for one in verdicts.values())
 
 
 def _usable(runs: Sequence[Run], probe: Probe) -> list[Run]:

@@ -296,8 +296,8 @@ def leaves_activations_open(model: ir.Model) -> bool:
 
 
 def quantises_values(model: ir.Model) -> bool:
-    """Whether a node of the graph rounds floats to the steps of a quantiser."""
-    return any(node.op_type in _QUANTISING for node in model.graph)
+    """Whether a node of the graph rounds floats to steps: a quantiser, or Round, as in latents of 8 bits."""
+    return any(node.op_type in _QUANTISING | {"Round"} for node in model.graph)
 
 
 def quantises_inside(model: ir.Model) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from onnxsmith.exporter.state import dropped, handing
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
+from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.exporter.translating.register import registered
 from onnxsmith.model.graph.signature import Port, signature
@@ -238,11 +239,13 @@ class Job:
                 if error.problem.id.startswith("save/"):  # the disk's problem, which another strategy would meet too
                     raise
                 before.append(error.problem)
+                before += _of_branches(error.branches if isinstance(error, FrozenAxisError) else ())
                 yield Try(strategy, error=error)
                 continue
             if made.other_path is not None:
                 before.append(made.other_path)
             agrees = not (made.verification.differs and self.settings.verify)
+            before += _of_branches(() if agrees else made.graph.branches)
             yield Try(strategy, made, agrees=agrees)
             if agrees:
                 return
@@ -308,6 +311,12 @@ def _needs_verification(strategy: Strategy) -> OnnxsmithError:
         "them",
         fix="remove --no-verify, or choose this strategy with --strategy",
     )
+
+
+def _of_branches(branches: Sequence[SizeBranch]) -> Iterator[Problem]:
+    """A problem for the first of a module's branches on sizes, of which a graph has one side."""
+    for branch in branches[:1]:
+        yield Problem("forward/size-compared", "a branch depends on a dynamic size", where=branch.line)
 
 
 def _with_plugin(error: OnnxsmithError) -> OnnxsmithError:

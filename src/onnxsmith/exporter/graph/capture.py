@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +12,13 @@ import onnx_ir as ir
 from onnxsmith import rooms
 from onnxsmith.exporter.graph import stored_integers
 from onnxsmith.exporter.graph.padded_pools import keep_apart
+from onnxsmith.exporter.inputs.resized import resized
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
-from onnxsmith.feeds.shapes import size_of
+from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model.graph import allowed_dtypes, provenance, walk
-from onnxsmith.model.graph.signature import Port, Signature, is_symbol, signature
+from onnxsmith.model.graph.signature import Signature, is_symbol, signature
 from onnxsmith.model.surgery import names, opset
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
@@ -29,7 +30,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 class Graph:
     """A captured graph with the user's names.
 
-    `sizes` are those of the example it was captured with; `fixed` and `numbers` are as in
+    `sizes` are those of the example it was captured with; `fixed`, `numbers` and `branches` are as in
     `strategies/base.py`.
     """
 
@@ -40,6 +41,7 @@ class Graph:
     notes: tuple[str, ...]
     fixed: tuple[str, ...]
     numbers: Mapping[str, frozenset[int]]
+    branches: Sequence[SizeBranch] = ()
 
 
 def strategies(asked: str | None) -> list[Strategy]:
@@ -91,6 +93,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
         notes=(*how_grown, *_limits(bounds), *captured.notes),
         fixed=captured.fixed,
         numbers={symbols.get(name, name): numbers for name, numbers in captured.numbers.items()},
+        branches=captured.branches,
     )
 
 
@@ -100,7 +103,7 @@ def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
     small = {symbol: 2 for symbol, size in now.items() if size < 2}
     if not small:
         return dict(example), ()
-    made = {port.name: _repeat(example[port.name], port, {**now, **small}) for port in program.signature.inputs}
+    made = resized(program, example, {**now, **small})
     with TorchEager().prepare(program) as session:
         try:
             session.run(made)
@@ -114,17 +117,6 @@ def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
             ) from error
     said = ", ".join(f"{symbol} = {now[symbol]}" for symbol in small)
     return made, (f"the example has {said}; it was captured with 2, because torch treats 0 and 1 as constants",)
-
-
-def _repeat(array: np.ndarray[Any, Any], port: Port, wanted_sizes: dict[str, int]) -> np.ndarray[Any, Any]:
-    """Resizes the axes whose size changed, also axes that are sums; new entries are copies of old ones."""
-    for axis, dim in enumerate(port.shape or ()):
-        wanted = size_of(dim, wanted_sizes)
-        if array.shape[axis] == 0:
-            array = np.zeros([*array.shape[:axis], wanted, *array.shape[axis + 1 :]], array.dtype)
-        elif array.shape[axis] != wanted:
-            array = np.take(array, np.arange(wanted) % array.shape[axis], axis=axis)
-    return array
 
 
 def _check_ports(model: ir.Model, expected: Signature) -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import onnx_ir as ir
 
+from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
@@ -22,7 +23,8 @@ class Captured:
 
     `bounds` are the smallest and largest size of a symbol; None is no upper limit. `numbers` are the numbers that the
     trace compared a symbol with: beyond them the module may behave differently. `fixed` are the user's lines that read
-    a tensor's value, which is a constant of the graph with the example's value.
+    a tensor's value, which is a constant of the graph with the example's value. `branches` are the module's branches on
+    sizes, of which the graph has one side.
     """
 
     model: ir.Model
@@ -31,6 +33,7 @@ class Captured:
     notes: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
     numbers: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    branches: Sequence[SizeBranch] = ()
 
 
 class Strategy(ABC):

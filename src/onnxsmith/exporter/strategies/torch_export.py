@@ -16,9 +16,10 @@ from onnxsmith.causes.base import recognise
 from onnxsmith.exporter.strategies._folded_weights import retyped_weights
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.flat import own_name, restore_names
-from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError, Watch
+from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError
+from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.tracing.size_guards import compared_with
-from onnxsmith.exporter.tracing.trace import tracing
+from onnxsmith.exporter.tracing.trace import Tracing, tracing
 from onnxsmith.exporter.translating import newer_opsets
 from onnxsmith.exporter.translating.missing_operators import problem_of, shapeless, untranslated
 from onnxsmith.exporter.translations.base import asked_for
@@ -56,7 +57,7 @@ class TorchExport(Strategy):
             try:
                 exported = trace.exported(strict=self.strict)
             except Exception as error:
-                raise _explain_capture(error, program, trace.watch) from error
+                raise _explain_capture(error, program, trace) from error
             numbers = compared_with(exported)
             emitted = _emitted(opset, newer_opsets.needed(exported) if self.own else 0)
             try:
@@ -74,7 +75,8 @@ class TorchExport(Strategy):
         how = f"{self.title}, torch {torch.__version__}, {several(len(exported.graph.nodes), 'node')} captured"
         restore_names(translated.model, program)
         notes = (*trace.notes, *_mutations(translated.exported_program, program))
-        return Captured(translated.model, how, bounds, notes, numbers=numbers)
+        branches = tuple(trace.questions.found.values())
+        return Captured(translated.model, how, bounds, notes, numbers=numbers, branches=branches)
 
 
 def _translated(exported: ExportedProgram, emitted: int | None, *, folds: bool) -> torch.onnx.ONNXProgram:
@@ -140,12 +142,12 @@ def _mutations(exported: ExportedProgram, program: TorchProgram) -> Iterator[str
         yield f"forward writes to its input {own!r} (as {output}); an ONNX model cannot write to an input"
 
 
-def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> OnnxsmithError:
+def _explain_capture(error: Exception, program: TorchProgram, trace: Tracing) -> OnnxsmithError:
     if isinstance(error, OnnxsmithError):  # raised by a translation of this package
         return error
     text = str(error)
-    if watch.frozen:
-        return _frozen(watch.frozen, program)
+    if trace.watch.frozen:
+        return _frozen(trace.watch.frozen, program, tuple(trace.questions.found.values()))
     where = user_line(error) or line_in(text) or model_line(error)
     lacking = shapeless(error, where)
     if lacking:
@@ -162,7 +164,7 @@ def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> O
     )
 
 
-def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
+def _frozen(found: Sequence[Frozen], program: TorchProgram, branches: Sequence[SizeBranch]) -> OnnxsmithError:
     first = found[0]
     dims = {port.name: port.shape or () for port in program.signature.inputs}
     named = "".join(f" ({dim})" for dim in dims[first.port][first.axis : first.axis + 1])
@@ -176,7 +178,7 @@ def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
         "x.shape[i] without int()",
     )
     axes, lines = [(one.port, one.axis) for one in found], [one.line for one in found]
-    return FrozenAxisError(said, axes, lines)
+    return FrozenAxisError(said, axes, lines, branches)
 
 
 def _explain_translation(error: Exception, exported: ExportedProgram) -> OnnxsmithError:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.problem import Problem
 
-_OF_TRANSLATION = ("export/no-translation", "export/translation-failed")
+_TRACED = ("export/no-translation", "export/translation-failed", "forward/size-compared")
+"""Problems of modules that could be traced."""
 
 
 class TorchPlain(TorchExport):
@@ -20,5 +21,5 @@ class TorchPlain(TorchExport):
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
         """Only if the module could be traced: this strategy traces it in the same way."""
         return not any(
-            problem.id.startswith(("export/", "forward/")) and problem.id not in _OF_TRANSLATION for problem in before
+            problem.id.startswith(("export/", "forward/")) and problem.id not in _TRACED for problem in before
         )

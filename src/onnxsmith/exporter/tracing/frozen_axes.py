@@ -14,10 +14,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from onnxsmith.exporter.tracing.flat import Flat
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.sources.factory import user_frame
+
+if TYPE_CHECKING:
+    from onnxsmith.exporter.tracing.size_branches import SizeBranch
 
 _LOG = "torch.fx.experimental.symbolic_shapes"
 _CREATED = re.compile(r"create_symbol (\w+) = \d+ for L\S+\[(\d+)\]\.size\(\)\[(\d+)\]")
@@ -26,10 +30,17 @@ _REPLACED = re.compile(r"set_replacement (\w+) = (\d+) ")
 
 class FrozenAxisError(OnnxsmithError):
     """The problem of `axes` (input, axis) requested as dynamic that a strategy fixed. `lines` (`file:line`) are the
-    lines that fixed them, as far as known."""
+    lines that fixed them, as far as known; `branches` the module's branches on sizes, one of which may have."""
 
-    def __init__(self, found: Problem, axes: Sequence[tuple[str, int]], lines: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        found: Problem,
+        axes: Sequence[tuple[str, int]],
+        lines: Sequence[str] = (),
+        branches: Sequence[SizeBranch] = (),
+    ) -> None:
         super().__init__(found)
+        self.branches = tuple(branches)
         self.axes = tuple(axes)
         self.lines = tuple(lines)
 
@@ -52,6 +63,11 @@ class Watch:
     ports: Sequence[str]
     frozen: list[Frozen] = field(default_factory=list)
     _axes: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def axis(self, symbol: str) -> tuple[str, int] | None:
+        """The input and the axis whose size a symbol of the trace is; None if it is no size of an input."""
+        found = self._axes.get(symbol)
+        return None if found is None else (self.ports[found[0]], found[1])
 
     def take(self, message: str, frame: FrameType | None) -> None:
         """Reads one line of torch's log; `frame` is the frame that wrote it."""

@@ -13,6 +13,7 @@ from torch.export import Dim, ExportedProgram
 from onnxsmith.exporter.tracing.flat import Flat
 from onnxsmith.exporter.tracing.frozen_axes import Watch, watching
 from onnxsmith.exporter.tracing.rewriting import rewriting
+from onnxsmith.exporter.tracing.size_branches import Questions, branches
 from onnxsmith.exporter.tracing.torch_logging import quiet
 from onnxsmith.exporter.translating.custom_operators import Uses
 from onnxsmith.exporter.translating.exporter_hooks import functions, translating
@@ -33,10 +34,11 @@ class Tracing:
     """A module that is ready to be traced, inside the block of `tracing`.
 
     `watch` collects the axes that become constants, `uses` the calls of operators that the user registered. `notes`
-    name the rewrites that were applied.
+    name the rewrites that were applied. `questions` collects the module's branches on sizes.
     """
 
     watch: Watch
+    questions: Questions
     uses: Uses
     notes: tuple[str, ...]
     _flat: Flat
@@ -99,6 +101,7 @@ def tracing(
         watch = stack.enter_context(watching([port.name for port in ports]))
         yield Tracing(
             watch=watch,
+            questions=stack.enter_context(branches(watch)),
             uses=uses,
             notes=notes,
             _flat=Flat(program),

@@ -15,6 +15,7 @@ from onnxsmith.exporter.translating.custom_operators import Uses
 from onnxsmith.exporter.translating.empty_tensors import fold_empty
 from onnxsmith.exporter.translating.exact_numbers import exact_numbers, say_dtypes
 from onnxsmith.exporter.translating.floored_quotients import floor_quotients
+from onnxsmith.exporter.translating.fractions_of_sizes import fractions_as_tensors
 from onnxsmith.exporter.translating.overloads import overloads
 from onnxsmith.exporter.translating.strides import strides_as_sizes
 from onnxsmith.exporter.translations.base import Translation
@@ -44,6 +45,7 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
         if own:
             strides_as_sizes(exported.graph_module)
             floor_quotients(exported.graph_module)
+            fractions_as_tensors(exported.graph_module)
             fold_empty(exported.graph_module)
             say_dtypes(exported.graph_module)
         return exported

@@ -1,0 +1,112 @@
+"""torch.export at sizes that take the other side of the module's branches on sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.inputs.resized import resized
+from onnxsmith.exporter.strategies.base import Captured, Example
+from onnxsmith.exporter.strategies.torch_export import TorchExport
+from onnxsmith.exporter.tracing.recomposing import recomposing
+from onnxsmith.exporter.tracing.size_branches import SizeBranch, other_sizes
+from onnxsmith.exporter.tracing.size_guards import compared_with
+from onnxsmith.exporter.tracing.trace import tracing
+from onnxsmith.feeds.sizes import of_feed
+from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+
+_MOST = 8
+"""Sizes at which the module is asked whether it runs. A choice: more is slow for a large module."""
+
+
+class TorchResized(TorchExport):
+    """A branch that only chooses a number becomes arithmetic of sizes, by the linter's patch. If other branches are
+    left, traces at sizes that take their other side: the side with the pad, whose pad may be 0. The comparison with the
+    module, also at the example's sizes, shows whether that side is right for all."""
+
+    title = "torch.export at other sizes + torch.onnx"
+    rank = 17
+    as_it_is = False
+
+    def is_worth_it(self, before: Sequence[Problem]) -> bool:
+        """After a graph that differs, or has a fixed axis, of a module with branches on sizes."""
+        return any(problem.id == "forward/size-compared" for problem in before)
+
+    def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        with recomposing(program, example) as lines, torch.no_grad():
+            if lines.patch_all("forward/size-compared"):
+                try:
+                    return self._turned(program, example, opset, lines.notes)
+                except OnnxsmithError:  # a patch takes for a number what is none; or it was not enough
+                    pass
+        return self._turned(program, example, opset, ())
+
+    def _turned(self, program: TorchProgram, example: Example, opset: int | None, patched: Sequence[str]) -> Captured:
+        """Captures at sizes that take the other side of the branches that are left. With patches, captures at the
+        example's sizes if there are none."""
+        branches, numbers = _branches(program, example)
+        sizes = _sizes(program, example, branches)
+        if sizes is None:
+            if not patched:
+                raise _nowhere(branches)
+            found = super().capture(program, example, opset)
+            return replace(found, notes=(*patched, *found.notes))
+        found = super().capture(program, resized(program, example, sizes), opset)
+        known = {symbol: numbers.get(symbol, frozenset()) | some for symbol, some in found.numbers.items()}
+        notes = (*patched, _said(sizes, program, example, branches), *found.notes)
+        return replace(found, notes=notes, numbers={**numbers, **known})
+
+
+def _branches(program: TorchProgram, example: Example) -> tuple[tuple[SizeBranch, ...], Mapping[str, frozenset[int]]]:
+    """The module's branches on sizes, and the numbers that a trace at the example's sizes compares sizes with."""
+    numbers: Mapping[str, frozenset[int]] = {}
+    with tracing(program, example) as trace:
+        try:
+            numbers = compared_with(trace.exported())
+        except Exception:  # noqa: BLE001  # the branch that stops a trace at these sizes may not stop it at others
+            numbers = {}
+        return tuple(trace.questions.found.values()), numbers
+
+
+def _sizes(program: TorchProgram, example: Example, branches: Sequence[SizeBranch]) -> dict[str, int] | None:
+    """Sizes that the module takes, at which most of its branches on sizes go the other way."""
+    now = of_feed(program.signature, example)
+    ports = program.signature.inputs
+    axes = {(p.name, axis): dim for p in ports for axis, dim in enumerate(p.shape or ()) if isinstance(dim, str)}
+    asked = [sizes for sizes in other_sizes(branches, now, axes) if _within(sizes, program.limits)]
+    with TorchEager().prepare(program) as session:
+        for sizes in asked[:_MOST]:
+            try:
+                session.run(resized(program, example, sizes))
+            except OnnxsmithError:
+                continue
+            return sizes
+    return None
+
+
+def _within(sizes: Mapping[str, int], limits: Mapping[str, tuple[int, int | None]]) -> bool:
+    return all(
+        low <= sizes[dim] and (high is None or sizes[dim] <= high)
+        for dim, (low, high) in limits.items()
+        if dim in sizes
+    )
+
+
+def _said(sizes: Mapping[str, int], program: TorchProgram, example: Any, branches: Sequence[SizeBranch]) -> str:
+    now = of_feed(program.signature, example)
+    moved = ", ".join(f"{dim} = {size}" for dim, size in sizes.items() if now[dim] != size)
+    return f"traced at {moved}, where the branch on sizes at {branches[0].line} goes the other way"
+
+
+def _nowhere(branches: Sequence[SizeBranch]) -> OnnxsmithError:
+    return problem(
+        "forward/size-compared",
+        "a branch depends on a dynamic size",
+        where=next((branch.line for branch in branches), ""),
+        why="the graph has the example's side, and the module runs at no size that was tried on the other side",
+        fix="write both sides as one computation, or give an example that takes the side you need",
+    )

@@ -1,0 +1,113 @@
+"""Finds the branches of a module on the sizes of its inputs, and sizes at which they go the other way.
+
+A trace holds the side that the example's sizes take: `if h % 8: x = pad(x)` leaves no `pad` for a height of 64.
+Often one side is right for all sizes, as a pad by nothing changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import sympy
+
+from onnxsmith.exporter.tracing.frozen_axes import Watch
+from onnxsmith.seams.torch.size_questions import hearing
+from onnxsmith.sources.factory import is_models
+
+_OF_REMAINDERS = {"Mod", "PythonMod", "FloorDiv", "CeilDiv", "CleanDiv", "CeilToInt", "FloorToInt"}
+"""Functions of torch's symbolic sizes that are constant over a block of sizes, or repeat from block to block."""
+Axis = tuple[str, int]
+"""An input and one of its axes."""
+
+
+@dataclass(frozen=True)
+class SizeBranch:
+    """A condition on sizes that the module asked at `line` (`file:line`). `condition` is the expression that held, over
+    the symbols of `axes`."""
+
+    line: str
+    condition: Any
+    axes: Mapping[str, Axis]
+
+    def holds(self, sizes: Mapping[Axis, int]) -> bool:
+        """Whether the condition also holds for these sizes; True if that cannot be told."""
+        known = {symbol: sizes[self.axes[str(symbol)]] for symbol in self.condition.free_symbols}
+        return bool(self.condition.subs(known) != sympy.false)
+
+    @property
+    def is_of_remainder(self) -> bool:
+        """Whether the condition depends on a remainder or a rounded quotient: `h % 8`, `2 * (h // 2) == h`."""
+        return any(type(one).__name__ in _OF_REMAINDERS for one in sympy.preorder_traversal(self.condition))
+
+    def numbers(self) -> frozenset[int]:
+        """The positive integers in the condition."""
+        return frozenset(abs(int(one)) for one in self.condition.atoms(sympy.Integer)) - {0}
+
+
+@dataclass
+class Questions:
+    """Collects the branches of a trace. `watch` knows which symbol is which axis."""
+
+    watch: Watch
+    found: dict[tuple[str, Any], SizeBranch] = field(default_factory=dict)
+
+    def take(self, condition: Any, frame: FrameType) -> None:
+        """Takes a condition that `frame` asked; those that the code of torch asks are not branches of the module."""
+        axes = {symbol: self.watch.axis(symbol) for symbol in map(str, condition.free_symbols)}
+        if not axes or not is_models(frame.f_code.co_filename) or not all(axes.values()):
+            return
+        line = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        known = {symbol: axis for symbol, axis in axes.items() if axis is not None}
+        self.found.setdefault((line, condition), SizeBranch(line, condition, known))
+
+
+@contextmanager
+def branches(watch: Watch) -> Iterator[Questions]:
+    """Inside, the branches on sizes of a traced module are collected."""
+    questions = Questions(watch)
+    with hearing(questions.take):
+        yield questions
+
+
+_STEPS = (1, 2, 3, 5)
+"""A choice: sizes a little larger, of other remainders than a power of two has."""
+_LARGEST = 4096
+"""A choice: a module is run at these sizes."""
+
+
+def other_sizes(
+    branches: Sequence[SizeBranch], now: Mapping[str, int], axes: Mapping[Axis, str]
+) -> list[dict[str, int]]:
+    """Sizes by dimension at which branches go the other way than at `now`. First those at which most branches on a
+    remainder do, then those that turn few others: a batch beyond a limit has little to do with a pad. Near sizes come
+    before far ones. `axes` names the dimension of each axis."""
+    moved = {axes[axis] for branch in branches for axis in branch.axes.values() if axis in axes}
+    tried: list[tuple[tuple[int, int, int], dict[str, int]]] = []
+    for sizes in _candidates(branches, now, sorted(moved)):
+        at = {axis: sizes[dim] for axis, dim in axes.items() if dim in sizes}
+        known = [branch for branch in branches if all(axis in at for axis in branch.axes.values())]
+        turned = [branch for branch in known if not branch.holds(at)]
+        exact = sum(branch.is_of_remainder for branch in turned)
+        others = len(turned) - exact
+        far = sum(abs(size - now[dim]) for dim, size in sizes.items())
+        rank = (-exact, others if exact else -others, far)
+        if turned and (rank, sizes) not in tried:
+            tried.append((rank, sizes))
+    return [sizes for _, sizes in sorted(tried, key=lambda one: one[0])]
+
+
+def _candidates(
+    branches: Iterable[SizeBranch], now: Mapping[str, int], dims: Sequence[str]
+) -> Iterator[dict[str, int]]:
+    """Sizes of all these dimensions, or of one of them: a little larger, and beside the numbers of the conditions."""
+    numbers = sorted({number for branch in branches for number in branch.numbers() if number < _LARGEST})
+    beside = [size for number in numbers for size in (number - 1, number, number + 1) if size > 1]
+    for some in [list(dims), *([dim] for dim in dims if len(dims) > 1)]:
+        for step in _STEPS:
+            yield {**now, **{dim: now[dim] + step for dim in some}}
+        for size in beside:
+            yield {**now, **dict.fromkeys(some, size)}

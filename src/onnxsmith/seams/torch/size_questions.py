@@ -1,0 +1,45 @@
+"""Hears the conditions on sizes that the code of a module asks while torch traces it.
+
+Python asks a symbolic condition by `SymBool.__bool__`, in `if`, `while`, `and`, `max` and wherever a truth value is
+needed. torch answers with the example's sizes, and stores the answer as a guard.
+
+Compared with torch 2.13. If a name is gone, no condition is heard.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import FrameType
+from typing import Any
+
+import torch
+
+from onnxsmith.seams.base import replaced
+
+REACHES = ("torch:SymBool.__bool__", "torch.fx.experimental.sym_node:SymNode.expr")
+_HOME = torch.__file__
+
+
+def hearing(asked: Callable[[Any, FrameType], None]) -> AbstractContextManager[None]:
+    """Inside, `asked` is called with each condition that the example's sizes decide, as the sympy expression that
+    holds for them, and with the frame that asked. Not called for conditions that hold for all sizes or for none."""
+    answer: Callable[[torch.SymBool], bool] = torch.SymBool.__bool__
+
+    def answered(condition: torch.SymBool) -> bool:
+        node: Any = condition.node
+        expression, guards = getattr(node, "expr", None), getattr(getattr(node, "shape_env", None), "guards", ())
+        before = len(guards)
+        found = answer(condition)
+        known = [guard.expr for guard in guards]
+        holds = expression if found else ~expression if expression is not None else None
+        if holds is not None and (len(known) > before or holds in known):
+            frame: FrameType | None = sys._getframe(1)
+            while frame is not None and frame.f_code.co_filename == _HOME:  # `SymInt.__bool__` asks another condition
+                frame = frame.f_back
+            if frame is not None:
+                asked(holds, frame)
+        return found
+
+    return replaced(torch.SymBool, "__bool__", answered)
