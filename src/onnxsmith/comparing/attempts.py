@@ -146,7 +146,9 @@ class Attempts:
     def _exchanged(self, node: ir.Node, place: int, value: ir.Value, ours: Array, theirs: Array) -> Attempt:
         label, output = node_label(node), node.outputs[0].name or ""
         ordered = layout(ours, theirs) if ours.size <= _MOST_ORDERED else None
-        said, patch = _said(value.name or "a constant", ours, theirs), ""
+        rows = self._matches.by_node.get(label, ())
+        known = [row.said() for row in rows if row.what == "weight" and row.name == value.name]
+        said, patch = known[0] if known else _said(value.name or "a constant", ours, theirs), ""
         if ordered is not None and ours.size > _SHORT:
             said, patch = f"{value.name}: {ordered[0]}", layout_patch(label, place, ordered[1])
         if not patch:

@@ -6,7 +6,6 @@ then the others. If all outputs then agree but for rounding, the node is the cau
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -116,18 +115,17 @@ class _Trying:
         return best
 
     def _attempts(self, *, only_casts: bool) -> Iterator[Attempt]:
-        """The changes that are tried: first those of one node that computes otherwise, then the smallest ones of the
-        layers that err, then other differences of the graphs, and last a whole layer."""
+        """The changes that are tried: first those of one attribute, weight or node that computes otherwise, then of one
+        operand or node left out, then other differences of the graphs, and last a whole layer."""
         suspects = [self._attempt(one) for one in self._suspects(only_casts=only_casts)]
         if only_casts:
             yield from suspects
             return
-        first = [one for one in suspects if not one.rank]
-        yield from first[:_FEW]
         layers = [self._found.layer(name) for name in self._found.culprits[:_FEW]]
-        most = _FEW if self._is_large else _MOST_TRIED
-        yield from itertools.islice((one for layer in layers for one in self._local.of(layer)), most)
-        yield from (one for one in suspects if one not in first[:_FEW])
+        local = [one for layer in layers for one in self._local.of(layer)]
+        found = [one for one in local if not one.rank] + [one for one in suspects if not one.rank]
+        found += [one for one in local if one.rank] + [one for one in suspects if one.rank]
+        yield from found[: 2 * (_FEW if self._is_large else _MOST_TRIED)]
         yield from filter(None, map(self._local.whole, layers))
 
     def _attempt(self, suspect: Suspect) -> Attempt:
