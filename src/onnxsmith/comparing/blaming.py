@@ -14,12 +14,14 @@ def blamed(layers: Layers, candidate: str) -> tuple[Problem, ...]:
     if not layers.culprits:
         return ()
     first, cause = layers.layer(layers.culprits[0]), layers.cause
-    why = [
-        f"computed from the reference's inputs, it is off by {first.own:.2g} of its scale; rounding explains "
-        f"{first.allowed:.2g}"
-        if first.own is not None
-        else f"it differs from the reference's: {first.reason}"
-    ]
+    why = []
+    if first.own is not None:
+        why.append(
+            f"computed from the reference's inputs, it is off by {first.own:.2g} of its scale; rounding explains "
+            f"{first.allowed:.2g}"
+        )
+    elif first.reason:
+        why.append(f"it differs from the reference's: {first.reason}")
     if cause is not None:
         tried = (
             "all outputs agree" if cause.agrees else f"the outputs are {cause.after:.2g} off, else {cause.before:.2g}"
@@ -28,7 +30,7 @@ def blamed(layers: Layers, candidate: str) -> tuple[Problem, ...]:
     return (
         Problem(
             "compare/first-error",
-            f"{first.name} is the first tensor with an error of its own: {first.reason}",
+            f"{first.name} is the first tensor with an error of its own: {first.reason or 'the graphs differ there'}",
             where=f"{first.op} {', '.join(first.steps)}" + (f", from {first.place()}" if first.place() else ""),
             why="; ".join(why),
             fix=_fix(cause, candidate),

@@ -8,15 +8,18 @@ from functools import cache, partial
 
 from onnxsmith.clock import stage
 from onnxsmith.comparing.confirming import with_cause
+from onnxsmith.comparing.exported_side import TO_MATCH, as_graph, says_origins
 from onnxsmith.comparing.graph_matches import matches
 from onnxsmith.comparing.sides import SideSource, renamed
 from onnxsmith.comparing.taps import taps
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.layers.layer_comparison import BUDGET, LEAST_SHARE, Request, look
 from onnxsmith.layers.onnx_tap import OnnxTap
+from onnxsmith.layers.tap import Tap
 from onnxsmith.memory import no_collection
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.layers import Layers
+from onnxsmith.runtimes.base import Feeds
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,38 @@ def by_layer(
         match = cache(partial(matches, *sides))
         request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance, match)
         found = look(*sides, request)
+        if (found.culprits or not equal) and isinstance(sides[1], OnnxTap):
+            graph = _graph_of(a, sides, feeds, stack)
+            again = None if graph is None else _of_graphs((graph, sides[1]), request, equal)
+            if again is not None:
+                return again
         first, second = sides
         if isinstance(first, OnnxTap) and isinstance(second, OnnxTap) and _may_differ(found, first, second):
             return with_cause((first, second), match(), found, request, equal=equal)
         return found
+
+
+def _of_graphs(sides: tuple[OnnxTap, OnnxTap], request: Request, equal: bool) -> Layers | None:
+    """The comparison of two graphs with its cause; None if it names no layer."""
+    match = cache(partial(matches, *sides))
+    request = replace(request, match=match)
+    try:
+        found = look(*sides, request)
+        found = with_cause(sides, match(), found, request, equal=equal)
+    except OnnxsmithError:
+        return None
+    return found if found.culprits else None
+
+
+def _graph_of(a: SideSource, sides: tuple[Tap, Tap], feeds: tuple[Feeds, Feeds], stack: ExitStack) -> OnnxTap | None:
+    """The graph of a torch module that was traced: only graphs can be matched, and their differences undone."""
+    from onnxsmith.comparing.fx_tap import FxTap
+
+    if a.exported is not None or not isinstance(sides[0], FxTap) or not says_origins(sides[1].outline):
+        return None
+    with stage("trace"), no_collection():
+        graph = as_graph(a, feeds[0], TO_MATCH)
+    return graph if graph is None else stack.enter_context(graph)
 
 
 def _may_differ(found: Layers, reference: OnnxTap, candidate: OnnxTap) -> bool:

@@ -6,16 +6,17 @@ then the others. If all outputs then agree but for rounding, the node is the cau
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
-from onnxsmith.comparing.graph_matches import GraphMatches, Suspect
+from onnxsmith.comparing.attempts import Attempt, Attempts
+from onnxsmith.comparing.graph_matches import GraphMatches, Suspect, texts_of
+from onnxsmith.comparing.patching import attributes_patch
 from onnxsmith.comparing.undoing import CannotUndo, Undoing
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.error_effects import apart
@@ -43,10 +44,6 @@ network excuses may hide a small fault."""
 _SHOWN = 6
 """Differences of the nodes of a layer that the report lists. A choice: one line or two."""
 
-_KINDS = ir.AttributeType
-_PLAIN = (_KINDS.INT, _KINDS.INTS, _KINDS.FLOAT, _KINDS.FLOATS, _KINDS.STRING, _KINDS.STRINGS)
-"""Kinds of attributes that a patch file can hold."""
-
 
 @dataclass(frozen=True)
 class _Outputs:
@@ -70,7 +67,7 @@ def with_cause(
     outputs are `equal` within the tolerance of the candidate's own dtypes."""
     listed = _listed(found, matches)
     pairs = [Pair(one.reference, one.name, "port") for one in found.layers if one.paired_by == "port"]
-    if not matches.suspects or not pairs:
+    if not pairs:
         return replace(found, differences=listed)
     with stage("causes"):
         trial = Trial(sides, pairs, request.feeds, tolerance=request.tolerance)
@@ -96,6 +93,7 @@ class _Trying:
         self._reference = trial.reference(self._names)
         self._roundings = trial.roundings(self._names, frozenset())
         self._ops = {step.label: step.op for step in sides[1].outline.steps}
+        self._local = Attempts(sides, matches, trial.feeds, self._partners)
 
     def cause(self) -> Cause | None:
         """The node whose change makes the outputs agree, else the one that helps most; None if none does."""
@@ -105,50 +103,110 @@ class _Trying:
         if not before.apart or not (is_wrong or before.apart >= _NARROW):
             return None
         best: Cause | None = None
-        for suspect in self._suspects(only_casts=not is_wrong):
-            after = self._tried(suspect)
+        for attempt in self._attempts(only_casts=not is_wrong):
+            after = self._tried(attempt)
             if after is None or math.isinf(after.apart) or after.apart > _HELPS * before.apart:
                 continue
-            made = self._cause_of(suspect, before, after)
+            made = self._cause_of(attempt, before, after)
             if made.agrees:
                 return made
             if best is None or made.after < best.after:
                 best = made
         return best
 
+    def _attempts(self, *, only_casts: bool) -> Iterator[Attempt]:
+        """The changes that are tried: first those of one attribute, weight or node that computes otherwise, then of one
+        operand or node left out, then other differences of the graphs, and last a whole layer."""
+        suspects = [self._attempt(one) for one in self._suspects(only_casts=only_casts)]
+        if only_casts:
+            yield from suspects
+            return
+        layers = [self._found.layer(name) for name in self._found.culprits[:_FEW]]
+        local = [one for layer in layers for one in self._local.of(layer)]
+        found = [one for one in local if not one.rank] + [one for one in suspects if not one.rank]
+        found += [one for one in local if one.rank] + [one for one in suspects if one.rank]
+        yield from found[: 2 * (_FEW if self._is_large else _MOST_TRIED)]
+        yield from filter(None, map(self._local.whole, layers))
+
+    def _attempt(self, suspect: Suspect) -> Attempt:
+        """A difference of the graphs as a change to try. Its rank is 0 if one pair of nodes computes otherwise, and
+        nothing else differs there."""
+        known = self._matches.counterparts.get(suspect.node)
+        patch = attributes_patch(suspect.node, suspect.attributes, known.node) if known is not None else ""
+        is_single = len(suspect.changes) == 1 and suspect.is_strong
+        return Attempt(
+            suspect.node, suspect.changes, lambda undoing: self._undo(suspect, undoing), 0 if is_single else 1, patch
+        )
+
     def _suspects(self, *, only_casts: bool) -> Sequence[Suspect]:
         """The differences that are tried, the most suspicious first."""
-        model = self._sides[1].model
-        size = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
         blamed = {label: place for place, label in enumerate(self._blamed())}
         places = {
             one: min((blamed[label] for label in (one.node, *one.undo) if label in blamed), default=len(blamed))
-            for one in self._matches.suspects
+            for one in filter(None, map(self._trimmed, self._matches.suspects))
             if one.casts or not only_casts
         }
         ranked = sorted(
-            places, key=lambda one: (places[one] == len(blamed), not (one.is_strong or one.casts), places[one])
+            places,
+            key=lambda one: (places[one] == len(blamed), not (one.is_strong or one.casts), places[one], _size(one)),
         )
-        return ranked[: _FEW if size > _LARGE else _MOST_TRIED]
+        return ranked[: _FEW if self._is_large else _MOST_TRIED]
+
+    @cached_property
+    def _is_large(self) -> bool:
+        held = self._sides[1].model.graph.initializers.values()
+        return sum(value.const_value.nbytes for value in held if value.const_value) > _LARGE
+
+    @cached_property
+    def _exact(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The nodes of both sides that compute equal layers, and nothing else that is compared."""
+        cuts = {one.name for one in self._found.layers}
+        theirs = {one.reference for one in self._found.layers}
+        right: tuple[set[str], set[str]] = set(), set()
+        wrong: tuple[set[str], set[str]] = set(), set()
+        for one in self._found.layers:
+            into = right if one.verdict == "equal" and not one.differs else wrong
+            into[0].update(step.label for step in self._sides[0].outline.segment(one.reference, theirs)[0])
+            into[1].update(step.label for step in self._sides[1].outline.segment(one.name, cuts)[0])
+        return frozenset(right[0] - wrong[0]), frozenset(right[1] - wrong[1])
+
+    def _trimmed(self, suspect: Suspect) -> Suspect | None:
+        """A region without the nodes that compute equal tensors; None if nothing is left of it. With a Cast it
+        stays whole: what that loses may pass as its rounding."""
+        if suspect.casts:
+            return suspect
+        removed = tuple(node for node in suspect.removed if node.name not in self._exact[0])
+        added = tuple(node for node in suspect.added if node.name not in self._exact[1])
+        if (removed, added) == (suspect.removed, suspect.added):
+            return suspect
+        if not removed and not added:
+            return None
+        blamed = set(self._blamed())
+        reader = next((label for label in suspect.undo if label in blamed), next(iter(suspect.undo), suspect.node))
+        node = added[0].name if added else reader
+        return replace(suspect, node=node, changes=texts_of(removed, added), removed=removed, added=added)
 
     def _blamed(self) -> Iterator[str]:
         """The nodes of the layers that err."""
         for name in self._found.culprits:
             yield from self._found.layer(name).steps
 
-    def _tried(self, suspect: Suspect) -> _Outputs | None:
-        """The outputs with a difference undone; None if that is impossible."""
+    def _undo(self, suspect: Suspect, undoing: Undoing) -> None:
         outputs = {value.name: value for value in self._sides[0].model.graph.outputs}
+        for label in suspect.undo:
+            known = self._matches.counterparts.get(label)
+            if known is None:
+                raise CannotUndo
+            undoing.undo(known.output, known.node)
+        for old, new in suspect.outputs:
+            undoing.undo_output(outputs[old], new)
+
+    def _tried(self, attempt: Attempt) -> _Outputs | None:
+        """The outputs with a difference undone; None if that is impossible."""
 
         def edit(model: ir.Model) -> None:
             undoing = Undoing(model, self._sides[0].model, self._partners)
-            for label in suspect.undo:
-                known = self._matches.counterparts.get(label)
-                if known is None:
-                    raise CannotUndo
-                undoing.undo(known.output, known.node)
-            for old, new in suspect.outputs:
-                undoing.undo_output(outputs[old], new)
+            attempt.edit(undoing)
             undoing.finish()
 
         try:
@@ -177,39 +235,23 @@ class _Trying:
             for pair in self._trial.pairs
         )
 
-    def _cause_of(self, suspect: Suspect, before: _Outputs, after: _Outputs) -> Cause:
-        known = self._matches.counterparts.get(suspect.node)
+    def _cause_of(self, attempt: Attempt, before: _Outputs, after: _Outputs) -> Cause:
+        known = self._matches.counterparts.get(attempt.node)
         return Cause(
-            suspect.node,
+            attempt.node,
             known.node.name or "" if known is not None else "",
-            self._ops.get(suspect.node, ""),
-            suspect.changes,
+            self._ops.get(attempt.node, ""),
+            attempt.changes,
             before.apart,
             after.apart,
             after.agree and after.apart <= _GONE * before.apart,
-            "" if known is None else _patch(suspect, known.node),
+            attempt.patch,
         )
 
 
-def _patch(suspect: Suspect, counterpart: ir.Node) -> str:
-    """The step that sets the attributes to their values in the reference; one that is not given there is removed."""
-    if not suspect.attributes:
-        return ""
-    given = {name: counterpart.attributes.get(name) for name in suspect.attributes}
-    if any(one is not None and one.type not in _PLAIN for one in given.values()):
-        return ""
-    values = ", ".join(f"{name} = {_toml('' if one is None else one.value)}" for name, one in given.items())
-    return f'[[step]]\ndo = "set"\nnode = {_toml(suspect.node)}\nattributes = {{ {values} }}\n'
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, str | bytes):
-        return json.dumps(value.decode() if isinstance(value, bytes) else value)
-    if isinstance(value, float):
-        return str(np.float32(value))  # the dtype of the file
-    return repr(value)
+def _size(suspect: Suspect) -> int:
+    """The nodes that a change touches: the smallest is tried first."""
+    return len(suspect.undo) + len(suspect.outputs) + len(suspect.removed) + len(suspect.added)
 
 
 def _named(found: Layers, cause: Cause, listed: tuple[str, ...]) -> Layers:

@@ -28,10 +28,9 @@ _KNOWN = 0.5
 """The share of a file's nodes that name the operation they come from, from which on the traced program is paired with
 them by these names. A choice."""
 
-_NOTE = (
-    "{} was exported for this comparison, because the file does not say which operations of the module its nodes come "
-    "from; the outputs of the exported graph agree with the module"
-)
+_NOTE = "{} was exported for this comparison, {}; the outputs of the exported graph agree with the module"
+NO_ORIGINS = "because the file does not say which operations of the module its nodes come from"
+TO_MATCH = "because graphs can be matched node by node"
 
 
 def says_origins(outline: Outline) -> bool:
@@ -40,9 +39,9 @@ def says_origins(outline: Outline) -> bool:
     return named >= _KNOWN * len(outline.steps)
 
 
-def as_graph(side: SideSource, feeds: Feeds) -> OnnxTap | None:
+def as_graph(side: SideSource, feeds: Feeds, why: str = NO_ORIGINS) -> OnnxTap | None:
     """The graph that the current exporter writes for the module of a side, on onnxruntime; None if there is none, or if
-    its outputs on `feeds` are not the module's."""
+    its outputs on `feeds` are not the module's. `why` says what it is for."""
     from onnxsmith.exporter.graph.capture import capture
     from onnxsmith.exporter.strategies.torch_export import TorchExport
 
@@ -60,7 +59,7 @@ def as_graph(side: SideSource, feeds: Feeds) -> OnnxTap | None:
                 continue
             if agrees:
                 stack.pop_all()
-                made.notes += (_NOTE.format(side.label),)
+                made.notes += (_NOTE.format(side.label, why),)
                 return made
     return None
 

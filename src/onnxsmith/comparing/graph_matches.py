@@ -42,7 +42,8 @@ class Suspect:
     graph that have to be computed as there; `node` is the node to name, and `changes` say how the graphs differ.
     `is_strong` is False for differences that a tool may have made without any effect: other nodes, other wiring.
     `attributes` are the names of the attributes if nothing else differs. `casts` says whether a Cast is among the
-    nodes that only the candidate has.
+    nodes that only the candidate has. `removed` and `added` are the nodes of a region, of the reference and of the
+    candidate.
     """
 
     node: str
@@ -52,6 +53,8 @@ class Suspect:
     outputs: tuple[tuple[str, str], ...] = ()
     attributes: tuple[str, ...] = ()
     casts: bool = False
+    removed: tuple[OwnNode, ...] = ()
+    added: tuple[OwnNode, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -173,13 +176,15 @@ class _Differences:
         if not undo and not outputs:
             return
         named = region.added[0].name if region.added else undo[0] if undo else ""
-        texts = [f"{_counted(nodes)} only in the {side}" for nodes, side in _sides(region) if nodes]
         casts = any(node.op == "Cast" for node in region.added)
-        self._regions.append(Suspect(named, undo, tuple(texts), False, outputs, casts=casts))
+        texts, nodes = texts_of(region.removed, region.added), (region.removed, region.added)
+        self._regions.append(Suspect(named, undo, texts, False, outputs, (), casts, *nodes))
 
 
-def _sides(region: Region) -> tuple[tuple[Sequence[OwnNode], str], ...]:
-    return (region.removed, "reference"), (region.added, "candidate")
+def texts_of(removed: Sequence[OwnNode], added: Sequence[OwnNode]) -> tuple[str, ...]:
+    """How a region differs: `MatMul, Add only in the reference`."""
+    sides = (removed, "reference"), (added, "candidate")
+    return tuple(f"{_counted(nodes)} only in the {side}" for nodes, side in sides if nodes)
 
 
 def _counted(nodes: Sequence[OwnNode]) -> str:

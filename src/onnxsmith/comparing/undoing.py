@@ -3,12 +3,13 @@ operands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
 from onnxsmith.differences.attributes import effective
 from onnxsmith.model.graph.fresh import Names
+from onnxsmith.runtimes.base import Array
 
 _MOST_NODES = 8
 """Nodes of the other graph that one operand may need. A choice: more is another network, and no mistake."""
@@ -36,8 +37,8 @@ class Undoing:
         Raises:
             CannotUndo: if an operand has no counterpart and cannot be copied.
         """
-        node = self._values[output].producer()
-        if node is None or any(attribute.type in _BODIES for attribute in one.attributes.values()):
+        node = self._node(output)
+        if any(attribute.type in _BODIES for attribute in one.attributes.values()):
             raise CannotUndo
         operands = [None if value is None else self._operand(value) for value in one.inputs]
         made = ir.Node(
@@ -56,6 +57,67 @@ class Undoing:
         self._model.graph.remove(node, safe=True)
         for name, value in zip(names, made.outputs, strict=True):
             value.name = name
+            self._values[name or ""] = value
+
+    def set_attributes(self, output: str, one: ir.Node, names: Collection[str]) -> None:
+        """Gives the node that computes the tensor `output` these attributes of `one`; those that `one` does not have
+        are removed."""
+        node = self._node(output)
+        given = {attribute.name: attribute for attribute in self._attributes(one)}
+        for name in names:
+            node.attributes.pop(name, None)
+            if name in given:
+                node.attributes.add(given[name])
+
+    def set_operand(self, output: str, place: int, name: str) -> None:
+        """Lets the node that computes the tensor `output` read this model's tensor `name` at a place."""
+        if name not in self._values:
+            raise CannotUndo
+        self._node(output).replace_input_with(place, self._values[name])
+
+    def set_constant(self, output: str, place: int, array: Array) -> None:
+        """Lets the node that computes the tensor `output` read an array at a place."""
+        value = ir.Value(name=self._names.free(f"{output}.constant"), const_value=ir.tensor(array))
+        value.type, value.shape = ir.TensorType(ir.DataType.from_numpy(array.dtype)), ir.Shape(array.shape)
+        self._model.graph.register_initializer(value)
+        self._node(output).replace_input_with(place, value)
+
+    def bypass(self, output: str, place: int) -> None:
+        """Lets all that read the tensor `output` read the operand of its node at a place."""
+        node = self._node(output)
+        read = node.inputs[place]
+        if read is None:
+            raise CannotUndo
+        self._replace(node.outputs[0], read)
+
+    def transplant(self, one: ir.Value, name: str) -> None:
+        """Computes the tensor `name` as the other graph computes `one`, from the nearest tensors that have a partner.
+
+        Raises:
+            CannotUndo: if too many nodes lie between, or if they read what this graph does not have.
+        """
+        self._node(name)
+        old = self._values[name]
+        made = self._copied(one)
+        self._replace(old, made)
+
+    def _replace(self, old: ir.Value, new: ir.Value) -> None:
+        """Lets all readers of `old` read `new`; an output of the graph keeps its name."""
+        for place, value in enumerate(self._model.graph.outputs):
+            if value is old:
+                name = old.name or ""
+                old.name = self._names.free(f"{name}.replaced")
+                node = ir.Node("", "Identity", [new], outputs=[ir.Value(name=name, type=old.type)])
+                self._model.graph.append(node)
+                self._model.graph.outputs[place] = node.outputs[0]
+        ir.convenience.replace_all_uses_with([old], [new])
+
+    def _node(self, output: str) -> ir.Node:
+        value = self._values.get(output)
+        node = value.producer() if value is not None else None
+        if node is None:
+            raise CannotUndo
+        return node
 
     def undo_output(self, one: ir.Value, name: str) -> None:
         """Computes the output `name` of the graph as the other graph computes its output `one`.

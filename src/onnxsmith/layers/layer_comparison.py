@@ -18,6 +18,7 @@ from onnxsmith.layers.equal_values import equal_values, fits
 from onnxsmith.layers.matches import STRONG, Matches, NodeDifference
 from onnxsmith.layers.outline import Step
 from onnxsmith.layers.pair_difference import Found, Look
+from onnxsmith.layers.reshaping import is_reshaping
 from onnxsmith.layers.same_weights import same_weights
 from onnxsmith.layers.tap import Tap
 from onnxsmith.metrics.base import widen
@@ -247,7 +248,15 @@ def _layer(
     name = look.pair.candidate
     steps, before = candidate.outline.segment(name, by_name.keys())
     backwards = steps[::-1]
-    ranked = sorted(backwards, key=lambda step: (_evidence(differences.get(step.label, ())), *_suspicion(step)))
+    types = candidate.outline
+    ranked = sorted(
+        backwards,
+        key=lambda step: (
+            _evidence(differences.get(step.label, ())),
+            look.dtype.startswith("float") and not any(map(types.is_number, step.outputs)),  # sizes and positions
+            *_suspicion(step),
+        ),
+    )
     step = ranked[0] if ranked else None
     known = [one for one in (step, reference.outline.step_of(look.pair.reference)) if one is not None]
     into = [by_name[read].inherited.worst_rel for read in before if read in by_name]
@@ -283,10 +292,11 @@ def _evidence(differences: Sequence[NodeDifference]) -> int:
     return 0 if any(one.what in STRONG for one in differences) else 1
 
 
-def _suspicion(step: Step) -> tuple[bool, int, bool]:
-    """Ranks the steps of one pair: steps with the most weights first, steps that only move data last. A quantiser comes
-    before its dequantiser, because it is the one that loses digits."""
-    return step.op in MOVING, -step.weights, step.op == "DequantizeLinear"
+def _suspicion(step: Step) -> tuple[bool, bool, int, bool]:
+    """Ranks the steps of one pair: steps with the most weights first, steps that only move data last, and reshaping,
+    which keeps the order of the elements, behind them. A quantiser comes before its dequantiser, because it is the one
+    that loses digits."""
+    return step.op in MOVING, is_reshaping(step.op), -step.weights, step.op == "DequantizeLinear"
 
 
 def _not_finite(candidate: Tap, result: Found, request: Request) -> NotFinite | None:

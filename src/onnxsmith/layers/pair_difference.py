@@ -117,8 +117,25 @@ def value_difference(reference: Value, candidate: Value, rounding: Rounding) -> 
             return Difference(compared=ours.size)
         if ours.dtype != theirs.dtype:
             reference, candidate = widen(ours), widen(theirs)
+    reference, candidate = _unmasked(reference, candidate)
     found = difference(reference, candidate, *rounding.bounds)
     return found if found.reason else replace(found, reason=beyond_noise(reference, candidate, rounding))
+
+
+_MASKED = -1e30
+"""Values up to this one hide an element from a softmax. A choice: exporters write the smallest float32, or -inf."""
+
+
+def _unmasked(reference: Value, candidate: Value) -> tuple[Value, Value]:
+    """Two values with 0 for the elements that a mask hides in both: they would set the scale of all others."""
+    if not isinstance(reference, np.ndarray) or not isinstance(candidate, np.ndarray):
+        return reference, candidate
+    if reference.dtype.kind != "f" or candidate.dtype.kind != "f" or reference.shape != candidate.shape:
+        return reference, candidate
+    hidden = (reference <= _MASKED) & (candidate <= _MASKED) & np.isfinite(reference) & np.isfinite(candidate)
+    if not hidden.any() or hidden.all():
+        return reference, candidate
+    return np.where(hidden, reference.dtype.type(0), reference), np.where(hidden, candidate.dtype.type(0), candidate)
 
 
 def _levels(reference: Array, candidate: Array) -> float:

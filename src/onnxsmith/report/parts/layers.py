@@ -274,7 +274,8 @@ class Layers(Part):
 
 def _off(layer: Layer) -> str:
     if layer.own is None:
-        return layer.reason or f"off by {layer.inherited:.2g} of its scale"
+        small = f"off by {layer.inherited:.2g} of its scale" if layer.inherited else "the graphs differ there"
+        return layer.reason or small
     explained = f"where rounding explains {layer.allowed:.2g}"
     return f"off by {layer.own:.2g} of its scale on the reference's own inputs, {explained}"
 

@@ -1,0 +1,69 @@
+"""Writes the steps of a patch file for `onnxsmith edit` that undo a cause."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.runtimes.base import Array
+
+_KINDS = ir.AttributeType
+_PLAIN = (_KINDS.INT, _KINDS.INTS, _KINDS.FLOAT, _KINDS.FLOATS, _KINDS.STRING, _KINDS.STRINGS)
+"""Kinds of attributes that a patch file can hold."""
+_MOST_NUMBERS = 512
+"""Numbers that a patch lists. A choice: a command line has to hold them."""
+
+
+def attributes_patch(label: str, names: Sequence[str], counterpart: ir.Node) -> str:
+    """The step that sets the attributes to their values in the reference; one that is not given there is removed. "" if
+    a patch file cannot hold a value."""
+    if not names:
+        return ""
+    given = {name: counterpart.attributes.get(name) for name in names}
+    if any(one is not None and one.type not in _PLAIN for one in given.values()):
+        return ""
+    values = ", ".join(f"{name} = {_toml('' if one is None else one.value)}" for name, one in given.items())
+    return f'[[step]]\ndo = "set"\nnode = {_toml(label)}\nattributes = {{ {values} }}\n'
+
+
+def constant_patch(value: ir.Value, array: Array) -> str:
+    """The step that gives a constant the reference's value; "" if other nodes read it too, or if it is large."""
+    if array.size > _MOST_NUMBERS or len(value.uses()) != 1 or value.is_graph_input() or array.dtype.kind not in "fiub":
+        return ""
+    held = ir.convenience.get_const_tensor(value)
+    if held is None or not value.name or tuple(held.shape.numpy()) != array.shape or not np.isfinite(array).all():
+        return ""
+    return f'[[step]]\ndo = "constant"\ntensor = {_toml(value.name)}\nvalue = {_toml(array.tolist())}\n'
+
+
+def layout_patch(label: str, place: int, steps: Sequence[tuple[str, object]]) -> str:
+    """The steps that put a weight in front of an operand of a node into the reference's order."""
+    texts = []
+    for kind, given in steps:
+        if kind == "transpose":
+            what = f'op = "Transpose"\nattributes = {{ perm = {_toml(given)} }}'
+        elif kind == "reshape":
+            what = f'op = "Reshape"\noperands = [{_toml(given)}]'
+        else:
+            assert isinstance(given, tuple)
+            axis, rows = given
+            if len(rows) > _MOST_NUMBERS:
+                return ""
+            what = f'op = "Gather"\noperands = [{_toml(rows)}]\nattributes = {{ axis = {axis} }}'
+        texts.append(f'[[step]]\ndo = "insert"\nbefore = {_toml(label)}\ninput = {place}\n{what}\n')
+    return "".join(texts)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str | bytes):
+        return json.dumps(value.decode() if isinstance(value, bytes) else value)
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, float):
+        return str(np.float32(value))  # the dtype of the file
+    return repr(value)
