@@ -100,3 +100,21 @@ def test_a_graph_with_other_outputs_does_not_stand_for_the_module(
     layers = layers_of(older)
     assert layers.culprits == ()
     assert not any("was exported for this comparison" in note for note in layers.notes)
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_normalisation_that_hardly_changes_the_weights_it_is_folded_into_is_no_error(
+    trained: bool, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4)).eval()
+    if trained:
+        net[1].running_var.fill_(1.0 + 1e-4)  # type: ignore[union-attr, operator]
+    args, path = (torch.randn(1, 3, 8, 8),), tmp_path / "m.onnx"
+    onnxsmith.export(net, args, output=path)
+    report = onnxsmith.compare((net, args), path, per_layer=True).report
+    assert report.verdict.exit_code == 0, report.headline
+    net[3].weight.data[1] *= 1.01  # type: ignore[union-attr, operator]
+    wrong = onnxsmith.compare((net, args), path, per_layer=True).report
+    assert wrong.part(Layers).culprits
+    assert "Conv" in wrong.problems[-1].where

@@ -123,7 +123,7 @@ def value_difference(reference: Value, candidate: Value, rounding: Rounding) -> 
 
 
 _MASKED = -1e30
-"""Values up to this one hide an element from a softmax. A choice: exporters write the smallest float32, or -inf."""
+"""Values up to this one hide an element from a softmax. A choice: exporters write the smallest float of the dtype, or -inf."""
 
 
 def _unmasked(reference: Value, candidate: Value) -> tuple[Value, Value]:
@@ -132,7 +132,8 @@ def _unmasked(reference: Value, candidate: Value) -> tuple[Value, Value]:
         return reference, candidate
     if reference.dtype.kind != "f" or candidate.dtype.kind != "f" or reference.shape != candidate.shape:
         return reference, candidate
-    hidden = (reference <= _MASKED) & (candidate <= _MASKED) & np.isfinite(reference) & np.isfinite(candidate)
+    limit = max(_MASKED, *(float(np.finfo(one.dtype).min) for one in (reference, candidate)))
+    hidden = (reference <= limit) & (candidate <= limit) & np.isfinite(reference) & np.isfinite(candidate)
     if not hidden.any() or hidden.all():
         return reference, candidate
     return np.where(hidden, reference.dtype.type(0), reference), np.where(hidden, candidate.dtype.type(0), candidate)

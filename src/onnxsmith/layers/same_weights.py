@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -35,7 +36,24 @@ def same_weights(reference: Tap, candidate: Tap, before: Alignment) -> Iterator[
     for a, prints in ours:
         alike = [b for b, others in theirs if _alike(prints, others)]
         if len(alike) == 1 and sum(_alike(one, dict(theirs)[alike[0]]) for _, one in ours) == 1:
-            yield from _results(reference.outline, candidate.outline, a, alike[0])
+            ours_end, theirs_end = _unfolded(reference.outline, candidate.outline, a, alike[0])
+            yield from _results(reference.outline, candidate.outline, ours_end, theirs_end)
+
+
+def _unfolded(ours: Outline, theirs: Outline, a: Step, b: Step) -> tuple[Step, Step]:
+    """Both steps; in place of one, the normalisation that alone reads it, if none reads the other: there it is folded
+    into weights that it hardly changed."""
+    mine, other = _normalisation(ours, a), _normalisation(theirs, b)
+    if (mine is None) == (other is None):
+        return a, b
+    return mine or a, other or b
+
+
+def _normalisation(outline: Outline, step: Step) -> Step | None:
+    """The step that normalises the only result of the step by stored statistics, if nothing else reads it."""
+    readers = [outline.steps[reader] for name in step.outputs for reader in outline.readers.get(name, ())]
+    alone = len(readers) == 1 and len(step.outputs) == 1
+    return readers[0] if alone and "batchnorm" in re.sub("[^a-z]", "", readers[0].op.lower()) else None
 
 
 def _learners(outline: Outline, left: Sequence[str]) -> list[Step]:

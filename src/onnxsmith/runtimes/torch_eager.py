@@ -246,7 +246,7 @@ def in_double(program: TorchProgram) -> TorchProgram:
     """
     import torch
 
-    module = _copied(program.module).double()
+    module = _copied(program.module, torch.float64)
     usual = torch.get_default_dtype()
     module.register_forward_pre_hook(lambda *_: torch.set_default_dtype(torch.float64))
     module.register_forward_hook(lambda *_: torch.set_default_dtype(usual), always_call=True)
@@ -267,12 +267,14 @@ def in_single(program: TorchProgram) -> TorchProgram:
     Raises:
         OnnxsmithError: `runtime/failed` if the module cannot be copied.
     """
-    return replace(program, module=_copied(program.module).float())
+    import torch
+
+    return replace(program, module=_copied(program.module, torch.float32))
 
 
-def _copied(module: torch.nn.Module) -> torch.nn.Module:
+def _copied(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
     try:
-        return copy.deepcopy(module)
+        return copy.deepcopy(module).to(dtype)
     except Exception as error:
         raise problem("runtime/failed", "the torch module cannot be copied", why=str(error)[:300]) from error
 

@@ -219,15 +219,17 @@ def _called(model: TorchModel, leaves: list[Any], spec: Any) -> tuple[Any, tuple
             "the model raised an error on its example inputs",
             where=user_line(error),
             why=f"{type(error).__name__}: {error}"[:600],
-            fix=_remedy(leaves, str(error)),
+            fix=_remedy(leaves, str(error), scripted=isinstance(model.module, torch.jit.ScriptModule)),
         ) from error
     finally:
         if memory is not None:
             memory.restore()  # the module's state must not leak into later runs or become a constant of a trace
 
 
-def _remedy(leaves: Sequence[Any], said: str) -> str:
+def _remedy(leaves: Sequence[Any], said: str, *, scripted: bool) -> str:
     if "same device" in said or "two devices" in said:
+        if scripted:
+            return 'its graph names a device: trace the module on the CPU, torch.jit.trace(net.to("cpu"), …)'
         return "the model runs on the CPU here: in forward, write device=x.device; make held tensors buffers"
     if any(isinstance(leaf, np.ndarray) for leaf in leaves):
         return "forward got a numpy array: give tensors, torch.from_numpy(array)"
