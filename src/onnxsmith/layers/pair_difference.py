@@ -123,7 +123,7 @@ def value_difference(reference: Value, candidate: Value, rounding: Rounding) -> 
 
 
 _MASKED = -1e30
-"""Values up to this one hide an element from a softmax. A choice: exporters write the smallest float of the dtype, or -inf."""
+"""Values up to this one hide an element from a softmax. A choice: exporters write the dtype's least, or -inf."""
 
 
 def _unmasked(reference: Value, candidate: Value) -> tuple[Value, Value]:
