@@ -91,7 +91,8 @@ SIGNATURES = {
         "(reference: 'Any', candidate: 'Any', *, inputs: 'Inputs' = (), sizes: 'Mapping[str, int] | None' = None, "
         "runtime: 'str | None' = None, generate: 'bool' = True, seed: 'int' = 0, "
         "per_layer: 'bool | LayerOptions' = False, tolerance: 'float | None' = None, "
-        "worst_input: 'str | Path | None' = None, start: 'Sequence[Any]' = (), end: 'Sequence[Any]' = ()) -> 'Result'"
+        "worst_input: 'str | Path | None' = None, start: 'Sequence[Any]' = (), end: 'Sequence[Any]' = (), "
+        "steps: 'int' = 0, state: 'Sequence[str]' = ()) -> 'Result'"
     ),
     "diagnose": (
         "(model: 'Any', args: 'Sequence[Any]' = (), kwargs: 'Mapping[str, Any] | None' = None, *, "

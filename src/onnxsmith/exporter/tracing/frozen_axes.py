@@ -67,7 +67,9 @@ class Watch:
     def axis(self, symbol: str) -> tuple[str, int] | None:
         """The input and the axis whose size a symbol of the trace is; None if it is no size of an input."""
         found = self._axes.get(symbol)
-        return None if found is None else (self.ports[found[0]], found[1])
+        if found is None or found[0] >= len(self.ports):  # a trace inside this one has inputs of its own
+            return None
+        return self.ports[found[0]], found[1]
 
     def take(self, message: str, frame: FrameType | None) -> None:
         """Reads one line of torch's log; `frame` is the frame that wrote it."""

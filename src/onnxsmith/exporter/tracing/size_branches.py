@@ -57,8 +57,11 @@ class Questions:
 
     def take(self, condition: Any, frame: FrameType) -> None:
         """Takes a condition that `frame` asked; those that the code of torch asks are not branches of the module."""
+        file = frame.f_code.co_filename
+        if file.startswith("<") or not is_models(file):  # torch makes code that is in no file
+            return
         axes = {symbol: self.watch.axis(symbol) for symbol in map(str, condition.free_symbols)}
-        if not axes or not is_models(frame.f_code.co_filename) or not all(axes.values()):
+        if not axes or not all(axes.values()):
             return
         line = f"{frame.f_code.co_filename}:{frame.f_lineno}"
         known = {symbol: axis for symbol, axis in axes.items() if axis is not None}
