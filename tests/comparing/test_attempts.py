@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,6 +16,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 import onnxsmith
+from onnxsmith.comparing.patching import _toml
 from onnxsmith.comparing.stored_values import layout
 from onnxsmith.comparison.rounding import counted
 from onnxsmith.layers.pair_difference import value_difference
@@ -220,3 +223,10 @@ def test_a_constant_in_the_export_of_a_module_is_found(tmp_path: Path) -> None:
     assert first(layers) == gather.name
     assert layers.cause is not None
     assert layers.cause.agrees
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_a_patch_has_the_digits_of_the_dtype(dtype: Any) -> None:
+    array = np.array([0.1, 1 / 3, 1e-7], dtype)
+    read = tomllib.loads(f"value = {_toml(array.tolist(), array.dtype)}")["value"]
+    assert np.array_equal(np.array(read, dtype), array)

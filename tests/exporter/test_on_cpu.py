@@ -75,6 +75,12 @@ def test_the_copy_has_no_tensor_of_the_module(marked: Any) -> None:
     assert "a copy on the CPU" in model.notes[0]
 
 
+def test_tensors_are_not_looked_for_in_modules_of_python() -> None:
+    net = torch.nn.Linear(2, 2)
+    net.library = torch  # type: ignore[assignment]
+    assert {id(one) for one in placing._tensors(net)} == {id(one) for one in net.parameters()}
+
+
 def test_a_lazy_module_stays_without_values(marked: Any) -> None:
     net = torch.nn.LazyLinear(3)
     marked(net.parameters())

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.runtimes.base import Array
@@ -36,7 +37,7 @@ def constant_patch(value: ir.Value, array: Array) -> str:
     held = ir.convenience.get_const_tensor(value)
     if held is None or not value.name or tuple(held.shape.numpy()) != array.shape or not np.isfinite(array).all():
         return ""
-    return f'[[step]]\ndo = "constant"\ntensor = {_toml(value.name)}\nvalue = {_toml(array.tolist())}\n'
+    return f'[[step]]\ndo = "constant"\ntensor = {_toml(value.name)}\nvalue = {_toml(array.tolist(), array.dtype)}\n'
 
 
 def layout_patch(label: str, place: int, steps: Sequence[tuple[str, object]]) -> str:
@@ -57,13 +58,14 @@ def layout_patch(label: str, place: int, steps: Sequence[tuple[str, object]]) ->
     return "".join(texts)
 
 
-def _toml(value: object) -> str:
+def _toml(value: object, dtype: npt.DTypeLike = np.float32) -> str:
+    """The value as TOML; a float has the digits that its dtype needs, by default that of an attribute."""
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(_toml(one, dtype) for one in value)}]"
     if isinstance(value, str | bytes):
         return json.dumps(value.decode() if isinstance(value, bytes) else value)
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
     if isinstance(value, float):
-        return str(np.float32(value))  # the dtype of the file
+        return repr(float(str(np.asarray(value, dtype)[()])))
     return repr(value)

@@ -138,14 +138,13 @@ def _is_target(text: str) -> bool:
 
 
 def _torch_side(model: factory.TorchModel, label: str) -> SideSource:
-    empty = Signature((), ())
-    runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
+    eager = runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
     from onnxsmith.exporter.tracing.on_cpu import on_cpu
 
     here = on_cpu(model)
     notes = tuple(f"{label}: {note}" for note in here.notes[len(model.notes) :])
-    label = f"{label} in PyTorch, eager"
-    return SideSource(label, _Later(), runtimes.get("torch-eager"), empty, torch_model=here, notes=notes)
+    title = f"{label} in PyTorch, eager"
+    return SideSource(title, _Later(), eager, Signature((), ()), torch_model=here, notes=notes)
 
 
 def is_program(value: Any) -> bool:

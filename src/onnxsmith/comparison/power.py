@@ -163,7 +163,9 @@ class _Planting:
             return _NOT_PLANTED
         if not seen(WHOLE):
             return None
-        found, smaller = (LARGE, SMALL) if seen(LARGE) else (WHOLE, LARGE)
+        if least >= LARGE:
+            effects[LARGE] = effects[SMALL]  # the smallest fault was as large
+        found, smaller = (LARGE, SMALL) if least < LARGE and seen(LARGE) else (WHOLE, LARGE)
         if min(effects[found] * smaller / found, effects.get(smaller, np.inf)) <= 1:
             return _SLIGHT
         if seen(SMALL, self.runs[_INPUTS:]):

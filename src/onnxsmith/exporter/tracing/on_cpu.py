@@ -7,6 +7,7 @@ import copy
 import io
 from collections.abc import Iterator
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -87,7 +88,8 @@ def _reloaded(module: torch.jit.ScriptModule) -> Any:
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Every tensor that the value holds: in containers, and in attributes of modules and of other objects."""
+    """Every tensor that the value holds: in containers, and in attributes of torch modules and of other objects; not in
+    modules of Python, which lead everywhere."""
     seen: dict[int, Any] = {}  # the objects themselves, so that no number is used again
     waiting = [value]
     while waiting:
@@ -103,6 +105,6 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
             waiting += list(one.values())
         elif isinstance(one, list | tuple | set | frozenset):
             waiting += list(one)
-        elif not isinstance(one, type) and isinstance(getattr(one, "__dict__", None), dict):
+        elif not isinstance(one, type | ModuleType) and isinstance(getattr(one, "__dict__", None), dict):
             waiting += list(vars(one).values())
             waiting += [getattr(one, name) for name in getattr(type(one), "__slots__", ()) if hasattr(one, name)]
