@@ -222,3 +222,29 @@ from onnxsmith.__main__ import main; main()
     )  # fmt: skip
     assert done.returncode == 2
     assert "run/interrupted" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["onnx.onnx_cpp2py_export", "google._upb._message"])
+def test_an_interrupt_waits_for_a_native_module_that_is_loaded(tmp_path: Path, module: str) -> None:
+    write(tmp_path / "m.onnx")
+    code = f"""
+import os, signal, sys
+from importlib.machinery import ExtensionFileLoader
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def called(frame, event, argument):  # sends the signal in the first Python function that the module itself calls
+    loader = frame.f_back and frame.f_back.f_back and frame.f_back.f_back.f_locals.get("self")
+    if event == "call" and isinstance(loader, ExtensionFileLoader) and loader.name == "{module}":
+        sys.setprofile(None)
+        print("sent", flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+sys.setprofile(called)
+from onnxsmith.__main__ import main; main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, "simplify", "m.onnx", "-o", "out.onnx"], capture_output=True, text=True,
+        check=False, cwd=tmp_path, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert done.stdout.startswith("sent")
+    assert done.returncode == 2, done.stderr
+    assert "run/interrupted" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.machinery import ExtensionFileLoader
+from types import FrameType
 
 INTERRUPTED = 130
 """Exit status of a process that Ctrl-C ended: 128 plus the number of SIGINT, as shells count it."""
+_AGAIN = 0.02
+"""Seconds until an interrupt is tried again. A native module loads in a few tenths of a second."""
 
 
 def begin() -> None:
@@ -21,13 +27,21 @@ def begin() -> None:
 def unwinding() -> Iterator[Callable[[], bool]]:
     """Makes an interrupt raise KeyboardInterrupt inside the block, so that no half-written file stays.
 
+    An interrupt that comes while a native module is loaded waits for the module: C++ code that starts up ends the
+    process where an error of Python reaches it (seen with nanobind: a segmentation fault, or `terminate`).
+
     Yields a function that says whether an interrupt came: a library that is being imported can turn KeyboardInterrupt
     into an error of its own.
     """
     came: list[int] = []
 
-    def unwind(number: int, _: object) -> None:
+    def unwind(number: int, frame: FrameType | None) -> None:
         came.append(number)
+        if _loads_native_module(frame):
+            later = threading.Timer(_AGAIN, _interrupt)
+            later.daemon = True
+            later.start()
+            return
         raise KeyboardInterrupt
 
     own = signal.getsignal(signal.SIGINT) is _stop
@@ -38,6 +52,21 @@ def unwinding() -> Iterator[Callable[[], bool]]:
     finally:
         if own:
             signal.signal(signal.SIGINT, _stop)
+
+
+def _loads_native_module(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if isinstance(frame.f_locals.get("self"), ExtensionFileLoader):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _interrupt() -> None:
+    if hasattr(signal, "pthread_kill"):  # also ends a wait in the operating system
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore[arg-type]
+    else:
+        _thread.interrupt_main()
 
 
 def _stop(*_: object) -> None:
