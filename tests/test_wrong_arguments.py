@@ -12,6 +12,7 @@ import pytest
 import onnxsmith
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
+from tests.test_circumstances import command
 
 X = np.ones((2, 4), np.float32)
 TEXT = '<ir_version: 10, opset_import: ["": 20]> g (float[n,4] x) => (float[n,4] y) { y = Abs(x) }'
@@ -75,3 +76,27 @@ def test_the_arguments_of_torch_onnx_export(tmp_path: Path) -> None:
             wrong()
         assert caught.value.problem.id == "export/arguments"
     assert onnxsmith.export(module, x, output=tmp_path / "m.onnx").ok
+
+
+SEEDED: dict[str, Callable[[Path], Any]] = {
+    "run": lambda file: onnxsmith.run(file, random=True, seed=-1),
+    "compare": lambda file: onnxsmith.compare(file, file, seed=-1),
+    "compare with inputs": lambda file: onnxsmith.compare(file, file, inputs={"x": X}, generate=False, seed=-1),
+    "simplify": lambda file: onnxsmith.simplify(file, verify=onnxsmith.Verify(seed=-1)),
+    "bench": lambda file: onnxsmith.bench(file, seed=-1),
+    "dump": lambda file: onnxsmith.dump(file, seed=-1),
+}
+
+
+@pytest.mark.parametrize("verb", SEEDED)
+def test_a_negative_seed(file: Path, verb: str) -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        SEEDED[verb](file)
+    assert caught.value.problem.id == "input/seed"
+
+
+@pytest.mark.parametrize("words", ["--steps -1", "--memory 0", "--memory -5", "--min-paired 1.5", "--min-paired nan"])
+def test_a_number_of_compare_out_of_its_range(file: Path, words: str) -> None:
+    done = command("compare", str(file), str(file), "--per-layer", *words.split(), cwd=file.parent)
+    assert done.returncode == 2
+    assert "compare/number" in done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -61,3 +63,15 @@ def test_an_input_on_which_rounding_grows_decides_nothing(grown: bool) -> None:
     assert bool(said[0]) is grown
     assert len(asked) < len(runs), "each input takes many runs: a few are looked at, each once"
     assert not said[-1]
+
+
+def test_files_are_compared_without_torch(tmp_path: Path) -> None:
+    for name, text in (("a.onnx", CANCELS), ("b.onnx", WRONG)):
+        ir.save(from_text(text), tmp_path / name)
+    code = (
+        "import sys, onnxsmith\n"
+        "report = onnxsmith.compare('a.onnx', 'b.onnx', per_layer=True).report\n"
+        "print(report.verdict.value, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["different", "False"]

@@ -98,6 +98,19 @@ def test_eight_times_the_measured_movement_is_allowed_and_more_samples_are_taken
     assert not Allowance({"y": WIDE}, _Moves(None)).judged(ONES, "y", off)[0].reason  # unknown: by the count
 
 
+def test_an_output_that_differs_takes_more_samples_only_for_a_larger_difference() -> None:
+    little = Movement(worst=2.0**-20, spread=2.0**-20, absolute=0.0, changed=0)
+    noise = _Moves(little)
+    allowance = Allowance({"y": WIDE}, noise)
+    asked_for = []
+    for step, generated in ((-10, True), (-11, True), (-9, True), (-11, False)):
+        there = replace(ONES, generated=generated)
+        assert allowance.judged(there, "y", np.float32([1.0, 1.0 + 2.0**step]))[0].reason
+        asked_for.append(noise.asked[:])
+        noise.asked.clear()
+    assert asked_for == [[False, True], [False], [False, True], [False, True]]  # a given input is always judged whole
+
+
 def test_half_a_step_of_every_quantiser_is_allowed_where_less_was_measured() -> None:
     stepped = replace(WIDE, rounded=2.0**-14, steps=2.0**-16)  # half a step is 2^-8 of the scale
     none = _Moves(Movement(worst=0.0, spread=0.0, absolute=0.0, changed=0))

@@ -17,7 +17,7 @@ from onnxsmith.layers.layer_comparison import BUDGET, LEAST_SHARE, Request, look
 from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.layers.tap import Tap
 from onnxsmith.memory import no_collection
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.layers import Layers
 from onnxsmith.runtimes.base import Feeds
 
@@ -25,10 +25,21 @@ from onnxsmith.runtimes.base import Feeds
 @dataclass(frozen=True)
 class LayerOptions:
     """Options of a comparison by layer: `budget` is the bytes of tensors that are compared together, `least_share` the
-    share of tensors that has to be paired."""
+    share of tensors that has to be paired.
+
+    Raises:
+        OnnxsmithError: `compare/number` if one is out of its range.
+    """
 
     budget: int = BUDGET
     least_share: float = LEAST_SHARE
+
+    def __post_init__(self) -> None:
+        if self.budget < 1:
+            raise problem("compare/number", "no memory is left for tensors", fix="give megabytes: --memory 2048")
+        if not 0 <= self.least_share <= 1:
+            said = f"{self.least_share:g} is no share of the tensors"
+            raise problem("compare/number", said, fix="give a number from 0 to 1: --min-paired 0.5")
 
 
 def by_layer(
@@ -51,6 +62,8 @@ def by_layer(
     with ExitStack() as stack:
         with stage("trace"), no_collection():
             sides = taps(a, b, feeds, stack)
+        if not equal:
+            sides[0].expect_exact()
         match = cache(partial(matches, *sides))
         request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance, match)
         found = look(*sides, request)
@@ -79,6 +92,8 @@ def _of_graphs(sides: tuple[OnnxTap, OnnxTap], request: Request, equal: bool) ->
 
 def _graph_of(a: SideSource, sides: tuple[Tap, Tap], feeds: tuple[Feeds, Feeds], stack: ExitStack) -> OnnxTap | None:
     """The graph of a torch module that was traced: only graphs can be matched, and their differences undone."""
+    if isinstance(sides[0], OnnxTap):
+        return None  # without an import of torch
     from onnxsmith.comparing.fx_tap import FxTap
 
     if a.exported is not None or not isinstance(sides[0], FxTap) or not says_origins(sides[1].outline):

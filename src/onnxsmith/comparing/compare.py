@@ -91,7 +91,8 @@ def compare(
     Raises:
         OnnxsmithError: the errors of loading either side; `compare/no-part` and `edit/…` if a side has no such part;
             `verify/outputs-differ` if the sides have different numbers of inputs or outputs; `compare/state` and
-            `compare/step` if there is no such state, or no such step; `verify/…` and `runtime/…` if no comparison is
+            `compare/step` if there is no such state, or no such step; `compare/number` for a number of steps out of its
+            range; `verify/…` and `runtime/…` if no comparison is
             possible.
     """
     with Clock() as clock, ExitStack() as stack:
@@ -145,6 +146,8 @@ def _report(
     worst: list[Feed] = []
     recorder = Recorder()
     taken: tuple[Part, ...] = ()
+    for one in (a, b):
+        one.preparer.expect()
     try:
         with stage("verify"), a.prepare() as first, b.prepare() as second, ExitStack() as probes:
             sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))

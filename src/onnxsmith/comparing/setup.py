@@ -27,7 +27,7 @@ from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.feeds.given import Inputs
 from onnxsmith.feeds.numbers import numbers
 from onnxsmith.model.graph.signature import Signature, signature
-from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes import torch_eager as programs
 from onnxsmith.runtimes.base import Options, Program, Session
@@ -170,8 +170,11 @@ def compared(
 
     Raises:
         OnnxsmithError: the errors of loading either side; `verify/…` if their interfaces do not match;
-            `compare/no-part` and `edit/…` if a side has no such section; `compare/state` without a pair of its ports.
+            `compare/no-part` and `edit/…` if a side has no such section; `compare/state` without a pair of its ports;
+            `compare/number` for fewer than no steps.
     """
+    if steps < 0:
+        raise problem("compare/number", f"{steps} calls are none", fix="give a number from 1: --steps 5")
     first = side(reference, runtime, stack, in_pieces=per_layer)
     second = side(candidate, runtime, stack, in_pieces=per_layer, beside=first)
     if section:

@@ -12,6 +12,7 @@ import numpy as np
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.feeds.manner import Manner
+from onnxsmith.feeds.seeds import refuse_negative
 from onnxsmith.metrics.base import widen
 from onnxsmith.model.shapes import dims
 from onnxsmith.problem import OnnxsmithError, Problem
@@ -34,6 +35,9 @@ class Plan:
 
     `known` sizes stay fixed; `start` are sizes that are known to work; without `generate`, only `given` is fed. With
     `random` the reference may draw random numbers: only dtype and shape of drawn outputs are compared.
+
+    Raises:
+        OnnxsmithError: `input/seed`.
     """
 
     generator: Generator
@@ -43,6 +47,9 @@ class Plan:
     generate: bool = True
     seed: int = 0
     random: bool = False
+
+    def __post_init__(self) -> None:
+        refuse_negative(self.seed)
 
 
 @dataclass

@@ -18,6 +18,7 @@ from onnxsmith.feeds.numbers import Numbers, numbers
 from onnxsmith.feeds.patterns import Role, made
 from onnxsmith.feeds.reading_nodes import Owners, owners
 from onnxsmith.feeds.rows import SPLITS, Table
+from onnxsmith.feeds.seeds import refuse_negative
 from onnxsmith.feeds.shapes import shape_of
 from onnxsmith.feeds.sizes import Sizes
 from onnxsmith.feeds.texts import Texts, texts
@@ -171,7 +172,12 @@ class Generator:
         chosen: Mapping[str, int] | None = None,
         manner: Manner | None = None,
     ) -> Feed:
-        """One feed. Equal arguments give equal values to the bit. `manner` replaces `spread` and says more."""
+        """One feed. Equal arguments give equal values to the bit. `manner` replaces `spread` and says more.
+
+        Raises:
+            OnnxsmithError: `input/seed`.
+        """
+        refuse_negative(seed)
         chosen, manner = chosen or {}, manner or Manner(spread)
         values: Values = {}
         known = self.known(sizes)

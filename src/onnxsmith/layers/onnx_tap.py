@@ -150,10 +150,17 @@ class OnnxTap(Tap):
         own = {value.name for value in made.model.graph.inputs}
         handed |= {key: value for key, value in feeds.items() if key in own}
         try:
-            with runtimes.get("reference").prepare(doubled(made.model)) as session:
+            with self._in_double.prepare(doubled(made.model)) as session:
                 return session.run({key: _wide(value) for key, value in handed.items()})[name]
         except OnnxsmithError:
             return None
+
+    def expect_exact(self) -> None:
+        self._in_double.expect()
+
+    @cached_property
+    def _in_double(self) -> Preparer:
+        return runtimes.get("reference").preparer()
 
     def inside(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Sequence[Inner]:
         made = self._cut(given, [name])
@@ -224,6 +231,8 @@ class OnnxTap(Tap):
     def close(self) -> None:
         self._preparer.close()
         self._prepared = None
+        if "_in_double" in self.__dict__:
+            self._in_double.close()
 
 
 _INSIDE = 2**28

@@ -42,6 +42,9 @@ class Tap(ABC):
     def exact(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Value:
         """Like `forced`, for one tensor, with every float in float64. None if that is impossible."""
 
+    def expect_exact(self) -> None:  # noqa: B027 — some sides need nothing for it
+        """Starts in the background what `exact` needs, because it will be called soon."""
+
     @abstractmethod
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
         """The allowed difference of two correct computations of each of `names` that begin at the same `cuts`. Names

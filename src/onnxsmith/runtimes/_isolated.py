@@ -46,7 +46,7 @@ class Isolated(Preparer):
         self._module, self._refers, self._keep = module, refers, keep
         self._child: Child | None = None
         self._spare: Child | None = None
-        self._lost = False
+        self._lost = self._met = False
         self._numbers = itertools.count(1)
         self._kept: list[Turn] = []
         self._resident: dict[int, int] = {}
@@ -140,15 +140,20 @@ class Isolated(Preparer):
 
     def start(self) -> int:
         """Starts the child if there is none, waits until it has imported its library, and returns its process id."""
+        self.expect()
+        if not self._met:
+            self.ask({"do": "about"}, time_limit=_START_LIMIT)
+            self._met = True
+        assert self._child is not None
+        return self._child.pid
+
+    def expect(self) -> None:
         if self._child is None:
-            self._resident, self._released = {}, []
+            self._resident, self._released, self._met = {}, [], False
             replaced = self._spare is not None or self._lost
             self._child, self._spare = self._spare or self._started(), None
             if replaced:  # after a crash more may follow: the next child imports its library while this one works
                 self._spare = self._started()
-            self.ask({"do": "about"}, time_limit=_START_LIMIT)
-        assert self._child is not None
-        return self._child.pid
 
     def _started(self) -> Child:
         return _idle.started(self._module, self.what)

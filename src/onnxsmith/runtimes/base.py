@@ -147,6 +147,9 @@ class Preparer(ABC):
         """Starts the runtime's own process with its library imported, if it has one, and returns the process id."""
         return None
 
+    def expect(self) -> None:  # noqa: B027 — some runtimes have no process of their own
+        """Starts the runtime's own process, if it has one, without waiting for its library to be imported."""
+
     def __enter__(self) -> Self:
         return self
 
