@@ -249,6 +249,53 @@ def test_a_cast_that_only_the_candidate_has_is_told() -> None:
     assert ("DIFFERENT" in result.report.headline) == (result.report.verdict is Verdict.DIFFERENT)
 
 
+def normalised(*between: onnx.NodeProto, read: str, **more: Any) -> onnx.ModelProto:
+    """The network with a normalisation in place of the product, and nodes before it."""
+    norm = node("InstanceNormalization", [read, "ones", "zeros"], "s")
+    return model([*PLAIN[:2], *between, norm, *PLAIN[3:]], ones=np.ones(4), zeros=np.zeros(4), **more)
+
+
+def test_a_quantiser_that_only_the_candidate_has_is_the_cause() -> None:
+    """The rounding of quantisers excuses what follows it; the outputs are wrong all the same."""
+    step = node("QuantizeLinear", ["l", "step"], "q"), node("DequantizeLinear", ["q", "step"], "d")
+    result = compared(normalised(*step, read="d", step=np.array(0.3)), normalised(read="l"))
+    layers = found(result)
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert layers.cause is not None
+    assert layers.cause.agrees
+    assert layers.layer(layers.culprits[0]).steps[0] == "QuantizeLinear_q"
+    assert "QuantizeLinear, DequantizeLinear only in the candidate" in result.report.headline
+
+
+def test_an_activation_that_was_stored_as_a_constant_is_found() -> None:
+    """The candidate's output depends on no input: the node that reads the constant is named."""
+    fixed = np.random.default_rng(1).standard_normal((1, 4, 12, 12))
+    baked = model([conv("second", "k", "c2", "v"), node("Add", ["c2", "k"], "a"), PLAIN[-1]], k=fixed)
+    result = compared(baked)
+    layers = found(result)
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert layers.layer(layers.culprits[0]).steps[0] in ("second", "Add_a")
+
+
+def test_a_difference_after_which_shapes_do_not_fit_is_found() -> None:
+    """One slice is longer and the other shorter: the reference's value of one does not fit the candidate's other."""
+    ends = {name: np.array([at], np.int64) for name, at in (("zero", 0), ("cut", 5), ("end", 12), ("axis", 3))}
+
+    def rolled(cut: str, **more: Any) -> onnx.ModelProto:
+        moved = (
+            node("Slice", ["l", cut, "end", "axis"], "late"),
+            node("Slice", ["l", "zero", cut, "axis"], "early"),
+            node("Concat", ["late", "early"], "r", axis=3),
+            node("Mul", ["r", "l"], "s"),
+        )
+        return model([*PLAIN[:2], *moved, *PLAIN[3:]], **ends, **more)
+
+    result = onnxsmith.compare(rolled("cut"), rolled("seven", seven=np.array([7], np.int64)), per_layer=True)
+    layers = found(result)
+    assert not any(one.id == "runtime/failed" for one in result.report.problems)
+    assert layers.layer(layers.culprits[0]).steps[0] in ("Slice_late", "Slice_early")
+
+
 @pytest.mark.parametrize("id_", ["runtime/failed", "runtime/died"])
 def test_a_runtime_that_fails_with_its_optimisations_is_asked_without(
     id_: str, monkeypatch: pytest.MonkeyPatch

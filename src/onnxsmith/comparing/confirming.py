@@ -25,6 +25,7 @@ from onnxsmith.layers.layer_comparison import Request
 from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.layers.pair_difference import value_difference
 from onnxsmith.layers.tap import Values
+from onnxsmith.model.surgery.raising import raised
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.layers import Cause, Layer, Layers
 
@@ -103,7 +104,7 @@ class _Trying:
         if not before.apart or not (is_wrong or before.apart >= _NARROW):
             return None
         best: Cause | None = None
-        for attempt in self._attempts(only_casts=not is_wrong):
+        for attempt in self._attempts(only_narrowing=not is_wrong):
             after = self._tried(attempt)
             if after is None or math.isinf(after.apart) or after.apart > _HELPS * before.apart:
                 continue
@@ -114,11 +115,11 @@ class _Trying:
                 best = made
         return best
 
-    def _attempts(self, *, only_casts: bool) -> Iterator[Attempt]:
+    def _attempts(self, *, only_narrowing: bool) -> Iterator[Attempt]:
         """The changes that are tried: first those of one attribute, weight or node that computes otherwise, then of one
         operand or node left out, then other differences of the graphs, and last a whole layer."""
-        suspects = [self._attempt(one) for one in self._suspects(only_casts=only_casts)]
-        if only_casts:
+        suspects = [self._attempt(one) for one in self._suspects(only_narrowing=only_narrowing)]
+        if only_narrowing:
             yield from suspects
             return
         layers = [self._found.layer(name) for name in self._found.culprits[:_FEW]]
@@ -138,19 +139,34 @@ class _Trying:
             suspect.node, suspect.changes, lambda undoing: self._undo(suspect, undoing), 0 if is_single else 1, patch
         )
 
-    def _suspects(self, *, only_casts: bool) -> Sequence[Suspect]:
+    def _suspects(self, *, only_narrowing: bool) -> Sequence[Suspect]:
         """The differences that are tried, the most suspicious first."""
         blamed = {label: place for place, label in enumerate(self._blamed())}
         places = {
             one: min((blamed[label] for label in (one.node, *one.undo) if label in blamed), default=len(blamed))
             for one in filter(None, map(self._trimmed, self._matches.suspects))
-            if one.casts or not only_casts
+            if one.narrows or not only_narrowing
         }
+        alone = sum(one.narrows for one in places) <= _FEW  # else the candidate was converted to another dtype
         ranked = sorted(
             places,
-            key=lambda one: (places[one] == len(blamed), not (one.is_strong or one.casts), places[one], _size(one)),
+            key=lambda one: (
+                places[one] == len(blamed),
+                not (one.is_strong or (one.narrows and alone)),
+                places[one],
+                _size(one),
+            ),
         )
         return ranked[: _FEW if self._is_large else _MOST_TRIED]
+
+    @cached_property
+    def _forms(self) -> Mapping[str, ir.Node]:
+        """The reference's nodes in the candidate's opset, by the name of their first output, if that is newer."""
+        old, new = (side.model.opset_imports.get("", 0) for side in self._sides)
+        if not 0 < old < new:
+            return {}
+        made, errors = raised(self._sides[0].model, new)
+        return {} if errors else {node.outputs[0].name or "": node for node in made.graph if node.outputs}
 
     @cached_property
     def _is_large(self) -> bool:
@@ -171,9 +187,9 @@ class _Trying:
         return frozenset(right[0] - wrong[0]), frozenset(right[1] - wrong[1])
 
     def _trimmed(self, suspect: Suspect) -> Suspect | None:
-        """A region without the nodes that compute equal tensors; None if nothing is left of it. With a Cast it
-        stays whole: what that loses may pass as its rounding."""
-        if suspect.casts:
+        """A region without the nodes that compute equal tensors; None if nothing is left of it. With a Cast or a
+        quantiser it stays whole: what that loses may pass as its rounding."""
+        if suspect.narrows:
             return suspect
         removed = tuple(node for node in suspect.removed if node.name not in self._exact[0])
         added = tuple(node for node in suspect.added if node.name not in self._exact[1])
@@ -205,7 +221,7 @@ class _Trying:
         """The outputs with a difference undone; None if that is impossible."""
 
         def edit(model: ir.Model) -> None:
-            undoing = Undoing(model, self._sides[0].model, self._partners)
+            undoing = Undoing(model, self._sides[0].model, self._partners, self._forms)
             attempt.edit(undoing)
             undoing.finish()
 

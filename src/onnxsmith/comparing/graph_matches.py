@@ -21,6 +21,8 @@ from onnxsmith.report.parts.weight_changes import WeightChange
 
 _OPERATORS = 4
 """Operators of a region that a text names. A choice: one line."""
+_NARROWING = ("Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
+"""Operators whose rounding may excuse what they lose."""
 _NO_DIFFERENCE = ("rounding", "form", "unreadable")
 """Kinds of changed weights that change no value but by rounding: the same numbers, stored otherwise."""
 
@@ -41,9 +43,9 @@ class Suspect:
     `undo` are the candidate's nodes that have to be made what they are in the reference, `outputs` the outputs of the
     graph that have to be computed as there; `node` is the node to name, and `changes` say how the graphs differ.
     `is_strong` is False for differences that a tool may have made without any effect: other nodes, other wiring.
-    `attributes` are the names of the attributes if nothing else differs. `casts` says whether a Cast is among the
-    nodes that only the candidate has. `removed` and `added` are the nodes of a region, of the reference and of the
-    candidate.
+    `attributes` are the names of the attributes if nothing else differs. `narrows` says whether a Cast or a quantiser
+    is among the nodes that only the candidate has. `removed` and `added` are the nodes of a region, of the reference
+    and of the candidate.
     """
 
     node: str
@@ -52,7 +54,7 @@ class Suspect:
     is_strong: bool
     outputs: tuple[tuple[str, str], ...] = ()
     attributes: tuple[str, ...] = ()
-    casts: bool = False
+    narrows: bool = False
     removed: tuple[OwnNode, ...] = ()
     added: tuple[OwnNode, ...] = ()
 
@@ -176,9 +178,9 @@ class _Differences:
         if not undo and not outputs:
             return
         named = region.added[0].name if region.added else undo[0] if undo else ""
-        casts = any(node.op == "Cast" for node in region.added)
+        narrows = any(node.op in _NARROWING for node in region.added)
         texts, nodes = texts_of(region.removed, region.added), (region.removed, region.added)
-        self._regions.append(Suspect(named, undo, texts, False, outputs, (), casts, *nodes))
+        self._regions.append(Suspect(named, undo, texts, False, outputs, (), narrows, *nodes))
 
 
 def texts_of(removed: Sequence[OwnNode], added: Sequence[OwnNode]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ operands."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 import onnx_ir as ir
 
@@ -21,10 +22,17 @@ class CannotUndo(Exception):  # noqa: N818 — an answer, not an error
 
 class Undoing:
     """Changes nodes of `model` to what they are in the graph of `other`. `partners` maps the other graph's tensors to
-    this one's, by name."""
+    this one's, by name. `forms` are the other graph's nodes as the operator set of `model` writes them, by the name of
+    their first output; empty if nothing is written differently."""
 
-    def __init__(self, model: ir.Model, other: ir.Model, partners: Mapping[str, str]) -> None:
-        self._model, self._other, self._partners = model, other, partners
+    def __init__(
+        self,
+        model: ir.Model,
+        other: ir.Model,
+        partners: Mapping[str, str],
+        forms: Mapping[str, ir.Node] = MappingProxyType({}),
+    ) -> None:
+        self._model, self._other, self._partners, self._forms = model, other, partners, forms
         self._names = Names(model)
         graph = model.graph
         self._values = {value.name or "": value for node in graph for value in node.outputs}
@@ -37,7 +45,7 @@ class Undoing:
         Raises:
             CannotUndo: if an operand has no counterpart and cannot be copied.
         """
-        node = self._node(output)
+        node, one = self._node(output), self._form(one)
         if any(attribute.type in _BODIES for attribute in one.attributes.values()):
             raise CannotUndo
         operands = [None if value is None else self._operand(value) for value in one.inputs]
@@ -147,7 +155,8 @@ class Undoing:
 
     def _attributes(self, one: ir.Node) -> list[ir.Attr]:
         """All attributes, the defaults of the other model's operator set too: this model may have another one."""
-        if self._other.opset_imports.get(one.domain) == self._model.opset_imports.get(one.domain):
+        same = self._other.opset_imports.get(one.domain) == self._model.opset_imports.get(one.domain)
+        if same or one.graph is not self._other.graph:
             return list(one.attributes.values())
         return list(effective(one, self._other.opset_imports).values())
 
@@ -165,14 +174,18 @@ class Undoing:
             copy.type, copy.shape = ir.TensorType(value.const_value.dtype), ir.Shape(value.const_value.shape.numpy())
             self._model.graph.register_initializer(copy)
             return copy
-        node = value.producer()
-        if node is None or len(self._copies) >= _MOST_NODES:
+        maker = value.producer()
+        if maker is None or len(self._copies) >= _MOST_NODES:
             raise CannotUndo
+        node, place = self._form(maker), maker.outputs.index(value)
         operands = [None if read is None else self._operand(read) for read in node.inputs]
         outputs = [ir.Value(name=self._names.free(f"{made.name}.copied"), type=made.type) for made in node.outputs]
         made = ir.Node(node.domain, node.op_type, operands, self._attributes(node), outputs=outputs)
         self._model.graph.append(made)
-        return made.outputs[node.outputs.index(value)]
+        return made.outputs[place]
+
+    def _form(self, one: ir.Node) -> ir.Node:
+        return self._forms.get(one.outputs[0].name or "", one) if one.outputs else one
 
 
 _BODIES = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)

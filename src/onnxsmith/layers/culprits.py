@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from onnxsmith.layers.error_effects import Effect, effect_of, left_without
+from onnxsmith.layers.error_effects import Effect, effect_of, left_without, refuse_other_than_shapes
 from onnxsmith.layers.isolated_runs import Trial
 from onnxsmith.layers.noise import FINE, stands_out
 from onnxsmith.layers.pair_difference import Found, Look, value_difference
+from onnxsmith.problem import OnnxsmithError
 
 _STEPS_ON = 6
 """Pairs over which an error is followed, with everything else as in the reference. A choice: each is a run."""
@@ -46,7 +47,7 @@ def judge(trial: Trial, found: Found) -> None:
     found.culprits.sort(key=_importance(trial, found.culprits, effects))
     if found.culprits:
         left = left_without(trial, found.culprits[0])
-        found.left = left.present, left.absent
+        found.left = None if left is None else (left.present, left.absent)
     for look in found.looks:
         if not look.verdict:
             look.verdict = "inherited" if look.inherited.reason else "equal"
@@ -165,7 +166,11 @@ def _right_after(trial: Trial, wrong: set[str]) -> set[str]:
         after = [name for name in _after(trial, loose) if name in cuts]
         if not after:
             break
-        ours, theirs = trial.computed_from(after, cuts)
+        try:
+            ours, theirs = trial.computed_from(after, cuts)
+        except OnnxsmithError as error:
+            refuse_other_than_shapes(error)
+            break  # what follows does not agree
         roundings = trial.roundings(after, cuts)
         new = {name for name in after if value_difference(ours[name], theirs[name], roundings[name]).reason}
         coarse = [name for name in after if name not in new and roundings[name].unit > FINE]

@@ -18,6 +18,7 @@ from onnxsmith.layers.isolated_runs import Trial
 from onnxsmith.layers.pair_difference import Look, mismatch
 from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms
+from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Value
 
 _MOST = 0.6
@@ -55,26 +56,30 @@ class Effect:
 
 
 def effect_of(trial: Trial, look: Look, otherwise: Collection[str]) -> Effect | None:
-    """The effect of a pair's own error; None if it reaches no output. `otherwise` are pairs that turned out to be none:
-    the candidate computes them itself."""
+    """The effect of a pair's own error; None if it reaches no output, no effect if it cannot be computed. `otherwise`
+    are pairs that turned out to be none: the candidate computes them itself."""
     made = trial.made_with(look.pair.candidate)
     behind = trial.dependents(made)
     outputs = [pair.candidate for pair in trial.pairs if pair.how == "port" and pair.candidate in behind | made]
     if not outputs:
         return None
     elsewhere = trial.cuts - behind - made - frozenset(otherwise)
-    reference, present = trial.computed_from(outputs, elsewhere)
     computed = [name for name in outputs if name not in made]
-    absent = {name: reference[name] for name in outputs}
-    if computed:
-        absent |= trial.computed_from(computed, elsewhere | made)[1]
+    try:
+        reference, present = trial.computed_from(outputs, elsewhere)
+        absent = {name: reference[name] for name in outputs}
+        if computed:
+            absent |= trial.computed_from(computed, elsewhere | made)[1]
+    except OnnxsmithError as error:
+        refuse_other_than_shapes(error)
+        return Effect()
     found = [_effect(reference[name], present[name], absent[name]) for name in outputs]
     return max(found, key=lambda one: one.size)
 
 
-def left_without(trial: Trial, look: Look) -> Effect:
+def left_without(trial: Trial, look: Look) -> Effect | None:
     """The difference of the worst output in the plain run, and its difference if the candidate is given the reference's
-    value at this tensor and computes all else from the inputs."""
+    value at this tensor and computes all else from the inputs; None if the candidate cannot compute from that value."""
     made = trial.made_with(look.pair.candidate)
     outputs = [pair.candidate for pair in trial.pairs if pair.how == "port"]
     if not outputs:
@@ -83,9 +88,19 @@ def left_without(trial: Trial, look: Look) -> Effect:
     computed = [name for name in outputs if name not in made]
     healed = {name: reference[name] for name in outputs}
     if computed:
-        healed |= trial.candidate({name: reference[name] for name in made}, computed)
+        try:
+            healed |= trial.candidate({name: reference[name] for name in made}, computed)
+        except OnnxsmithError as error:
+            refuse_other_than_shapes(error)
+            return None
     found = [_effect(reference[name], plain[name], healed[name]) for name in outputs]
     return max(found, key=lambda one: one.present)
+
+
+def refuse_other_than_shapes(error: OnnxsmithError) -> None:
+    """Raises an error, unless a runtime refused tensors of both sides in one graph: their shapes do not fit."""
+    if error.problem.id != "runtime/failed":
+        raise error
 
 
 def _effect(reference: Value, present: Value, absent: Value) -> Effect:

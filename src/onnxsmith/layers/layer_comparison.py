@@ -57,6 +57,7 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
     Raises:
         OnnxsmithError: `compare/unpaired` if too few tensors could be paired; `runtime/…` if a side fails.
     """
+    _with_baked(reference, candidate, request)
     constant = [side.label for side in (reference, candidate) if not side.outline.tensors()]
     if constant:
         return _without_layers(reference, candidate, constant, request)
@@ -81,6 +82,20 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
     with stage("layers"):
         found, result = _diverged(reference, candidate, found, request)
     return _part(reference, candidate, found, result, request)
+
+
+def _with_baked(reference: Tap, candidate: Tap, request: Request) -> None:
+    """Lets tensors that depend on no input be compared, if an output depends on the inputs on one side only: an
+    activation was stored as a constant there, and what follows it differs."""
+    ours, theirs = reference.outline, candidate.outline
+    ports = [(a, b) for a, b in request.ports.items() if a in ours.outputs]
+    if all((a in ours.moving) == (b in theirs.moving) for a, b in ports):
+        return
+    pairs = [*request.match().tensors, *ports]
+    should = frozenset(b for a, b in pairs if a in ours.moving and b in theirs.maker) - theirs.moving
+    candidate.outline = replace(theirs, baked=should)
+    should = frozenset(a for a, b in pairs if b in theirs.moving and a in ours.maker) - ours.moving
+    reference.outline = replace(ours, baked=should)
 
 
 _UNSURE = ("structure", "weights", "value", "match")
@@ -173,8 +188,11 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
     first = _first_apart(candidate, result, by_name)
     culprits = tuple(dict.fromkeys(first.get(look.pair.candidate, look).pair.candidate for look in result.culprits))
     known = request.match().by_node if culprits else {}
+    # What is computed otherwise has no counterpart, so a culprit begins where the last tensors agree.
+    loose = {look.pair.candidate for look in result.otherwise}
+    paired = {name: look for name, look in by_name.items() if name not in loose}
     layers = tuple(
-        _layer(reference, candidate, look, by_name, known)
+        _layer(reference, candidate, look, paired if look.pair.candidate in culprits else by_name, known)
         for look in result.looks
         if not look.mismatch or any(look is one for one in first.values())
     )
@@ -252,7 +270,7 @@ def _layer(
     ranked = sorted(
         backwards,
         key=lambda step: (
-            _evidence(differences.get(step.label, ())),
+            _evidence(differences.get(step.label, ()), step),
             look.dtype.startswith("float") and not any(map(types.is_number, step.outputs)),  # sizes and positions
             *_suspicion(step),
         ),
@@ -285,11 +303,18 @@ def _layer(
     )
 
 
-def _evidence(differences: Sequence[NodeDifference]) -> int:
-    """Ranks a step by how it differs from its counterpart in the graph: 0 if it computes otherwise."""
+def _evidence(differences: Sequence[NodeDifference], step: Step) -> int:
+    """Ranks a step by how it differs from its counterpart in the graph: 0 if it computes otherwise, or if the reference
+    has no such step, and it chooses elements, which no optimiser adds."""
     if not differences:
         return 2
+    if any(one.what == "added" for one in differences) and step.op in _CHOOSING:
+        return 0
     return 0 if any(one.what in STRONG for one in differences) else 1
+
+
+_CHOOSING = ("Gather", "GatherElements", "GatherND")
+"""Operators that choose elements of a tensor. Slices and Splits are left out: tools exchange one for the other."""
 
 
 def _suspicion(step: Step) -> tuple[bool, bool, int, bool]:

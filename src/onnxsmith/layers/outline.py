@@ -69,6 +69,8 @@ class Outline:
     hidden: frozenset[str] = field(default=frozenset())
     """Tensors without a value to compare: sizes as Python numbers, tuples, results of constants alone."""
     types: Mapping[str, Type] = field(default_factory=dict)
+    baked: frozenset[str] = field(default=frozenset())
+    """Computed tensors that depend on no input, although their counterparts on the other side do."""
 
     @cached_property
     def maker(self) -> Mapping[str, int]:
@@ -86,12 +88,12 @@ class Outline:
 
     @cached_property
     def moving(self) -> frozenset[str]:
-        """Tensors that depend on an input and have a value to compare."""
+        """Tensors that depend on an input, or should, and have a value to compare."""
         known = set(self.inputs)
         for step in self.steps:
             if any(name in known for name in step.inputs):
                 known.update(step.outputs)
-        return frozenset(known - self.hidden)
+        return frozenset(known - self.hidden) | self.baked
 
     def tensors(self) -> tuple[str, ...]:
         """The computed tensors that have a value to compare, in order."""
