@@ -36,16 +36,20 @@ def _nodes(graph: ir.Graph) -> list[str]:
     """Removes unread nodes in one walk backwards, so that the unread readers of a node are removed before it."""
     gone: list[str] = []
     for node in reversed(graph):
-        if any(output.uses() or output.is_graph_output() for output in node.outputs):
-            continue
-        gone.append(f"{node.op_type} {node.name or node.outputs[0].name if node.outputs else ''}".strip())
-        captures.release(node)
-        graph.remove(node, safe=True)
+        for output in node.outputs:  # not `any`: a generator for each node is slow
+            if output.uses() or output.is_graph_output():
+                break
+        else:
+            gone.append(f"{node.op_type} {node.name or node.outputs[0].name if node.outputs else ''}".strip())
+            captures.release(node)
+            graph.remove(node, safe=True)
     return gone
 
 
 def _functions(model: ir.Model) -> list[str]:
     """Removes the functions that no node calls, directly or through other functions."""
+    if not model.functions:
+        return []
     called: set[ir.OperatorIdentifier] = set()
     queue = [node.op_identifier() for node in walk.nodes(model.graph)]
     while queue:

@@ -37,6 +37,8 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
                 continue
             for id_, rule in by_type.get(node.op_type, ()):
                 match = rule.match(node)
+                if match is None:
+                    continue
                 if isinstance(match, NoMatch):
                     state.journal.refuse(id_, match.place(node), interface.told(match.reason, node))
                 if isinstance(match, Match) and spared is not None and rule.exactness is Exactness.REASSOCIATES:

@@ -53,6 +53,8 @@ class Folding:
     _refused: set[ir.Node] = field(default_factory=set)
     _postponed: dict[ir.Node, str] = field(default_factory=dict)
     _evaluation: Evaluation = field(init=False)
+    _names: Names | None = None
+    """The names in the model, counted for the first constant of a round."""
     _denied: int = 0
     _added: int = 0
 
@@ -64,14 +66,14 @@ class Folding:
         model = self.state.model
         if not walk.has_own_initializers(model):
             return False
-        names = Names(model)
-        changed = self._known_integers(names)
+        self._names = None
+        changed = self._known_integers()
         self._postponed.clear()
         self._denied = 0
         plan = FoldPlan(model, self._refused, self._postponed.__setitem__, self.budget, self.slack, self.spare_narrow)
         self._denied = plan.denied
         if plan.nodes:
-            changed |= self._accept(plan, self._evaluation.results(plan.nodes), names)
+            changed |= self._accept(plan, self._evaluation.results(plan.nodes))
         return changed
 
     def finish(self) -> None:
@@ -83,7 +85,7 @@ class Folding:
         """What folding added to a model of about `nbytes`, and of `least` bytes at least; what would add too much."""
         return growth.note(self._added, self._denied, len(self._postponed), nbytes, least)
 
-    def _known_integers(self, names: Names) -> bool:
+    def _known_integers(self) -> bool:
         changed = False
         for node in walk.nodes(self.state.model.graph):
             if node.domain or node.op_type == "Constant":
@@ -92,7 +94,7 @@ class Folding:
                 tensor = _integers(value)
                 if tensor is not None and self.state.journal.fire(RULE, walk.node_label(node)):
                     self.state.journal.detail([node])
-                    self._replace(value, tensor, names)
+                    self._replace(value, tensor)
                     changed = True
         return changed
 
@@ -100,7 +102,7 @@ class Folding:
         self._refused.add(node)
         self.state.journal.refuse(RULE, walk.node_label(node), why)
 
-    def _accept(self, plan: FoldPlan, results: Mapping[ir.Value, ir.TensorProtocol], names: Names) -> bool:
+    def _accept(self, plan: FoldPlan, results: Mapping[ir.Value, ir.TensorProtocol]) -> bool:
         changed = False
         for node in plan.nodes:
             found = {value: results[value] for value in node.outputs if value in results}
@@ -113,13 +115,13 @@ class Folding:
                 continue
             self.state.journal.detail([node])
             for value, tensor in outside.items():
-                self._replace(value, tensor, names)
+                self._replace(value, tensor)
             changed = True
         self.budget -= plan.growth
         self._added += plan.growth
         return changed
 
-    def _replace(self, value: ir.Value, tensor: ir.TensorProtocol, names: Names) -> None:
+    def _replace(self, value: ir.Value, tensor: ir.TensorProtocol) -> None:
         """Replaces the value by an initializer, which gets its name unless another graph has the same name. A graph
         output is replaced by a Constant, because a node must make it."""
         self.state.stale.update(value.consumers())
@@ -133,6 +135,7 @@ class Folding:
             take_over(value, constant.outputs[0])
             return
         graph = self.state.model.graph
+        names = self._names = self._names or Names(self.state.model)
         name = value.name or names.free("folded")
         if names.is_shared(name):
             name = names.free(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
@@ -38,8 +38,11 @@ class Journal:
 
     def detail(self, gone: Sequence[ir.Node], made: Sequence[ir.Node] = ()) -> None:
         """Notes the operators and the names of the removed and of the new nodes for the last rewrite."""
-        self.fired[-1] = replace(
-            self.fired[-1],
+        last = self.fired[-1]
+        self.fired[-1] = Entry(
+            last.id,
+            last.rule,
+            last.where,
             gone=tuple(node.op_type for node in gone),
             made=tuple(node.op_type for node in made),
             gone_names=tuple(map(_named, gone)),
@@ -52,7 +55,8 @@ class Journal:
 
     def refuse(self, rule: str, where: str, why: str) -> None:
         """Notes a refusal."""
-        self._refused.setdefault((rule, where, why), Entry(len(self._refused), rule, where, why))
+        if (rule, where, why) not in self._refused:
+            self._refused[rule, where, why] = Entry(len(self._refused), rule, where, why)
 
     @property
     def refused(self) -> tuple[Entry, ...]:

@@ -29,16 +29,18 @@ class Quantisers:
         self._callers: dict[ir.Graph, list[ir.Node]] = {}
         self._functions = model.functions
         nodes = list(walk.all_nodes(model))
+        quantisers = [node for node in nodes if _quantises(node)]
+        if not quantisers:
+            return
         for node in nodes:
             for body in captures.subgraphs(node):
                 self._callers.setdefault(body, []).append(node)
             function = self._functions.get(node.op_identifier())
             if function is not None:
                 self._callers.setdefault(function.graph, []).append(node)
-        for node in nodes:
-            if _quantises(node):
-                for value in node.inputs:
-                    self._mark(value, node)
+        for node in quantisers:
+            for value in node.inputs:
+                self._mark(value, node)
 
     def behind(self, node: ir.Node) -> ir.Node | None:
         """Returns the quantiser that a result of the node reaches, or None."""
@@ -77,11 +79,14 @@ class Quantisers:
 
 
 def _quantises(node: ir.Node) -> bool:
-    if node.op_type in _QUANTISERS:
+    op_type = node.op_type
+    if op_type in _QUANTISERS:
         return True
+    if op_type != "Cast" and op_type not in _ROUNDING:
+        return False
     if node.domain or not node.inputs or node.inputs[0] is None:
         return False
-    if node.op_type == "Cast":
+    if op_type == "Cast":
         before, attribute = node.inputs[0].dtype, node.attributes.get("to")
         if attribute is None or attribute.is_ref():
             return False
@@ -89,4 +94,4 @@ def _quantises(node: ir.Node) -> bool:
         after = ir.DataType[attribute.as_string()] if by_name else ir.DataType(attribute.as_int())
         is_number = before is None or before.is_floating_point()
         return is_number and after.is_integer()
-    return node.op_type in _ROUNDING
+    return True

@@ -68,11 +68,10 @@ def simplified(
     )
     with no_collection():
         copy = model if in_place else cloned(model)
+        _mark_flat(copy)
         before = _Before.of(copy)
         if inline_functions:
             _inline(copy)
-        if next(walk.nested(copy.graph), None) is None:
-            copy.graph.meta[walk.FLAT] = True
         facts.spread_opsets(copy)
         journal = Journal(limit, switched_off)
         _passes(copy, journal, pipeline.BEFORE, chosen)
@@ -155,10 +154,18 @@ def _passes(model: ir.Model, journal: Journal, passes: Iterable[tuple[str, Pass]
     return changed
 
 
+def _mark_flat(model: ir.Model) -> None:
+    """Marks a graph without branches, so that walks need not look for them."""
+    if next(walk.nested(model.graph), None) is None:
+        model.graph.meta[walk.FLAT] = True
+
+
 def _inline(copy: ir.Model) -> None:
     from onnx_ir.passes.common import InlinePass
 
+    copy.graph.meta.pop(walk.FLAT, None)  # a function may have branches
     InlinePass()(copy)
+    _mark_flat(copy)
 
 
 def _slack(most: int, nbytes: int) -> int:

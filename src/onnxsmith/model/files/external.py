@@ -10,6 +10,7 @@ import contextlib
 import gc
 import os
 import warnings
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 import onnx
@@ -26,16 +27,15 @@ _KEPT = "onnxsmith.kept"
 """Marks a tensor whose file was removed. Another file may have its name by now, so only the mapping may be read."""
 
 
-def check(proto: onnx.ModelProto, path: Path | None, where: str) -> None:
-    """Raises the first problem of the external tensors of `proto`, which was read from `path`.
+def check(outside: Iterable[onnx.TensorProto], path: Path | None, where: str) -> None:
+    """Raises the first problem of the external tensors of a message that was read from `path`.
 
     With `path` None there is no folder to look in, so external data is refused.
     """
     folder = path.absolute().parent if path is not None else None
     sizes: dict[str, int] = {}
-    for tensor in tensors.tensors(proto):
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            _check_tensor(tensor, folder, sizes, where)
+    for tensor in outside:
+        _check_tensor(tensor, folder, sizes, where)
 
 
 def read(proto: onnx.ModelProto, path: Path | None, kinds: structure.Kinds | None = None) -> ir.Model:

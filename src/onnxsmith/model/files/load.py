@@ -124,10 +124,10 @@ def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) 
     try:
         _check_versions(proto, where)
         kinds = structure.check(proto, where)
-        tensors.check(proto, where)
+        outside = tensors.check(proto, where)
         if kinds.sparse:
             sparse.check_all(proto, where)
-        external.check(proto, path, where)
+        external.check(outside, path, where)
         model = external.read(proto, path, kinds)
         texts.check_metadata(model, where)
         return model

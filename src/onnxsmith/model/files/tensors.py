@@ -23,6 +23,15 @@ _NUMBERS_IN = {
 """Field → dtypes that it may hold, from onnx.proto; `int32_data` may hold every other dtype of at most 32 bits."""
 
 
+_HOLDING = frozenset(
+    (
+        *(onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS, onnx.AttributeProto.SPARSE_TENSOR),
+        *(onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS),
+    )
+)
+"""The types of attributes that hold a tensor, or a graph that may have some."""
+
+
 def tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Yields every tensor: initializers and attributes, those of subgraphs and functions too."""
     yield from _graph_tensors(proto.graph)
@@ -40,9 +49,10 @@ def _graph_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
 
 def _node_tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.TensorProto]:
     for node in nodes:
-        yield from _attribute_tensors(node.attribute)
-        for inner in subgraphs(node):
-            yield from _graph_tensors(inner)
+        if any(attribute.type in _HOLDING for attribute in node.attribute):  # most nodes hold neither
+            yield from _attribute_tensors(node.attribute)
+            for inner in subgraphs(node):
+                yield from _graph_tensors(inner)
 
 
 def _attribute_tensors(attributes: Iterable[onnx.AttributeProto]) -> Iterator[onnx.TensorProto]:
@@ -64,17 +74,21 @@ def nbytes(tensor: onnx.TensorProto) -> int:
     return -(-_dtype(tensor).bitwidth * _size(tensor) // 8)
 
 
-def check(proto: onnx.ModelProto, where: str) -> None:
+def check(proto: onnx.ModelProto, where: str) -> list[onnx.TensorProto]:
     """Raises if a tensor inside the file holds more or less data than its shape and dtype need: a damaged file, mostly.
+    Returns the tensors whose data is outside the file, for `external.check`.
 
     Raises:
         OnnxsmithError: `model/invalid`.
     """
+    outside: list[onnx.TensorProto] = []
     for tensor in tensors(proto):
         try:
             wrong = _bad_text(tensor)
             if not wrong and tensor.data_location != onnx.TensorProto.EXTERNAL:
                 wrong = _wrong(tensor)
+            elif not wrong:
+                outside.append(tensor)
         except (ValueError, TypeError) as error:
             wrong = str(error)
         if wrong:
@@ -85,6 +99,7 @@ def check(proto: onnx.ModelProto, where: str) -> None:
                 why=wrong,
                 fix="the file is damaged, or its writer is wrong: copy or export it again",
             )
+    return outside
 
 
 def _bad_text(tensor: onnx.TensorProto) -> str:

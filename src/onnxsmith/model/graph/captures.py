@@ -9,6 +9,16 @@ import onnx_ir as ir
 _GRAPH, _GRAPHS = ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS
 
 
+def has_subgraphs(node: ir.Node) -> bool:
+    """Whether the node may have branches or a body. A test before `subgraphs`, because most nodes have none, and a
+    generator for each is slow."""
+    for attribute in node.attributes.data.values():
+        kind = attribute.type
+        if kind is _GRAPH or kind is _GRAPHS:
+            return True
+    return False
+
+
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
     """Yields the branches or the body of a node, without nested ones."""
     for attribute in node.attributes.data.values():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 
 import onnx_ir as ir
 
@@ -46,9 +45,8 @@ class Names:
             self._held.subtract(_own(inner))
 
 
-def _own(graph: ir.Graph) -> Iterator[str]:
-    for value in dict.fromkeys((*graph.inputs, *graph.initializers.values())):
-        if value.name:
-            yield value.name
-    for node in graph:
-        yield from (value.name for value in node.outputs if value.name)
+def _own(graph: ir.Graph) -> list[str]:
+    values = dict.fromkeys((*graph.inputs, *graph.initializers.values()))
+    names = [value.name for value in values]
+    names += [value.name for node in graph for value in node.outputs]
+    return [name for name in names if name]

@@ -58,19 +58,27 @@ class Kinds:
 
 _SPARSE = (onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS)
 _ODD = (*_SPARSE, onnx.AttributeProto.UNDEFINED, onnx.AttributeProto.TYPE_PROTO)
+_GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 
 
 def kinds_in(proto: onnx.ModelProto) -> Kinds:
     """Returns what the nodes of a message hold, those of subgraphs and functions too."""
-    sparse = any(len(graph.sparse_initializer) for graph in all_graphs(proto))
-    devices = False
+    sparse = devices = False
     lost: dict[str, None] = {}
-    for node in all_nodes(proto):
-        devices = devices or len(node.device_configurations) > 0
-        for attribute in node.attribute:
-            if attribute.type in _ODD:
-                sparse = sparse or attribute.type in _SPARSE
-                lost.update(dict.fromkeys(_not_carried(node, attribute)))
+    holders: list[onnx.GraphProto | onnx.FunctionProto] = [proto.graph, *proto.functions]
+    for holder in holders:  # grows while it is walked
+        sparse = sparse or (isinstance(holder, onnx.GraphProto) and len(holder.sparse_initializer) > 0)
+        for node in holder.node:
+            devices = devices or len(node.device_configurations) > 0
+            for attribute in node.attribute:
+                kind = attribute.type
+                if kind == _GRAPH:
+                    holders.append(attribute.g)
+                elif kind == _GRAPHS:
+                    holders += attribute.graphs
+                elif kind in _ODD:
+                    sparse = sparse or kind in _SPARSE
+                    lost.update(dict.fromkeys(_not_carried(node, attribute)))
     return Kinds(sparse, devices, tuple(lost))
 
 
@@ -136,21 +144,20 @@ def all_nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     yield graph
     for node in graph.node:
-        for attribute in node.attribute:  # not `subgraphs`: most nodes have none, and a generator for each is slow
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                yield from _graphs(attribute.g)
-            elif attribute.type == onnx.AttributeProto.GRAPHS:
-                for inner in attribute.graphs:
-                    yield from _graphs(inner)
+        for inner in subgraphs(node):
+            yield from _graphs(inner)
 
 
-def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """Yields the graphs in a node's attributes: branches and loop bodies."""
+def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """Returns the graphs in a node's attributes: branches and loop bodies."""
+    found: list[onnx.GraphProto] = []  # not a generator: most nodes have none, and one for each is slow
     for attribute in node.attribute:
-        if attribute.type == onnx.AttributeProto.GRAPH:
-            yield attribute.g
-        elif attribute.type == onnx.AttributeProto.GRAPHS:
-            yield from attribute.graphs
+        kind = attribute.type
+        if kind == _GRAPH:
+            found.append(attribute.g)
+        elif kind == _GRAPHS:
+            found += attribute.graphs
+    return found
 
 
 def _check_graph(graph: onnx.GraphProto, outer: tuple[_Scope, ...], where: str) -> None:

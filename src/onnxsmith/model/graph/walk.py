@@ -30,8 +30,9 @@ def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
         return
     for node in graph:
         yield node
-        for inner in captures.subgraphs(node):
-            yield from nodes(inner)
+        if captures.has_subgraphs(node):
+            for inner in captures.subgraphs(node):
+                yield from nodes(inner)
 
 
 def inside(node: ir.Node) -> Iterator[ir.Node]:
@@ -43,9 +44,10 @@ def inside(node: ir.Node) -> Iterator[ir.Node]:
 def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
     """Yields every branch and loop body in a graph, at any depth."""
     for node in graph if FLAT not in graph.meta else ():
-        for inner in captures.subgraphs(node):
-            yield inner
-            yield from nested(inner)
+        if captures.has_subgraphs(node):
+            for inner in captures.subgraphs(node):
+                yield inner
+                yield from nested(inner)
 
 
 def main_graphs(model: ir.Model) -> Iterator[ir.Graph]:
@@ -158,6 +160,6 @@ def attribute_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
             if (kind is not _TENSOR and kind is not _TENSORS) or attribute.is_ref():
                 continue
             if kind is _TENSOR:
-                yield attribute.as_tensor()
+                yield attribute.value  # as `as_tensor`, whose check of the type takes longer than the walk
             else:
                 yield from attribute.as_tensors()

@@ -24,7 +24,6 @@ from onnxsmith.model.shapes.single_node import canonical, rule_for
 from onnxsmith.model.shapes.symbols import Element
 from onnxsmith.seams import shape_engine
 
-_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 _MOST_NOTES = 10
 """Notes in a report. A choice: more are not read."""
 _MOST_TURNS = 4
@@ -108,7 +107,7 @@ class Inference:
                 return True
             if len(value.shape) <= 1 and value.dtype.is_integer() and None in (known_integers.noted(value) or (None,)):
                 return True
-        return bool(node.attributes) and next(captures.subgraphs(node), None) is not None
+        return captures.has_subgraphs(node)
 
     def _is_vague(self, dim: ir.SymbolicDim) -> bool:
         return dim.value is None or self._context.is_generated_symbol(dim.value)
@@ -149,9 +148,7 @@ class Inference:
                 value.const_value = tensor
 
     def _infer(self, node: ir.Node) -> None:
-        attributes = node.attributes.data
-        has_graph = attributes and any(attribute.type in _GRAPHS for attribute in attributes.values())
-        if not has_graph and self._plain(node):
+        if not captures.has_subgraphs(node) and self._plain(node):
             return
         bodies = list(_loop_bodies(node))
         for body in bodies:
@@ -212,7 +209,7 @@ class Inference:
                 declared = value.shape
                 self._clear_value(value)
                 value.shape = None if known else declared_dims.sound(declared)
-            for body in captures.subgraphs(node):
+            for body in captures.subgraphs(node) if captures.has_subgraphs(node) else ():
                 for value in list(body.inputs)[2 if node.op_type == "Loop" else 0 :]:
                     value.shape = None
 

@@ -16,6 +16,8 @@ def not_empty(node: ir.Node) -> Iterator[Element]:
     A Conv's window must fit, so its spatial results are not empty. A Reshape cannot compute its -1 beside an empty
     dimension: with `allowzero` the specification forbids this, though onnxruntime makes the dimension 1.
     """
+    if node.op_type not in ("Conv", "Reshape"):
+        return
     value = node.outputs[0] if node.outputs else None
     if value is None or value.shape is None:
         return
