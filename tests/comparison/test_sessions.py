@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from onnxsmith.comparison import intermediate_outputs, sessions
+from onnxsmith.comparison import intermediate_outputs, probe, sessions
 from onnxsmith.comparison.intermediate_outputs import with_common_tensors
 from onnxsmith.comparison.sessions import agreement, both_levels, spread, verify_models
 from onnxsmith.comparison.trying import Run
 from onnxsmith.feeds.generate import Feed
+from onnxsmith.model.files import load
+from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.verification import OutputCheck, Verification
+from onnxsmith.runtimes import base as runtimes
 from onnxsmith.settings import Verify
 from tests.conftest import Refused
 
@@ -84,6 +89,49 @@ def test_faults_are_planted_without_optimisation_only() -> None:
     found = verify_models(from_text(TEXT), from_text(TEXT))
     assert found.power is not None
     assert found.power.kind == "inputs"
+
+
+def test_each_file_is_read_by_the_comparison_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And once more for the runtime's limits, which follow from its weights."""
+    text = HEAD + "g (float[n,2] x) => (float[n,2] y) <float[2] w = {1.5, 2.5}> { a = Mul(x, w) y = Exp(a) }"
+    files = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for file in files:
+        save(from_text(text), file)
+    read: list[str] = []
+    parse = load._parse
+
+    def noted(path: Path) -> Any:
+        read.append(path.name)
+        return parse(path)
+
+    monkeypatch.setattr(load, "_parse", noted)
+    assert verify_models(*files).equal
+    assert sorted(read) == ["a.onnx", "a.onnx", "b.onnx", "b.onnx"]
+
+
+def test_both_levels_measure_the_effect_of_rounding_in_the_same_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[probe.Probe] = []
+    compared = sessions._Pair._compared
+
+    def noted(self: sessions._Pair, pair: Any, plan: Any, probes: Any, **how: Any) -> Verification:
+        asked.append(probes[0])
+        return compared(self, pair, plan, probes, **how)
+
+    monkeypatch.setattr(sessions._Pair, "_compared", noted)
+    assert verify_models(from_text(TEXT), from_text(TEXT)).equal
+    assert len(asked) == 2
+    assert asked[0] is asked[1]
+
+
+def test_an_answer_of_a_probe_belongs_to_its_input() -> None:
+    """Inputs that are gone may have had the identity of a new one."""
+    text = HEAD + "g (float[n,2] x) => (float[n,2] y) { y = Exp(x) }"
+    with runtimes.get("reference").preparer() as preparer, probe.Probe(from_text(text), preparer.prepare) as one:
+        for number in range(20):
+            values = {"x": np.full((1, 2), number, np.float32)}
+            answer = one.plain(Feed("", {}, values))
+            assert answer is not None
+            assert np.allclose(answer["y"], np.exp(values["x"]))
 
 
 def test_a_refusal_of_the_optimised_model_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,8 @@ class Probe:
         self._source = source
         self._session: Session | None = None
         self._failed = False
-        self._plain: dict[int, Outputs | None] = {}
+        self._plain: dict[int, tuple[Feed, Outputs | None]] = {}
+        """Answers by the identity of the input; the input is held, so that no other gets its identity."""
         self.weights: tuple[Weight, ...] = ()
 
     def __enter__(self) -> Self:
@@ -87,8 +88,8 @@ class Probe:
     def plain(self, feed: Feed) -> Outputs | None:
         """The model's outputs with nothing changed."""
         if id(feed) not in self._plain:
-            self._plain[id(feed)] = self._run(feed.values, {})
-        return self._plain[id(feed)]
+            self._plain[id(feed)] = (feed, self._run(feed.values, {}))
+        return self._plain[id(feed)][1]
 
     def moved(self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True) -> Outputs | None:
         """The outputs with float inputs moved by about an ulp, and weights moved by the rounding of the sums that read

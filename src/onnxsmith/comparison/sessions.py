@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -59,19 +59,20 @@ def verify_models(
     pair: tuple[Path | ir.Model, Path | ir.Model] = (reference, candidate)
     notes: list[str] = []
     clauses: list[str] = []
-    if random_draws.nodes(load(reference)):
-        fixed = _without_draws(*pair)
-        pair = fixed.pair
+    read = (_read_once(reference), _read_once(candidate))
+    if random_draws.nodes(load(read[0])):
+        fixed = _without_draws(*read)
+        pair = read = fixed.pair
         notes.append(fixed.note)
         clauses += [fixed.untried] if fixed.untried else []
 
     def on(name: str) -> Verification:
-        found = _verified(pair, name, names, settings, given, generate)
+        found = _verified(pair, read, name, names, settings, given, generate)
         for more in range(1, _SEEDS if generate else 1):
             if found.differs or not found.unsure:
                 break
             other = replace(settings, seed=settings.seed + more)
-            found = _verified(pair, name, names, other, given, generate)
+            found = _verified(pair, read, name, names, other, given, generate)
             if not found.unsure:
                 note = f"the inputs of seed {settings.seed} show too little, those of seed {other.seed} were used"
                 found = replace(found, notes=(*found.notes, note))
@@ -82,17 +83,30 @@ def verify_models(
     except runtime_choice.OfferedError:
         raise
     except OnnxsmithError as error:
-        lacks = error.problem.id in runtime_choice.LACKS or foreign.holds_foreign(load(pair[0]))
-        cut = foreign.around(load(pair[0]), load(pair[1]), settings.runtime) if lacks else None
+        lacks = error.problem.id in runtime_choice.LACKS or foreign.holds_foreign(load(read[0]))
+        cut = foreign.around(load(read[0]), load(read[1]), settings.runtime) if lacks else None
         if cut is None:
             raise
-        pair = cut.pair
+        pair = read = cut.pair
         notes.append(cut.note)
         found, choice = on(cut.runtime), cut.choice(error.problem)
     clauses += [choice.clause] if choice.clause else []
     if settings.tolerance is None:
-        found = single_precision.sharpened(found, lambda: _in_single(pair, settings, given, generate, names))
+        found = single_precision.sharpened(found, lambda: _in_single(read, settings, given, generate, names))
     return replace(found, notes=(*notes, *found.notes), untried=(*found.untried, *clauses))
+
+
+_MOST_HELD = 1 << 26
+"""Bytes of the largest file whose model is held while it is verified. A choice: 64 MiB. Of a larger one the memory
+counts more than the time of reading it again, which is little beside that of running it."""
+
+
+def _read_once(source: Path | ir.Model) -> Path | ir.Model:
+    """The model of a file, for all that look at it without changing it; a large file itself, which each reads anew. The
+    runtimes read the file itself."""
+    if isinstance(source, ir.Model) or not source.is_file() or source.stat().st_size > _MOST_HELD:
+        return source
+    return load(source)
 
 
 def _in_single(
@@ -116,14 +130,15 @@ _SEEDS = 3
 
 def _verified(
     pair: tuple[Path | ir.Model, Path | ir.Model],
+    read: tuple[Path | ir.Model, Path | ir.Model],
     name: str,
     names: tuple[str, str],
     settings: Verify,
     given: tuple[Feed, ...],
     generate: bool,
 ) -> Verification:
-    """Compares the pair on the runtime called `name`."""
-    model = load(pair[0])
+    """Compares the pair on the runtime called `name`. `read` are their models, if these are held."""
+    model = load(read[0])
     with stage("shapes"):
         known_shapes, _ = inferred(model)
         generator = Generator.for_model(known_shapes).under(signature(model))
@@ -132,7 +147,7 @@ def _verified(
         if settings.tolerance is not None:
             tolerances = {output: asked(settings.tolerance) for output in tolerances}
     with stage("verify"), runtimes.get(name).preparer(keep=_KEPT) as preparer:
-        return _Pair(pair, names, name, preparer, tolerances).verified(plan)
+        return _Pair(pair, read, names, name, preparer, tolerances).verified(plan)
 
 
 def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> random_draws.Fixed:
@@ -147,11 +162,18 @@ def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> ra
     return fixed
 
 
+_Probes = tuple[Probe, Probe]
+"""Of the reference, to measure the effect of rounding, and of the candidate, to plant faults."""
+_Sessions = tuple[Session, Session]
+
+
 @dataclass(frozen=True)
 class _Pair:
     """Two models that one runtime compares; `preparer` keeps all their sessions in one process."""
 
     sources: tuple[Path | ir.Model, Path | ir.Model]
+    read: tuple[Path | ir.Model, Path | ir.Model]
+    """Their models, if these are held."""
     names: tuple[str, str]
     runtime: str
     preparer: Preparer
@@ -163,18 +185,30 @@ class _Pair:
         has_levels = options == Options() and "disable" in chosen.levels
         if has_levels:
             options = Options(optimization="disable")
+        with self._probes(options) as probes:
+            return (
+                self._at_both_levels(plan, options, probes) if has_levels else self._strictly(plan, options, probes)[1]
+            )
+
+    def _strictly(self, plan: Plan, options: Options, probes: _Probes) -> tuple[_Sessions, Verification, list[Run]]:
+        """Compares with `options`, with more outputs if those of the models show too little."""
         a, b = (self.preparer.prepare(source, options) for source in self.sources)
         runs: list[Run] = []
-        strict = self._compared((a, b), plan, options, on_run=runs.append)
+        found = self._compared((a, b), plan, probes, on_run=runs.append)
+        if not found.differs and found.power is not None and not found.power.still and found.unsure:
+            found = self._with_intermediate_tensors(plan, runs, found, options)
+        return (a, b), found, runs
+
+    def _at_both_levels(self, plan: Plan, options: Options, probes: _Probes) -> Verification:
+        """Compares with `options`, which switch the optimisations off, and on some of these inputs with them on. The
+        probes run without optimisations both times."""
+        (a, b), strict, runs = self._strictly(plan, options, probes)
         if strict.differs:
             return strict
-        if strict.power is not None and not strict.power.still and strict.unsure:
-            strict = self._with_intermediate_tensors(plan, runs, strict, options)
-        if not has_levels:
-            return strict
+        probes[1].close()  # its session takes memory
         some = replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
         try:
-            usual = self._compared((a.at("all"), b.at("all")), some, options, plant=False)
+            usual = self._compared((a.at("all"), b.at("all")), some, probes, plant=False)
         except OnnxsmithError as error:
             if not error.problem.id.startswith("runtime/"):
                 raise
@@ -202,14 +236,15 @@ class _Pair:
     ) -> Verification:
         """Compares again with intermediate tensors as outputs, because the outputs alone show too little. Returns
         `strict` if this shows no more."""
-        pair = intermediate_outputs.with_common_tensors(load(self.sources[0]), load(self.sources[1]))
+        pair = intermediate_outputs.with_common_tensors(load(self.read[0]), load(self.read[1]))
         if pair is None:
             return strict
-        opened = replace(self, sources=pair, tolerances=roundings(pair[0]) | dict(self.tolerances))
+        opened = replace(self, sources=pair, read=pair, tolerances=roundings(pair[0]) | dict(self.tolerances))
         few = replace(plan, given=tuple(run.feed for run in runs[:2]), generate=False)
         try:
             a, b = (self.preparer.prepare(source, options) for source in pair)
-            found = opened._compared((a, b), few, options)
+            with opened._probes(options) as probes:
+                found = opened._compared((a, b), few, probes)
         except OnnxsmithError:
             return strict
         if not found.equal:
@@ -218,24 +253,28 @@ class _Pair:
         note = f"the outputs alone show too little ({strict.unsure[0]}): {extra} intermediate tensors agree as well"
         return replace(strict, equal=True, unsure=(), power=found.power, notes=(*strict.notes, note))
 
-    def _compared(
-        self,
-        sessions: tuple[Session, Session],
-        plan: Plan,
-        options: Options,
-        *,
-        on_run: Callable[[Run], None] | None = None,
-        plant: bool = True,
-    ) -> Verification:
-        """One comparison; probes run with `options`, and faults are planted if `plant` is set."""
+    @contextmanager
+    def _probes(self, options: Options) -> Iterator[_Probes]:
+        """A probe of each model, for comparisons at any level: they run with `options`."""
 
         def prepare(model: ir.Model) -> Session:
             return self.preparer.prepare(model, options)
 
-        with ExitStack() as stack:
-            noise, faults = (stack.enter_context(Probe(source, prepare)) for source in self.sources)
-            arbiter = Arbiter(partial(_in_double, self.sources[0]), partial(_in_double, self.sources[1]))
-            stack.callback(arbiter.close)
+        with Probe(self.read[0], prepare) as noise, Probe(self.read[1], prepare) as faults:
+            yield noise, faults
+
+    def _compared(
+        self,
+        sessions: _Sessions,
+        plan: Plan,
+        probes: _Probes,
+        *,
+        on_run: Callable[[Run], None] | None = None,
+        plant: bool = True,
+    ) -> Verification:
+        """One comparison; faults are planted if `plant` is set."""
+        noise, faults = probes
+        with closing(Arbiter(partial(_in_double, self.read[0]), partial(_in_double, self.read[1]))) as arbiter:
             evidence = Evidence(Noise(noise), faults=faults if plant else None, arbiter=arbiter)
             ours, theirs = (
                 Side(f"{name} on {self.runtime} ({session.provider})", session)

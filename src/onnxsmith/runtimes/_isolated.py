@@ -60,13 +60,14 @@ class Isolated(Preparer):
     def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
         """A session for the model. Ends the oldest session if there are more than `keep`."""
         model: Path | ir.Model = onnx_source(source)
-        ports = interface or signature(load(model))
+        read = load(model)
+        ports = interface or signature(read)
         self.check(ports)
         while len(self._kept) >= self._keep:
             self._kept[0].end()
         with contextlib.ExitStack() as file:
             path, weights = file.enter_context(on_disk(model, refer=self._refers))
-            made = self.session(ports, _request(path, weights, options, self.what), options, _weight(model))
+            made = self.session(ports, _request(path, weights, options, self.what), options, _weight(read))
             made.begin()
             made.file = file.pop_all()
         self._kept.append(made)
@@ -189,9 +190,9 @@ class Isolated(Preparer):
         self._child = self._spare = None
 
 
-def _weight(model: Path | ir.Model) -> int:
+def _weight(model: ir.Model) -> int:
     """Bytes of the weights."""
-    return sum(tensor.nbytes for tensor in walk.initializer_tensors(load(model)))
+    return sum(tensor.nbytes for tensor in walk.initializer_tensors(model))
 
 
 def _request(path: Path, weights: Path | None, options: Options, what: str) -> dict[str, Any]:
