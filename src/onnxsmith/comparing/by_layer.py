@@ -79,7 +79,7 @@ def _of_graphs(sides: tuple[OnnxTap, OnnxTap], request: Request, equal: bool) ->
 
 def _graph_of(a: SideSource, sides: tuple[Tap, Tap], feeds: tuple[Feeds, Feeds], stack: ExitStack) -> OnnxTap | None:
     """The graph of a torch module that was traced: only graphs can be matched, and their differences undone."""
-    from onnxsmith.comparing.fx_tap import FxTap
+    from onnxsmith.exporter.taps.fx_tap import FxTap
 
     if a.exported is not None or not isinstance(sides[0], FxTap) or not says_origins(sides[1].outline):
         return None
