@@ -61,7 +61,7 @@ def measured(
     usable = _usable(_largest_first(runs), probe)
     if not usable:
         return None
-    weights = {weight.name: weight for weight in probe.weights}
+    weights = {weight.name: weight for weight in probe.weights if weight.name not in probe.settled}
     inputs = sorted(usable[0].feed.values)
 
     def in_weight(run: Run, share: float, name: str, manner: str) -> Outputs | None:
