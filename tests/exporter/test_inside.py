@@ -169,3 +169,17 @@ def test_a_tensor_counts_if_the_module_itself_computes_it() -> None:
     assert not known.has((x * 3).numpy())
     assert not known.has((x * 2).numpy().astype(np.float64))
     assert not known.has((x * 2).numpy().T)
+
+
+def test_a_comparison_of_module_and_file_looks_inside_too(tmp_path: Path) -> None:
+    file = tmp_path / "m.onnx"
+    exported(file)
+    found = onnxsmith.compare((faint(), (IMAGE,)), file).report
+    assert found.verdict is Verdict.DONE
+    assert found.part(Verification).inside > 5
+    assert " tensors inside" in found.headline
+    wrong = onnxsmith.load(file)
+    spoil(weights_of(wrong)[1], "share")
+    found = onnxsmith.compare((faint(), (IMAGE,)), wrong).report
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "differs from the module's" in found.part(Verification).unsure[-1]

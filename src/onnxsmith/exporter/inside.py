@@ -26,7 +26,7 @@ from onnxsmith.model.files.load import load
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.verification import Verification
-from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Runtime
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 _SURE = ("origin", "name", "structure")
@@ -42,12 +42,12 @@ def with_inside(
     program: TorchProgram,
     example: Mapping[str, Any],
     candidate: Path | ir.Model,
-    runtime: str,
+    runtime: tuple[Runtime, Options],
     runs: Sequence[Run],
     seed: int = 0,
 ) -> Verification:
     """The comparison `found`; if its outputs agree and show too little, with what the tensors inside show. `runs` are
-    those of the comparison, `example` is the example input.
+    those of the comparison, `example` is the example input, `runtime` runs the candidate.
 
     The result is equal only if every tensor that both sides have agrees where it is computed from the module's own
     tensors, and planted faults in the weights show there. A tensor that differs is named.
@@ -79,14 +79,14 @@ def _inside(
     program: TorchProgram,
     example: Mapping[str, Any],
     candidate: Path | ir.Model,
-    runtime: str,
+    runtime: tuple[Runtime, Options],
     runs: Sequence[Run],
     seed: int,
 ) -> Inside | None:
     """What the tensors inside show; None if there is nothing to compare."""
     if not runs:
         return None
-    chosen, options = runtimes.parse(runtime)
+    chosen, options = runtime
     plain = replace(options, optimization="disable") if "disable" in chosen.levels else options
     model = load(candidate)
     own = {port.name for port in signature(model).inputs}
@@ -103,7 +103,7 @@ def _inside(
             return None
         preparer = stack.enter_context(chosen.preparer(keep=_KEPT))
         return compared_inside(
-            [replace(one, pairs=pairs) for one in parts], lambda made: preparer.prepare(made, plain), runtime, seed
+            [replace(one, pairs=pairs) for one in parts], lambda made: preparer.prepare(made, plain), seed
         )
 
 

@@ -64,7 +64,7 @@ class Inside:
         return self.power.shortcoming()
 
 
-def compared_inside(parts: Sequence[Parts], prepare: Prepare, runtime: str, seed: int = 0) -> Inside:
+def compared_inside(parts: Sequence[Parts], prepare: Prepare, seed: int = 0) -> Inside:
     """Compares all parts on each input: `parts` are the same models on one input each. `prepare` makes a session of a
     model on the runtime.
 
@@ -78,7 +78,7 @@ def compared_inside(parts: Sequence[Parts], prepare: Prepare, runtime: str, seed
     groups = [] if apart else replace(first, budget=_BUDGET).chunks(found.kept)
     for number, names in enumerate(groups):
         advance("inside", number, len(groups))
-        checked = _verified(parts, found, names, prepare, runtime, tally, seed)
+        checked = _verified(parts, found, names, prepare, tally, seed)
         apart |= {output.name: output.reason for output in checked.outputs if output.reason}
         weak = checked.power.shortcoming() if checked.power is not None else ""
         undecided += [said for said in checked.unsure if said != weak]
@@ -133,7 +133,7 @@ class Tally:
 
 
 def _verified(
-    parts: Sequence[Parts], found: Sorted, names: Sequence[str], prepare: Prepare, runtime: str, tally: Tally, seed: int
+    parts: Sequence[Parts], found: Sorted, names: Sequence[str], prepare: Prepare, tally: Tally, seed: int
 ) -> Verification:
     """The comparison of the parts that end at these tensors. Adds what planted faults showed to `tally`."""
     first = parts[0]
@@ -153,7 +153,7 @@ def _verified(
         probe = stack.enter_context(Probe(model.model, prepared, settled=tally.seen))
         arbiter = Arbiter(lambda: _Parted(first, model, given, names, ports, exact=True))
         evidence = Evidence(Noise(probe, is_reference=False), faults=probe if holds_weights else None, arbiter=arbiter)
-        sides = Side(first.reference.label, reference), Side(f"{first.candidate.label} on {runtime}", session)
+        sides = Side(first.reference.label, reference), Side(first.candidate.label, session)
         checked = verify(*sides, plan, roundings(model.model), evidence)
         if checked.power is not None and checked.power.kind == "weights":
             tally.add(checked.power, probe.tried)
