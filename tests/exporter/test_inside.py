@@ -50,9 +50,11 @@ class Faint(nn.Module):
 IMAGE = torch.rand(2, 3, 12, 12, generator=torch.Generator().manual_seed(0))
 
 
-def faint() -> nn.Module:
+def faint() -> Faint:
     torch.manual_seed(0)
-    return Faint().eval()
+    made = Faint()
+    made.eval()
+    return made
 
 
 def exported(file: Path | None, **more: Any) -> tuple[onnxsmith.Result, Verification]:

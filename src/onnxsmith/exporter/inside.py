@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx_ir as ir
@@ -23,6 +24,8 @@ from onnxsmith.layers.operand_pairs import with_operands
 from onnxsmith.layers.parts import Parts, usable
 from onnxsmith.layers.tap import Tap
 from onnxsmith.model.files.load import load
+from onnxsmith.model.files.sharing import share_weights
+from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.verification import Verification
@@ -63,8 +66,10 @@ def with_inside(
         return replace(found, notes=(*found.notes, f"tensors inside could not be compared: {said}"))
     if inside is None:
         return found
-    if inside.shortcoming:
+    if inside.apart:
         return replace(found, unsure=(*found.unsure, inside.shortcoming))
+    if inside.shortcoming:
+        return replace(found, notes=(*found.notes, f"the tensors inside show too little as well: {inside.shortcoming}"))
     note = f"the outputs alone show too little ({found.unsure[0]}); the tensors inside show more, and agree"
     return replace(found, equal=True, unsure=(), power=inside.power, inside=inside.compared, notes=(*found.notes, note))
 
@@ -88,9 +93,10 @@ def _inside(
         return None
     chosen, options = runtime
     plain = replace(options, optimization="disable") if "disable" in chosen.levels else options
-    model = load(candidate)
+    model = cloned(load(candidate))
     own = {port.name for port in signature(model).inputs}
     with ExitStack() as stack:
+        share_weights(model, Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")
         side = stack.enter_context(OnnxTap(model, chosen.preparer(keep=_KEPT), plain, "the exported model"))
         feeds = [run.feed.values for run in runs]
         tap = stack.enter_context(module_tap(program, example, feeds[0], "PyTorch", side.outline))

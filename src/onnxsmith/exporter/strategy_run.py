@@ -246,8 +246,8 @@ class Maker:
             graph = load(candidate)
             found = single_precision.sharpened(found, lambda: self._in_single(strategy, built, graph))
             if inside:
-                on_same = runtimes.parse(choice.runtime)
-                found = with_inside(found, program, built.example, graph, on_same, runs, asked_for.seed)
+                runtime = runtimes.parse(choice.runtime)
+                found = with_inside(found, program, built.example, graph, runtime, runs, asked_for.seed)
         if choice.clause:
             found = replace(found, untried=(*found.untried, choice.clause))
         if self.settings.strategy is None and not strategy.follows_sizes:

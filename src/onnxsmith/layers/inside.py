@@ -18,6 +18,7 @@ from onnxsmith.clock import advance
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.noise import Noise
+from onnxsmith.comparison.power import MOST
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.verify import Evidence, Side, verify
@@ -29,7 +30,7 @@ from onnxsmith.layers.wrong_pairs import Sorted, sorted_out
 from onnxsmith.model.graph.signature import Signature, signature
 from onnxsmith.model.surgery.cutting import Cut, cut
 from onnxsmith.model.surgery.weights import adjustable
-from onnxsmith.report.parts.verification import Power, Verification
+from onnxsmith.report.parts.verification import FEW, Power, Verification
 from onnxsmith.runtimes.base import Feeds, Outputs, Session
 
 _BUDGET = 2**26
@@ -61,6 +62,9 @@ class Inside:
             return self.undecided[0]
         if self.power is None:
             return "the power of the check is unknown"
+        hidden = len(self.power.inert) + len(self.power.slight)
+        if hidden > FEW * self.power.tried:  # outputs may not depend on a weight; the end of its part should
+            return f"no change in {hidden} of {self.power.tried} weights shows inside"
         return self.power.shortcoming()
 
 
@@ -75,7 +79,7 @@ def compared_inside(parts: Sequence[Parts], prepare: Prepare, seed: int = 0) -> 
     found = sorted_out(first)
     compared, tally, undecided = 0, Tally(), list[str]()
     apart = dict(found.apart)
-    groups = [] if apart else replace(first, budget=_BUDGET).chunks(found.kept)
+    groups = [] if apart else _groups(replace(first, budget=_BUDGET), found.kept)
     for number, names in enumerate(groups):
         advance("inside", number, len(groups))
         checked = _verified(parts, found, names, prepare, tally, seed)
@@ -84,6 +88,25 @@ def compared_inside(parts: Sequence[Parts], prepare: Prepare, seed: int = 0) -> 
         undecided += [said for said in checked.unsure if said != weak]
         compared += sum(output.name in found.kept and output.compared > 0 for output in checked.outputs)
     return Inside(compared, tally.power(len(adjustable(first.candidate.model)[1])), apart, tuple(undecided))
+
+
+def _groups(parts: Parts, kept: Sequence[str]) -> list[list[str]]:
+    """The ends of the parts, in groups that fit into the budget and read few weights: a fault is planted in each."""
+    weights = {weight.name for weight in adjustable(parts.candidate.model)[1]}
+    readers = {value.name: node for node in parts.candidate.model.graph for value in node.outputs}
+    found: list[list[str]] = []
+    for chunk in parts.chunks(kept):
+        held: set[str] = set()
+        for place, name in enumerate(chunk):
+            steps, _ = parts.candidate.outline.segment(name, frozenset(kept))
+            nodes = [readers[step.outputs[0]] for step in steps if step.outputs]
+            own = {value.name for node in nodes for value in node.inputs if value is not None and value.name in weights}
+            if not place or len(held | own) > MOST:
+                found.append([])
+                held = set()
+            held |= {one for one in own if one is not None}
+            found[-1].append(name)
+    return found
 
 
 _GROUPS = ("inert", "slight", "blind", "only_large", "seen")

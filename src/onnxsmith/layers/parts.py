@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import ml_dtypes
 import numpy as np
 
 from onnxsmith.comparison.tensors import is_float
@@ -18,7 +19,9 @@ from onnxsmith.layers.chunks import chunks
 from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.layers.pair_difference import is_as_exact, mismatch, value_difference
 from onnxsmith.layers.tap import Tap, Values
-from onnxsmith.runtimes.base import Feeds, Value
+from onnxsmith.metrics.base import widen
+from onnxsmith.metrics.max_rel import rms
+from onnxsmith.runtimes.base import Array, Feeds, Value
 
 BUDGET = 2**30
 """Bytes of tensors that are compared together, with their copies. A choice: 1 GiB."""
@@ -132,7 +135,8 @@ class Parts:
 
 
 def usable(parts: Parts) -> Parts:
-    """The parts without the pairs whose values have other dtypes or shapes on the two sides, or hold no number."""
+    """The parts without the pairs whose values have other dtypes or shapes on the two sides, hold no number, or only
+    numbers below the normal range of their dtype."""
     dtypes = {value.name: value.dtype for node in parts.candidate.model.graph for value in node.outputs}
     kept: list[Pair] = []
     for chunk in chunks(parts.pairs, parts.candidate.nbytes(parts.feeds[1]), parts.budget):
@@ -148,4 +152,10 @@ def usable(parts: Parts) -> Parts:
 def _fits(ours: Value, theirs: Value) -> bool:
     if not isinstance(ours, np.ndarray) or not isinstance(theirs, np.ndarray) or not is_float(ours):
         return False
-    return bool(ours.size) and ours.dtype == theirs.dtype and ours.shape == theirs.shape
+    if not ours.size or ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        return False
+    return rms(widen(ours)) >= _least_normal(ours)  # below it, numbers keep few digits
+
+
+def _least_normal(value: Array) -> float:
+    return float(ml_dtypes.finfo(value.dtype).tiny)  # type: ignore[no-untyped-call]
