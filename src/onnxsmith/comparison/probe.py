@@ -37,6 +37,9 @@ class Probe:
     """A model in a session of its own, in which every weight is an input with a default. The session is made when it is
     first needed. If the runtime refuses the model or an input, the probe returns None."""
 
+    settled: Set[str] = frozenset()
+    """Weights in which no more faults are planted: they were seen elsewhere."""
+
     def __init__(
         self,
         source: Path | ir.Model,
@@ -45,7 +48,6 @@ class Probe:
         settled: Set[str] = frozenset(),
     ) -> None:
         self.settled = settled
-        """Weights in which no more faults are planted: they were seen elsewhere."""
         self.tried: set[str] = set()
         """Weights in which faults were planted."""
         self._prepare = prepare
