@@ -242,3 +242,9 @@ def test_a_large_fault_that_was_measured_to_move_no_more_than_rounding_is_slight
         found = measured(_Plants(weight("w")), [run], check)
         assert found is not None
         assert (found.slight == ("w",), found.blind == ("w",)) == (is_slight, not is_slight)
+
+
+def test_no_fault_is_planted_in_a_weight_that_was_seen_elsewhere() -> None:
+    probe = _Plants(weight("w"), weight("v"))
+    probe.settled = {"w"}
+    assert power(above(0.01), probe=probe) == Power("weights", of=1, tried=1, seen=1)

@@ -94,7 +94,7 @@ def _graph_of(a: SideSource, sides: tuple[Tap, Tap], feeds: tuple[Feeds, Feeds],
     """The graph of a torch module that was traced: only graphs can be matched, and their differences undone."""
     if isinstance(sides[0], OnnxTap):
         return None  # without an import of torch
-    from onnxsmith.comparing.fx_tap import FxTap
+    from onnxsmith.exporter.taps.fx_tap import FxTap
 
     if a.exported is not None or not isinstance(sides[0], FxTap) or not says_origins(sides[1].outline):
         return None

@@ -16,11 +16,11 @@ from onnxsmith.comparing.own_state import Recorder
 from onnxsmith.comparing.own_state import compared as in_steps
 from onnxsmith.comparing.section import Section
 from onnxsmith.comparing.setup import Compared, compared, elsewhere, evidence, exact
-from onnxsmith.comparing.sides import SideSource, under
+from onnxsmith.comparing.sides import SideSource, renamed, under
 from onnxsmith.comparing.single_sides import single
 from onnxsmith.comparing.steps import rolled
 from onnxsmith.comparison import intermediate_outputs
-from onnxsmith.comparison.explore import Explorer
+from onnxsmith.comparison.explore import Explorer, Run
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.run import summary
 from onnxsmith.comparison.runtime_choice import LACKS, offered
@@ -44,6 +44,8 @@ from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.runtimes.base import Options, Program
+from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.words import several
 
 
 @identifies("reference", "candidate")
@@ -144,6 +146,7 @@ def _report(
 ) -> Report:
     a, b, asked = read.a, read.b, read
     worst: list[Feed] = []
+    runs: list[Run] = []
     recorder = Recorder()
     taken: tuple[Part, ...] = ()
     for one in (a, b):
@@ -154,12 +157,15 @@ def _report(
             walk = None if read.calls is None else rolled(first, read.plan, read.calls)
             read = read if walk is None else replace(read, plan=replace(read.plan, given=walk.feeds))
             means = evidence(read, probes)
-            part = verify(*sides, read.plan, read.tolerances, means, on_worst=worst.append, on_compared=recorder)
+            part = verify(
+                *sides, read.plan, read.tolerances, means, worst.append, on_run=runs.append, on_compared=recorder
+            )
             if walk is not None and read.calls is not None:
                 made, part = in_steps(walk, recorder.met, part, sides[1].session, read.calls.pairs, partial(exact, a))
                 taken = (made,)
         for decide in (_without_optimisation, _with_intermediate_tensors, _in_single):
             part = decide(read, part) if part.unsure else part
+        part = _with_tensors_inside(read, part, runs) if part.unsure else part
     except OnnxsmithError as error:
         if error.problem.id in LACKS and not last and not any(side.named for side in (a, b) if side.model is not None):
             raise _LackingError(error.problem) from error
@@ -268,6 +274,20 @@ def _in_single(read: Compared, part: Verification) -> Verification:
     return sharpened(part, compare)
 
 
+def _with_tensors_inside(read: Compared, part: Verification, runs: Sequence[Run]) -> Verification:
+    """Compares the tensors inside a torch module with those of a file, because the outputs show too little. Returns
+    `part` if the sides are no module and a file with the same names."""
+    a, b = read.a, read.b
+    if not isinstance(a.source, TorchProgram) or a.exported is not None or b.model is None:
+        return part
+    names = renamed(b.interface, a.interface)
+    if read.tolerance is not None or read.calls is not None or any(own != name for own, name in names.items()):
+        return part
+    from onnxsmith.exporter.inside import with_inside
+
+    return with_inside(part, a.source, a.example, b.model, (b.runtime, b.options), runs, read.plan.seed)
+
+
 def _again(read: Compared) -> Verification | None:
     """Another comparison, after which both sides are closed; None if it is impossible."""
     try:
@@ -313,4 +333,5 @@ def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[
     if part.unsure and not where:
         return f"{a.label} and {b.label}: CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{gaps}"
     said = "equal" if part.equal and not where else "DIFFERENT"
-    return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{where}{also}{gaps}"
+    inside = f" and {several(part.inside, 'tensor')} inside" if part.inside else ""
+    return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{inside}{where}{also}{gaps}"

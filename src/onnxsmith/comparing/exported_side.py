@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from onnxsmith.comparing.sides import SideSource
 from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.layers.outline import Outline
 from onnxsmith.layers.pair_difference import value_difference
-from onnxsmith.model.graph.signature import Signature
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Feeds, Options
@@ -44,6 +40,7 @@ def as_graph(side: SideSource, feeds: Feeds, why: str = NO_ORIGINS) -> OnnxTap |
     its outputs on `feeds` are not the module's. `why` says what it is for."""
     from onnxsmith.exporter.graph.capture import capture
     from onnxsmith.exporter.strategies.torch_export import TorchExport
+    from onnxsmith.exporter.taps.module_tap import fixed
 
     assert isinstance(side.source, TorchProgram)
     program = side.source
@@ -77,12 +74,3 @@ def _agrees(side: SideSource, made: OnnxTap, feeds: Feeds) -> bool:
     return ours.keys() == theirs.keys() and all(
         name in allowed and not value_difference(ours[name], theirs[name], allowed[name]).reason for name in names
     )
-
-
-def fixed(program: TorchProgram, feeds: Feeds) -> TorchProgram:
-    """The program with every axis fixed to its size in this input."""
-    inputs = tuple(
-        replace(port, shape=tuple(np.shape(np.asarray(feeds[port.name])))) if port.name in feeds else port
-        for port in program.signature.inputs
-    )
-    return replace(program, signature=Signature(inputs, program.signature.outputs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from onnxsmith.comparing.exported_side import as_graph, fixed, says_origins
+from onnxsmith.comparing.exported_side import as_graph, says_origins
 from onnxsmith.comparing.sides import SideSource
 from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.layers.replay import Recording, ReplayTap
@@ -43,24 +43,14 @@ def tap(side: SideSource, feeds: Feeds, other: Tap | None = None) -> Tap:
         graph = as_graph(side, feeds)
         if graph is not None:
             return graph
-    from onnxsmith.comparing.fx_tap import FxTap
-    from onnxsmith.comparing.tape_tap import TapeTap
-    from onnxsmith.exporter.graph.capture import grown
-    from onnxsmith.exporter.tracing.operations import suited, traced
-
     assert isinstance(side.source, TorchProgram)
     program = side.source
     outline = None if other is None else other.outline
     if side.exported is not None:
+        from onnxsmith.exporter.taps.fx_tap import FxTap
+        from onnxsmith.exporter.tracing.operations import suited
+
         return FxTap(suited(side.exported, outline), program.signature, side.label)
-    # First with the dynamic axes of the other side, as in an export; then at the sizes of this input.
-    tries = (program, lambda: grown(program, side.example)[0]), (fixed(program, feeds), lambda: feeds)
-    why = ""
-    for asked, example in tries:
-        try:
-            return FxTap(traced(asked, example(), outline), program.signature, side.label)
-        except Exception as error:  # noqa: BLE001 — torch.export may raise anything; the tape is used then
-            why = " ".join(str(error).split())[:200]
-    made = TapeTap(program, side.label, feeds)
-    made.notes += (f"{side.label} cannot be traced; its operations on this input are compared: {why}",)
-    return made
+    from onnxsmith.exporter.taps.module_tap import module_tap
+
+    return module_tap(program, side.example, feeds, side.label, outline)

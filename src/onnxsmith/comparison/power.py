@@ -31,7 +31,7 @@ _NARROW = 2.0**-11
 rounding of a few dozen operations in float16, 1% of one weight is not seen in most networks."""
 _NOT_PLANTED, _SLIGHT = -1.0, -2.0
 """Results of `_least_seen` that are no share: no fault could be planted; its effect is no more than rounding."""
-_MOST = 24
+MOST = 24
 """Weights that are tried, evenly chosen from the first to the last. A choice: each needs a run of the model."""
 _ENOUGH = round(1 / FEW)
 """Weights that have to move the outputs before one that the check misses is more than a share of `FEW`."""
@@ -61,7 +61,7 @@ def measured(
     usable = _usable(_largest_first(runs), probe)
     if not usable:
         return None
-    weights = {weight.name: weight for weight in probe.weights}
+    weights = {weight.name: weight for weight in probe.weights if weight.name not in probe.settled}
     inputs = sorted(usable[0].feed.values)
 
     def in_weight(run: Run, share: float, name: str, manner: str) -> Outputs | None:
@@ -101,11 +101,11 @@ class _Planting:
 
     def power(self) -> Power | None:
         """What the check sees of the faults; None if none can be planted."""
-        few = len(self.names) <= _MOST
-        chosen = self.names if few else [self.names[i * (len(self.names) - 1) // (_MOST - 1)] for i in range(_MOST)]
+        few = len(self.names) <= MOST
+        chosen = self.names if few else [self.names[i * (len(self.names) - 1) // (MOST - 1)] for i in range(MOST)]
         verdicts: dict[str, float | None] = {}
         self._try(chosen, verdicts, FEW * len(chosen))
-        more = [name for name in self.names if name not in set(chosen)][:_MOST]
+        more = [name for name in self.names if name not in set(chosen)][:MOST]
         if _missed(verdicts) == 1 and _moving(verdicts) < _ENOUGH:
             # many of the weights move nothing: one of the few others decides nothing yet
             self._try(more, verdicts, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 from typing import Any, Self
 
@@ -37,7 +37,19 @@ class Probe:
     """A model in a session of its own, in which every weight is an input with a default. The session is made when it is
     first needed. If the runtime refuses the model or an input, the probe returns None."""
 
-    def __init__(self, source: Path | ir.Model, prepare: Callable[[ir.Model], Session]) -> None:
+    settled: Set[str] = frozenset()
+    """Weights in which no more faults are planted: they were seen elsewhere."""
+
+    def __init__(
+        self,
+        source: Path | ir.Model,
+        prepare: Callable[[ir.Model], Session],
+        *,
+        settled: Set[str] = frozenset(),
+    ) -> None:
+        self.settled = settled
+        self.tried: set[str] = set()
+        """Weights in which faults were planted."""
         self._prepare = prepare
         self._source = source
         self._session: Session | None = None
@@ -110,7 +122,10 @@ class Probe:
         share of 1 changes it by as much as the tensor's root mean square. With `manner` ADDED, a share of the root mean
         square is added, to zeros as well; with TABLE, some elements get other values of the table."""
         changed = planted(self._values(weight), share, weight.is_levels, seed, manner=manner)
-        return self._run(feed.values, {weight.name: changed}) if changed is not None else None
+        if changed is None:
+            return None
+        self.tried.add(weight.name)
+        return self._run(feed.values, {weight.name: changed})
 
     def replaced(self, feed: Feed, weight: Weight, value: Array) -> Outputs | None:
         """The outputs with another value for one weight."""

@@ -72,7 +72,7 @@ def sharpened(found: Verification, compare: Callable[[], Verification | None]) -
     if wide is None or not wide.equal:
         return found
     note = f"in the models' own precision {found.unsure[0]}; it would have been in float32, and there copies agree"
-    return replace(found, equal=True, unsure=(), power=wide.power, notes=(*found.notes, note))
+    return replace(found, equal=True, unsure=(), power=wide.power, inside=wide.inside, notes=(*found.notes, note))
 
 
 def _widened(port: Port) -> Port:

@@ -28,6 +28,7 @@ from onnxsmith.exporter.graph import baked
 from onnxsmith.exporter.graph import capture as capturing
 from onnxsmith.exporter.graph.weightless import Weights
 from onnxsmith.exporter.inputs import program as programs
+from onnxsmith.exporter.inside import with_inside
 from onnxsmith.exporter.module import called_paths
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.state import handing
@@ -202,7 +203,10 @@ class Maker:
 
         return called_paths.explained(built.program, built.example, found, compare)
 
-    def _compare(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
+    def _compare(
+        self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model, *, inside: bool = True
+    ) -> Verification:
+        """Compares the outputs; with `inside`, also the tensors inside, if the outputs show too little."""
         if isinstance(candidate, ir.Model):
             candidate = custom_operators.runnable(candidate)
         asked_for = self.settings.verify
@@ -230,15 +234,20 @@ class Maker:
             tolerances = roundings(shaped)
             if asked_for.tolerance is not None:
                 tolerances = {output: asked(asked_for.tolerance) for output in tolerances}
+        runs: list[Run] = []
         with stage("verify"), called_paths.Reference(program) as reference:
 
             def on(name: str) -> Verification:
-                return self._compare_on(name, reference, candidate, plan, tolerances, arbiter)
+                runs.clear()
+                return self._compare_on(name, reference, candidate, plan, tolerances, arbiter, runs)
 
             found, choice = runtime_choice.judged(asked_for.runtime, [candidate], on)
         if not self.settings.carried.initial and asked_for.tolerance is None:
             graph = load(candidate)
             found = single_precision.sharpened(found, lambda: self._in_single(strategy, built, graph))
+            if inside:
+                runtime = runtimes.parse(choice.runtime)
+                found = with_inside(found, program, built.example, graph, runtime, runs, asked_for.seed)
         if choice.clause:
             found = replace(found, untried=(*found.untried, choice.clause))
         if self.settings.strategy is None and not strategy.follows_sizes:
@@ -254,7 +263,8 @@ class Maker:
         program = replace(program, signature=single_precision.signature_of(program.signature))
         more = tuple(single_precision.values_of(values) for values in built.more)
         example = single_precision.values_of(built.example)
-        return self._compare(strategy, replace(built, program=program, example=example, more=more), copy)
+        copies = replace(built, program=program, example=example, more=more)
+        return self._compare(strategy, copies, copy, inside=False)
 
     def _compare_on(
         self,
@@ -264,11 +274,12 @@ class Maker:
         plan: Plan,
         tolerances: Mapping[str, Rounding],
         arbiter: Arbiter,
+        runs: list[Run],
     ) -> Verification:
-        """Compares on one runtime: with the runtime's optimisations on, and on some of the inputs with them off."""
+        """Compares on one runtime: with the runtime's optimisations on, and on some of the inputs with them off. Adds
+        the runs of the module to `runs`."""
         chosen, options = runtimes.parse(name)
         ours = Side("PyTorch, eager, on the CPU", reference)
-        runs: list[Run] = []
         with ExitStack() as stack:
             preparer = stack.enter_context(chosen.preparer(keep=_KEPT))
             session = preparer.prepare(candidate, options)

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from onnxsmith.comparison.rounding import FACTOR, Rounding, asked, counted
-from onnxsmith.comparison.tensors import difference, is_float
+from onnxsmith.comparison.rounding import Rounding, asked, counted
+from onnxsmith.comparison.tensors import is_float
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.loop_divergence import first_inside
 from onnxsmith.layers.noise import with_noise
-from onnxsmith.layers.pair_difference import Look
+from onnxsmith.layers.pair_difference import Look, is_as_exact
 from onnxsmith.layers.tap import Tap, Values
-from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms
 from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Feeds, Value
@@ -194,15 +193,4 @@ class Trial:
             return False
         ours, theirs = self.computed_from([name], self.cuts)
         truth = side.exact(self.feeds[0], self._before(look), look.pair.reference)
-        if not isinstance(truth, np.ndarray) or truth.dtype.kind not in "fc":
-            return False
-        mine, theirs_wide = widen(np.asarray(ours[name])), widen(np.asarray(theirs[name]))
-        own = difference(truth, mine, np.inf)
-        if own.reason:
-            return False
-        tolerance = max(look.rounding.tolerance, own.worst_rel)
-        if difference(truth, theirs_wide, tolerance, look.rounding.floor).reason:
-            return False
-        # One element in which the reference is far off does not excuse errors in all others: compare mean squares too.
-        usual = max(rms(mine - truth), look.rounding.tolerance / FACTOR * rms(truth), look.rounding.floor)
-        return rms(theirs_wide - truth) <= FACTOR * usual
+        return is_as_exact(truth, ours[name], theirs[name], look.rounding)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.comparison.rounding import FACTOR, Rounding
 from onnxsmith.comparison.tensors import Difference, difference, is_float
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.noise import beyond_noise
 from onnxsmith.metrics.base import measures, widen
+from onnxsmith.metrics.max_rel import rms
 from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Array, Value
 
@@ -120,6 +121,22 @@ def value_difference(reference: Value, candidate: Value, rounding: Rounding) -> 
     reference, candidate = _unmasked(reference, candidate)
     found = difference(reference, candidate, *rounding.bounds)
     return found if found.reason else replace(found, reason=beyond_noise(reference, candidate, rounding))
+
+
+def is_as_exact(exact: Value, reference: Value, candidate: Value, rounding: Rounding) -> bool:
+    """Whether the candidate's value is as close to the exact one, in float64, as the reference's is, or differs from it
+    by rounding only. False if there is no exact value."""
+    if not isinstance(exact, np.ndarray) or exact.dtype.kind not in "fc":
+        return False
+    mine, theirs = widen(np.asarray(reference)), widen(np.asarray(candidate))
+    own = difference(exact, mine, np.inf)
+    if own.reason:
+        return False
+    if difference(exact, theirs, max(rounding.tolerance, own.worst_rel), rounding.floor).reason:
+        return False
+    # One element in which the reference is far off does not excuse errors in all others: compare mean squares too.
+    usual = max(rms(mine - exact), rounding.tolerance / FACTOR * rms(exact), rounding.floor)
+    return rms(theirs - exact) <= FACTOR * usual
 
 
 _MASKED = -1e30

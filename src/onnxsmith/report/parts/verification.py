@@ -134,6 +134,9 @@ class Verification(Part):
     untried: tuple[str, ...] = ()
     power: Power | None = None
     unsure: tuple[str, ...] = ()
+    inside: int = 0
+    """How many tensors inside were compared, because the outputs show too little; `power` then counts what shows in
+    any of them."""
 
     @property
     def differs(self) -> bool:
@@ -151,6 +154,8 @@ class Verification(Part):
             return
         rows = [("reference", self.reference), ("candidate", self.candidate), ("runs", str(len(self.runs)))]
         rows += [(f"sizes of {name}", ", ".join(map(str, sizes))) for name, sizes in (self.sizes or {}).items()]
+        if self.inside:
+            rows.append(("tensors inside", f"{self.inside}, each computed from the reference's own"))
         if self.refused:
             sizes = several(self.refused, "generated size")
             rows.append(("sizes refused", f"{sizes} that the reference itself does not run with"))

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from onnxsmith.comparing.tape_tap import TapeTap
 from onnxsmith.exporter.inputs.program import build
+from onnxsmith.exporter.taps.tape_tap import TapeTap
 from onnxsmith.runtimes.torch_eager import TorchEager
 from onnxsmith.sources.factory import TorchModel
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from onnxsmith.comparing.fx_tap import is_move
-from onnxsmith.comparing.operation_tape import Listener, Tape
 from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.exporter.taps.fx_tap import is_move
+from onnxsmith.exporter.taps.operation_tape import Listener, Tape
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.problem import OnnxsmithError

@@ -1,0 +1,50 @@
+"""Makes a torch module a tap: traced as in an export, or, if that is impossible, recorded while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.exporter.graph.capture import grown
+from onnxsmith.exporter.taps.fx_tap import FxTap
+from onnxsmith.exporter.taps.tape_tap import TapeTap
+from onnxsmith.exporter.tracing.operations import traced
+from onnxsmith.layers.outline import Outline
+from onnxsmith.layers.tap import Tap
+from onnxsmith.model.graph.signature import Signature
+from onnxsmith.runtimes.base import Feeds
+from onnxsmith.runtimes.torch_eager import TorchProgram
+
+
+def module_tap(
+    program: TorchProgram, example: Mapping[str, Any], feeds: Feeds, label: str, other: Outline | None = None
+) -> Tap:
+    """The tap of a torch module. It is traced with the dynamic axes of `program` on `example`, then at the sizes of
+    `feeds`; if neither is possible, it runs once on `feeds`, with every operation recorded. `other` is the outline of
+    the model that it is compared with, on which its decomposition depends.
+
+    Raises:
+        OnnxsmithError: the error of the module.
+    """
+    tries = (program, lambda: grown(program, example)[0]), (fixed(program, feeds), lambda: feeds)
+    why = ""
+    for asked, inputs in tries:
+        try:
+            return FxTap(traced(asked, inputs(), other), program.signature, label)
+        except Exception as error:  # noqa: BLE001 — torch.export may raise anything; the tape is used then
+            why = " ".join(str(error).split())[:200]
+    made = TapeTap(program, label, feeds)
+    made.notes += (f"{label} cannot be traced; its operations on this input are compared: {why}",)
+    return made
+
+
+def fixed(program: TorchProgram, feeds: Feeds) -> TorchProgram:
+    """The program with every axis fixed to its size in this input."""
+    inputs = tuple(
+        replace(port, shape=tuple(np.shape(np.asarray(feeds[port.name])))) if port.name in feeds else port
+        for port in program.signature.inputs
+    )
+    return replace(program, signature=Signature(inputs, program.signature.outputs))
