@@ -230,10 +230,11 @@ class Maker:
             tolerances = roundings(shaped)
             if asked_for.tolerance is not None:
                 tolerances = {output: asked(asked_for.tolerance) for output in tolerances}
+            usual = Evidence(arbiter=arbiter, sized=lambda sizes: roundings(shaped, sizes=sizes))
         with stage("verify"), called_paths.Reference(program) as reference:
 
             def on(name: str) -> Verification:
-                return self._compare_on(name, reference, candidate, plan, tolerances, arbiter)
+                return self._compare_on(name, reference, candidate, plan, tolerances, usual)
 
             found, choice = runtime_choice.judged(asked_for.runtime, [candidate], on)
         if not self.settings.carried.initial and asked_for.tolerance is None:
@@ -263,9 +264,10 @@ class Maker:
         candidate: Path | ir.Model,
         plan: Plan,
         tolerances: Mapping[str, Rounding],
-        arbiter: Arbiter,
+        usual: Evidence,
     ) -> Verification:
-        """Compares on one runtime: with the runtime's optimisations on, and on some of the inputs with them off."""
+        """Compares on one runtime: with the runtime's optimisations on, and on some of the inputs with them off. Adds
+        what this runtime's noise and faults show to the `usual` evidence."""
         chosen, options = runtimes.parse(name)
         ours = Side("PyTorch, eager, on the CPU", reference)
         runs: list[Run] = []
@@ -275,7 +277,7 @@ class Maker:
             levels = ("disable",) if options == Options() and "disable" in chosen.levels else ()
             plain = replace(options, optimization="disable") if levels else options
             probe = stack.enter_context(Probe(candidate, lambda model: preparer.prepare(model, plain)))
-            evidence = Evidence(Noise(probe, is_reference=False), faults=probe, arbiter=arbiter)
+            evidence = replace(usual, noise=Noise(probe, is_reference=False), faults=probe)
             label = f"the exported model on {name} ({session.provider})"
             first, second = session, [session.at(level) for level in levels]
             words, bounds, further = ("on", "off"), tolerances, replace(evidence, faults=None)

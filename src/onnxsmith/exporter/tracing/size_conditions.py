@@ -113,7 +113,8 @@ class _Writer:
     def _op(self, kind: str, *given: ir.Value, **attributes: Any) -> ir.Value:
         made = self._tape.op(kind, list(given), attributes or None)
         is_bool = kind in ("And", "Or", "Not") or kind in _COMPARED.values()
-        made.type = ir.TensorType(ir.DataType.BOOL if is_bool else attributes.get("to") or given[0].dtype)
+        dtype = ir.DataType.BOOL if is_bool else attributes.get("to", given[0].dtype)
+        made.type = ir.TensorType(dtype or ir.DataType.INT64)
         made.shape = ir.Shape([1])
         return made
 
