@@ -106,8 +106,10 @@ class Allowance:
             movement = self._noise.movement(run, name)
             unsteady = movement.unsteady if movement is not None else ""
             return found, Allowed(cap.worst, ill=f"rounding alone decides it: {unsteady}" if unsteady else "")
-        for closely in (False, True):  # more samples only where a few do not explain the difference
-            allowed = self._measured(run, self._noise.movement(run, name, closely=closely), fine, cap, rounding, name)
+        # More samples, and steps of quantisers, only where fewer do not explain the difference.
+        for closely, steps in ((False, False), (True, False), (True, True)) if rounding.stepped else _WITHOUT_STEPS:
+            moved = self._noise.movement(run, name, closely=closely)
+            allowed = self._measured(run, moved, fine, cap, rounding if steps else replace(rounding, steps=0.0), name)
             found = _held(ours, value, allowed)
             if not found.reason:
                 break
@@ -158,6 +160,9 @@ class Allowance:
             f"rounding alone moves it by {movement.worst:.1e} of its scale" if ill else "",
             measured=True,
         )
+
+
+_WITHOUT_STEPS = ((False, False), (True, False))
 
 
 def _of(rounding: Rounding | None) -> Allowed:

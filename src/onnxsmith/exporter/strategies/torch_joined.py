@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx_ir as ir
+import torch
 
 from onnxsmith.exporter.inputs.resized import resized
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
+from onnxsmith.exporter.tracing.recomposing import recomposing
 from onnxsmith.exporter.tracing.size_branches import Axis, SizeBranch, other_sizes
 from onnxsmith.exporter.tracing.size_conditions import holds
 from onnxsmith.feeds.sizes import of_feed
@@ -37,18 +39,30 @@ class Path:
 
 
 class TorchJoined(TorchExport):
-    """Traces at the example's sizes, and at sizes that take another side of the module's branches on sizes. An If with
-    the conditions of the branches chooses between the graphs; what both compute alike stays before it. The last path
-    that was traced has no condition: inputs that take none of the others take it."""
+    """Traces at the example's sizes, and at sizes that take another side of the module's branches on sizes; `int(…)` of
+    sizes stays a size, by the linter's patch. An If with the conditions of the branches chooses between the graphs;
+    what both compute alike stays before it. The last path that was traced has no condition: inputs that take none of
+    the others take it."""
 
     title = "torch.export of both sides of branches on sizes + torch.onnx"
     rank = 18
+    as_it_is = False
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
         """After a graph that differs, or has a fixed axis, of a module with branches on sizes."""
         return any(problem.id == "forward/size-compared" for problem in before)
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        with recomposing(program, example) as lines, torch.no_grad():
+            if lines.patch_all("forward/size-as-number"):
+                try:
+                    found = self._of_all_paths(program, example, opset)
+                    return replace(found, notes=(*lines.notes, *found.notes))
+                except OnnxsmithError:  # a patch takes for a size what is none; or it was not enough
+                    pass
+        return self._of_all_paths(program, example, opset)
+
+    def _of_all_paths(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         captured = super().capture(program, example, opset)
         paths = [Path(captured, captured.branches)]
         now = of_feed(program.signature, example)

@@ -22,11 +22,15 @@ from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 _MOST = 8
 """Sizes at which the module is asked whether it runs. A choice: more is slow for a large module."""
 
+PATCHED = ("forward/size-as-number", "forward/size-compared")
+"""The linter's problems whose patches compute with sizes."""
+
 
 class TorchResized(TorchExport):
-    """A branch that only chooses a number becomes arithmetic of sizes, by the linter's patch. If other branches are
-    left, traces at sizes that take their other side: the side with the pad, whose pad may be 0. The comparison with the
-    module, also at the example's sizes, shows whether that side is right for all."""
+    """A branch that only chooses a number becomes arithmetic of sizes, by the linter's patch, and `int(…)` of sizes
+    stays a size. If other branches are left, traces at sizes that take their other side: the side with the pad, whose
+    pad may be 0. The comparison with the module, also at the example's sizes, shows whether that side is right for
+    all."""
 
     title = "torch.export at other sizes + torch.onnx"
     rank = 17
@@ -38,7 +42,7 @@ class TorchResized(TorchExport):
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         with recomposing(program, example) as lines, torch.no_grad():
-            if lines.patch_all("forward/size-compared"):
+            if any([lines.patch_all(one) for one in PATCHED]):  # noqa: C419  # a generator would stop at the first
                 try:
                     return self._turned(program, example, opset, lines.notes)
                 except OnnxsmithError:  # a patch takes for a number what is none; or it was not enough

@@ -21,10 +21,9 @@ class Pad(Translation):
     def decompose(self, x: Any, pad: Sequence[Any], mode: str = "constant", value: Any = None) -> Any:
         if x.dtype.is_complex:
             number = complex(value or 0)
-            parts = zip(torch.view_as_real(x).unbind(-1), (number.real, number.imag), strict=True)
-            filled = [
-                functional.pad(part, list(pad), mode, fill if mode == "constant" else None) for part, fill in parts
-            ]
+            fillings = (number.real, number.imag) if mode == "constant" else (None, None)
+            parts = zip(torch.view_as_real(x).unbind(-1), fillings, strict=True)
+            filled = [functional.pad(part, list(pad), mode, filling) for part, filling in parts]
             return torch.view_as_complex(torch.stack(filled, -1))
         return ReplicationPad().decompose(x, pad) if mode == "replicate" else NotImplemented
 
