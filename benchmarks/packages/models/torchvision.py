@@ -34,7 +34,7 @@ def cases() -> list[Case]:
             for name, build in (
                 ("ssdlite320_mobilenet_v3_large", _ssd),
                 ("fasterrcnn_mobilenet_v3_large_320_fpn", _faster_rcnn),
-                ("retinanet_resnet50_fpn", _drawn),
+                ("retinanet_resnet50_fpn", _retinanet),
             )
         ),
         Case(
@@ -130,6 +130,17 @@ def _faster_rcnn(name: str) -> torch.nn.Module:
         (model.roi_heads.box_predictor.bbox_pred, 0.002),
     ):
         layer.weight.data *= size
+    return model
+
+
+def _retinanet(name: str) -> torch.nn.Module:
+    """With torchvision's own draw no score reaches the threshold: there is no box, whatever a file computes before. At
+    128 pixels, not 800, where one call takes three seconds."""
+    small = {"min_size": 128, "max_size": 256, "topk_candidates": 10, "detections_per_img": 10}
+    model: Any = lively(_drawn(name, **small))
+    model.head.classification_head.cls_logits.bias.data *= 0
+    model.head.classification_head.cls_logits.weight.data *= 0.001  # the features are a thousand large
+    model.head.regression_head.bbox_reg.weight.data *= 0.0001
     return model
 
 
