@@ -21,9 +21,9 @@ from onnxsmith.sources.factory import is_models
 
 
 class Extremes(Rewrite):
-    """In the files of the packages that define the module's classes, `min` and `max` of whole numbers of which one is a
-    symbolic size give a symbolic size (`torch.sym_min`, `torch.sym_max`). Other calls are unchanged, and so are files
-    that define these names."""
+    """In the files of the packages that define the module's classes, `min` and `max` of numbers of which one follows
+    from a symbolic size give a symbolic number (`torch.sym_min`, `torch.sym_max`). Other calls are unchanged, and so
+    are files that define these names."""
 
     title = "min and max of sizes follow the sizes"
 
@@ -60,9 +60,9 @@ def _chosen(usual: Callable[..., Any], symbolic: Callable[..., Any], args: tuple
             return usual(*args)
         given = args[0]
     numbers = list(given)
-    if not any(isinstance(one, torch.SymInt) for one in numbers):
+    if not any(isinstance(one, torch.SymInt | torch.SymFloat) for one in numbers):
         return usual(*args)
-    if not all(isinstance(one, int | torch.SymInt) for one in numbers):
+    if not all(isinstance(one, int | float | torch.SymInt | torch.SymFloat) for one in numbers):
         return usual(*args)
     is_least = symbolic is torch.sym_min
     return reduce(lambda a, b: _of_two(a, b, is_least, symbolic), numbers)
@@ -75,6 +75,7 @@ def _of_two(a: Any, b: Any, is_least: bool, symbolic: Callable[..., Any]) -> Any
     if is_known(b <= a):
         return b if is_least else a
     found = symbolic(a, b)
-    for one in (a, b):  # what a sum of sizes does not tell: operators ask whether an axis is long enough
+    # Operators ask whether an axis is long enough, which torch does not see where a size depends on data.
+    for one in (a, b) if isinstance(found, torch.SymInt) else ():
         check(found <= one if is_least else found >= one)
     return found
