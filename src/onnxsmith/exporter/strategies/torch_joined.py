@@ -13,7 +13,7 @@ from onnxsmith.exporter.inputs.resized import resized
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.recomposing import recomposing
-from onnxsmith.exporter.tracing.size_branches import Axis, SizeBranch, other_sizes
+from onnxsmith.exporter.tracing.size_branches import Axis, SizeBranch, other_sizes, within
 from onnxsmith.exporter.tracing.size_conditions import holds
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model.surgery.either import either
@@ -95,7 +95,7 @@ class TorchJoined(TorchExport):
         with TorchEager().prepare(program) as session:
             for sizes in other_sizes(known, now, axes):
                 at = {axis: sizes[dim] for axis, dim in axes.items()}
-                if any(path.is_taken(at) for path in paths) or not _within(sizes, program.limits):
+                if any(path.is_taken(at) for path in paths) or not within(sizes, program.limits):
                     continue
                 asked += 1
                 if asked > _MOST_SIZES:
@@ -110,11 +110,6 @@ class TorchJoined(TorchExport):
                 if path.is_taken(at):
                     return path, sizes
         return None
-
-
-def _within(sizes: Mapping[str, int], limits: Mapping[str, tuple[int, int | None]]) -> bool:
-    known = [(sizes[dim], low, high) for dim, (low, high) in limits.items() if dim in sizes]
-    return all(low <= size and (high is None or size <= high) for size, low, high in known)
 
 
 def _joined(paths: Sequence[Path], program: TorchProgram, sizes: Sequence[str]) -> Captured:

@@ -12,7 +12,7 @@ from onnxsmith.exporter.inputs.resized import resized
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.recomposing import recomposing
-from onnxsmith.exporter.tracing.size_branches import SizeBranch, other_sizes
+from onnxsmith.exporter.tracing.size_branches import SizeBranch, other_sizes, within
 from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import tracing
 from onnxsmith.feeds.sizes import of_feed
@@ -81,7 +81,7 @@ def _sizes(program: TorchProgram, example: Example, branches: Sequence[SizeBranc
     now = of_feed(program.signature, example)
     ports = program.signature.inputs
     axes = {(p.name, axis): dim for p in ports for axis, dim in enumerate(p.shape or ()) if isinstance(dim, str)}
-    asked = [sizes for sizes in other_sizes(branches, now, axes) if _within(sizes, program.limits)]
+    asked = [sizes for sizes in other_sizes(branches, now, axes) if within(sizes, program.limits)]
     with TorchEager().prepare(program) as session:
         for sizes in asked[:_MOST]:
             try:
@@ -90,14 +90,6 @@ def _sizes(program: TorchProgram, example: Example, branches: Sequence[SizeBranc
                 continue
             return sizes
     return None
-
-
-def _within(sizes: Mapping[str, int], limits: Mapping[str, tuple[int, int | None]]) -> bool:
-    return all(
-        low <= sizes[dim] and (high is None or sizes[dim] <= high)
-        for dim, (low, high) in limits.items()
-        if dim in sizes
-    )
 
 
 def _said(sizes: Mapping[str, int], program: TorchProgram, example: Any, branches: Sequence[SizeBranch]) -> str:
