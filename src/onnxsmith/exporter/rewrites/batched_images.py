@@ -36,7 +36,7 @@ def _batched(self: Any, images: Any, size_divisible: int = 32) -> Any:
     for axis in (1, 2):
         side = images[0].shape[axis]
         for image in images[1:]:
-            side = torch.sym_max(side, image.shape[axis])
+            side = torch.sym_max(side, image.shape[axis])  # type: ignore[no-untyped-call]
         sides.append((side + size_divisible - 1) // size_divisible * size_divisible)
     height, width = sides
     return torch.stack(
