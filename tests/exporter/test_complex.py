@@ -18,6 +18,10 @@ INSIDE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "expand": lambda z: z[:1].expand(3, -1) * z,
     "conj": lambda z: torch.conj_physical(z) * z,
     "exp": torch.exp,
+    "full": lambda z: torch.full(z.size(), 1.5 - 2j, dtype=z.dtype) * z,
+    "ones": lambda z: torch.ones_like(z) * z - torch.full_like(z, 2j),
+    "zeros": lambda z: torch.zeros_like(z) - z,
+    "reciprocal": lambda z: 2 / (z + 1),
     "where": lambda z: torch.where(z.real > 0, z, z * z),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import sympy
 import torch
 from torch import nn
@@ -38,6 +40,22 @@ class Joined(nn.Module):
         return torch.cat([x, functional.pad(half, ends, "replicate")], 1)
 
 
+class EvenRows(nn.Module):
+    """Softmax over pairs of rows; an odd map is stretched to an even number of rows, and back. `int` of a computed size
+    fixes it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows, columns = x.shape[2:]
+        even = int(math.ceil(rows / 2) * 2)
+        stretched = even != rows
+        if stretched:
+            x = functional.interpolate(x, size=(even, columns), mode="bilinear", align_corners=False)
+        x = x.reshape(*x.shape[:2], even // 2, 2, columns).softmax(3).reshape(*x.shape[:2], even, columns)
+        if stretched:
+            x = functional.interpolate(x, size=(rows, columns), mode="bilinear", align_corners=False)
+        return x
+
+
 class Halves(nn.Module):
     """Computes otherwise for an odd length: neither side is right for all."""
 
@@ -54,6 +72,14 @@ def test_the_side_with_the_pad_is_right_for_all_lengths() -> None:
     assert "at other sizes" in capture.how
     line = PaddedBlocks.forward.__code__.co_firstlineno + 3
     assert [one for one in capture.notes if one.startswith("traced at length = 13") and f":{line} " in one]
+
+
+def test_a_computed_size_is_not_made_a_number() -> None:
+    result = onnxsmith.export(EvenRows(), (torch.rand(2, 3, 6, 4),), dynamic="x:2=rows")
+    assert result.ok
+    capture = result.report.part(Capture)
+    assert "at other sizes" in capture.how
+    assert [one for one in capture.notes if "torch.sym_int(math.ceil(rows / 2) * 2)" in one]
 
 
 def test_a_number_that_depends_on_sizes_is_computed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -58,12 +59,27 @@ def paste_masks_in_image(masks: torch.Tensor, boxes: torch.Tensor, img_shape: An
     return found
 
 
+class GeneralizedRCNNTransform(nn.Module):
+    def forward(self, *images: torch.Tensor) -> torch.Tensor:
+        return self.batch_images([image * 2 for image in images])
+
+    def batch_images(self, images: list[torch.Tensor], size_divisible: int = 32) -> torch.Tensor:
+        sides = [max(image.shape[axis] for image in images) for axis in (1, 2)]
+        height, width = (int(math.ceil(float(side) / size_divisible) * size_divisible) for side in sides)
+        found = images[0].new_zeros(len(images), images[0].shape[0], height, width)
+        for place, image in zip(found, images, strict=True):
+            place[:, : image.shape[1], : image.shape[2]].copy_(image)
+        return found
+
+
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> None:
     boxes, heads = ModuleType("torchvision.ops.boxes"), ModuleType("torchvision.models.detection.roi_heads")
+    transform = ModuleType("torchvision.models.detection.transform")
+    vars(transform).update(GeneralizedRCNNTransform=GeneralizedRCNNTransform)
     vars(boxes).update(batched_nms=batched_nms)
     vars(heads).update(paste_masks_in_image=paste_masks_in_image)
-    for module in (boxes, heads):
+    for module in (boxes, heads, transform):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(torch.ops, "torchvision", SimpleNamespace(nms=nms), raising=False)
 
@@ -108,3 +124,13 @@ def test_masks_are_pasted_for_any_number_of_objects_and_any_image() -> None:
     dynamic = {"masks": {0: "objects"}, "boxes": {0: "objects"}, "image": {2: "height", 3: "width"}}
     args = (torch.rand(6, 1, 7, 7), BOXES, torch.rand(1, 3, 16, 20))
     assert onnxsmith.export(Pasted(), args, dynamic=dynamic, strategy="torch-export").ok
+
+
+@pytest.mark.usefixtures("library")
+def test_images_are_padded_to_sides_that_follow_the_sizes() -> None:
+    before = GeneralizedRCNNTransform.batch_images.__code__
+    images = (torch.rand(3, 40, 70), torch.rand(3, 64, 33))
+    axes = ("images.0:1=a,2=b", "images.1:1=c,2=d")
+    result = onnxsmith.export(GeneralizedRCNNTransform(), images, dynamic=list(axes), strategy="torch-export")
+    assert result.ok
+    assert GeneralizedRCNNTransform.batch_images.__code__ is before

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torchvision import models, ops, transforms
 
-from packages.case import BATCH, Case, fixed_image, image
+from packages.case import BATCH, Case, fixed_image, image, lively
 
 _SIDES = {"height": (64, 96, 128), "width": (64, 96, 128)}
 
@@ -29,11 +30,11 @@ def cases() -> list[Case]:
         image("deeplabv3_mobilenet_v3_large", lambda: _segments("deeplabv3_mobilenet_v3_large")),
         image("fpn", _pyramid),
         *(
-            _detector(name)
-            for name in (
-                "ssdlite320_mobilenet_v3_large",
-                "fasterrcnn_mobilenet_v3_large_320_fpn",
-                "retinanet_resnet50_fpn",
+            _detector(name, build)
+            for name, build in (
+                ("ssdlite320_mobilenet_v3_large", _ssd),
+                ("fasterrcnn_mobilenet_v3_large_320_fpn", _faster_rcnn),
+                ("retinanet_resnet50_fpn", _retinanet),
             )
         ),
         Case(
@@ -95,14 +96,51 @@ def _pyramid() -> torch.nn.Module:
     return models.detection.backbone_utils.resnet_fpn_backbone(backbone_name="resnet18", weights=None)
 
 
-def _detector(name: str) -> Case:
+def _detector(name: str, build: Callable[[str], torch.nn.Module]) -> Case:
     return Case(
         name,
-        lambda: models.get_model(name, weights=None, weights_backbone=None, num_classes=5),
+        lambda: build(name),
         lambda height, width: ([torch.rand(3, height, width)],),
         ([{1: "height", 2: "width"}],),
         _SIDES,
     )
+
+
+def _drawn(name: str, **more: Any) -> torch.nn.Module:
+    return models.get_model(name, weights=None, weights_backbone=None, num_classes=5, **more)
+
+
+def _ssd(name: str) -> torch.nn.Module:
+    """With torchvision's own draw every score is 0.2, whatever the image: which boxes the SSD keeps is then up to
+    rounding, and in float64 PyTorch keeps others. Here the scores are apart; of 300 boxes some would still be as good
+    as others, so that ten are kept."""
+    model: Any = lively(_drawn(name, topk_candidates=10, detections_per_img=10))
+    for level in model.head.classification_head.module_list:
+        level[-1].weight.data *= 0.2  # else most scores are 1
+    return model
+
+
+def _faster_rcnn(name: str) -> torch.nn.Module:
+    """With torchvision's own draw every score is 0.20662255, so that the boxes are up to rounding, as in `_ssd`."""
+    model: Any = lively(_drawn(name, rpn_post_nms_top_n_test=10, box_detections_per_img=10))
+    for layer, size in (  # the features are some hundreds large: the layers behind them get scores between 0 and 1
+        (model.rpn.head.cls_logits, 0.005),
+        (model.rpn.head.bbox_pred, 0.0005),
+        (model.roi_heads.box_predictor.cls_score, 0.01),
+        (model.roi_heads.box_predictor.bbox_pred, 0.002),
+    ):
+        layer.weight.data *= size
+    return model
+
+
+def _retinanet(name: str) -> torch.nn.Module:
+    """With torchvision's own draw no score reaches the threshold: there is no box, whatever a file computes
+    before."""
+    model: Any = lively(_drawn(name, topk_candidates=10, detections_per_img=10))
+    model.head.classification_head.cls_logits.bias.data *= 0
+    model.head.classification_head.cls_logits.weight.data *= 0.001  # the features are a thousand large
+    model.head.regression_head.bbox_reg.weight.data *= 0.0001
+    return model
 
 
 def _video() -> torch.nn.Module:

@@ -53,7 +53,7 @@ class Export(Command):
     )
     strategy: str | None = option(
         "try only this way to capture: torch-export, torch-plain, torch-recomposed, torch-recorded, torch-strict, "
-        "torch-resized, torch-selected, torchscript or torchscript-script",
+        "torch-resized, torch-joined, torch-selected, torchscript or torchscript-script",
         metavar="NAME",
     )
 

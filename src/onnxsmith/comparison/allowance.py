@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ class Allowed:
     `worst` is relative to the output's scale, `spread` the same in root mean square, `floor` in the output's units.
     `changed` counts unequal elements that are allowed where elements otherwise have to be equal. `ill` says why this
     input cannot decide about the output. `measured` is True if the bounds follow from measured movement, not from the
-    count of operations alone."""
+    count of operations alone. `rounding` is the count in this run, if it is larger than the one of the file."""
 
     worst: float
     spread: float = np.inf
@@ -42,6 +42,7 @@ class Allowed:
     changed: int = 0
     ill: str = ""
     measured: bool = False
+    rounding: Rounding | None = None
 
 
 class Allowance:
@@ -49,7 +50,8 @@ class Allowance:
 
     `scale` says how many times coarser the candidate computes than the reference, by the count of operations. Without
     `noise` only that count is used. If both sides are the `same` model, run in two ways, differences up to the counted
-    bound are rounding even where less movement was measured: the model cannot differ from itself."""
+    bound are rounding even where less movement was measured: the model cannot differ from itself. `sized` counts again
+    for the sizes of one run; it is called where an output differs by more than the count of the file explains."""
 
     def __init__(
         self,
@@ -58,8 +60,11 @@ class Allowance:
         scale: Mapping[str, float] | None = None,
         *,
         same: bool = False,
+        sized: Callable[[Mapping[str, int]], Mapping[str, Rounding]] | None = None,
     ) -> None:
         self._roundings = roundings
+        self._sized = sized
+        self._counts: dict[tuple[tuple[str, int], ...], Mapping[str, Rounding]] = {}
         self._noise = noise
         self._scale = scale or {}
         self._same = same
@@ -68,30 +73,50 @@ class Allowance:
 
     def counted(self, name: str) -> Allowed:
         """The bound from the count of operations, or the tolerance that the user asked for."""
-        rounding = self._roundings.get(name)
-        if rounding is None:
-            return Allowed(0.0)
-        return Allowed(rounding.tolerance, floor=rounding.floor)
+        return _of(self._roundings.get(name))
 
     def judged(self, run: Run, name: str, value: Any) -> tuple[Difference, Allowed]:
         """The difference of `value` from the reference's output in `run`. Its reason is set if it exceeds the bound."""
-        ours, cap = run.outputs[name], self.counted(name)
-        rounding = self._roundings.get(name)
+        found, allowed = self._judged_by(self._roundings.get(name), run, name, value)
+        here = self._in_run(run, name) if found.reason and not found.unequal else None
+        if here is not None:
+            found, allowed = self._judged_by(here, run, name, value)
+            allowed = replace(allowed, rounding=here)
+        if found.reason:
+            self._largest[name] = max(found.worst_rel, self._largest.get(name, 0.0))
+        return found, allowed
+
+    def _in_run(self, run: Run, name: str) -> Rounding | None:
+        """The count for the sizes of this run, if it allows more than that of the file."""
+        known = self._roundings.get(name)
+        if self._sized is None or known is None or known.given is not None:
+            return None
+        sizes = tuple(sorted(run.feed.sizes.items()))
+        if sizes not in self._counts:
+            self._counts[sizes] = self._sized(dict(sizes))
+        here = self._counts[sizes].get(name)
+        return here if here is not None and here.tolerance > known.tolerance else None
+
+    def _judged_by(self, rounding: Rounding | None, run: Run, name: str, value: Any) -> tuple[Difference, Allowed]:
+        ours, cap = run.outputs[name], _of(rounding)
         asked = rounding is None or rounding.given is not None
         fine = cap if asked else self._fine(ours, cap, name)
         found = difference(ours, value, fine.worst, fine.floor, fine.spread)
         if not found.reason or asked or self._noise is None:
             return (found, fine) if not found.reason or asked else (difference(ours, value, cap.worst, cap.floor), cap)
+        assert rounding is not None
         # A dtype, shape or NaN differs: only an output that rounding itself changes in this way is excused.
         if not found.unequal and not found.spread:
             movement = self._noise.movement(run, name)
             unsteady = movement.unsteady if movement is not None else ""
             return found, Allowed(cap.worst, ill=f"rounding alone decides it: {unsteady}" if unsteady else "")
-        # More samples only where a few do not explain the difference, and only for what may be the largest one: an
-        # output that differs on one input differs.
+        # More samples, and steps of quantisers, only where fewer do not explain the difference; more samples only for
+        # what may be the largest one: an output that differs on one input differs.
         known = run.generated and found.worst_rel <= self._largest.get(name, 0.0)
-        for closely in (False,) if known else (False, True):
-            allowed = self._measured(run, self._noise.movement(run, name, closely=closely), fine, cap, name)
+        tries = ((False, False), (True, False), (True, True)) if rounding.stepped else _WITHOUT_STEPS
+        for closely, steps in ((False, bool(rounding.stepped)),) if known else tries:
+            moved = self._noise.movement(run, name, closely=closely)
+            allowed = self._measured(run, moved, fine, cap, rounding if steps else replace(rounding, steps=0.0), name)
             found = _held(ours, value, allowed)
             if not found.reason:
                 break
@@ -99,7 +124,6 @@ class Allowance:
             counted = difference(ours, value, cap.worst, cap.floor)
             found, allowed = (found, allowed) if counted.reason else (counted, cap)
         if found.reason:  # more than rounding explains, even for an ill-conditioned input
-            self._largest[name] = max(found.worst_rel, self._largest.get(name, 0.0))
             return found, replace(allowed, ill="")
         if allowed.ill and found.worst_rel <= cap.worst:
             return found, replace(allowed, worst=cap.worst, ill="")
@@ -123,13 +147,15 @@ class Allowance:
         seen = _BOTH * allowed.worst / WORST if allowed is not None and allowed.measured else 0.0
         return min(max(finest, seen), _ROUNDING * finest)
 
-    def _measured(self, run: Run, movement: Movement | None, fine: Allowed, cap: Allowed, name: str) -> Allowed:
+    def _measured(
+        self, run: Run, movement: Movement | None, fine: Allowed, cap: Allowed, rounding: Rounding, name: str
+    ) -> Allowed:
         if movement is None:
             return cap
         if movement.unsteady:
             return Allowed(np.inf, ill=f"rounding alone changes it: {movement.unsteady}")
         scale = max(self._scale.get(name, 1.0), 1.0)
-        unmoved, stepped = self._roundings[name].unmoved(_longest(run)), self._roundings[name].stepped
+        unmoved, stepped = rounding.unmoved(_longest(run)), rounding.stepped
         worst = max(WORST * movement.worst * scale, fine.worst, FACTOR * stepped) + unmoved
         spread = max(SPREAD * movement.spread * scale, fine.spread, stepped) + unmoved / _LITTLE
         ill = movement.worst * scale > cap.worst
@@ -141,6 +167,13 @@ class Allowance:
             f"rounding alone moves it by {movement.worst:.1e} of its scale" if ill else "",
             measured=True,
         )
+
+
+_WITHOUT_STEPS = ((False, False), (True, False))
+
+
+def _of(rounding: Rounding | None) -> Allowed:
+    return Allowed(0.0) if rounding is None else Allowed(rounding.tolerance, floor=rounding.floor)
 
 
 def _longest(run: Run) -> int:

@@ -237,11 +237,13 @@ class Checks:
         return rounding.bounds if rounding is not None else (0.0, 0.0)
 
     def _result(self, name: str, dtype: str) -> OutputCheck:
-        worst, rounding = self._worst[name], self._roundings.get(name)
+        worst, allowed = self._worst[name], self._bound.get(name)
+        here = allowed.rounding if allowed is not None else None
+        rounding = here or self._roundings.get(name)
         floating = "float" in dtype or dtype in ("double", "complex64", "complex128")
-        allowed = self._bound.get(name)
-        tolerance = allowed.worst if allowed is not None else self._bounds(name)[0]
-        measured = allowed is not None and allowed.measured and tolerance < self._bounds(name)[0]
+        counted = rounding.bounds if rounding is not None else (0.0, 0.0)
+        tolerance = allowed.worst if allowed is not None else counted[0]
+        measured = allowed is not None and allowed.measured and tolerance < counted[0]
         why = ""
         if rounding is not None and floating:
             moved = f"{tolerance:.2g} follows from how far an ulp in inputs and weights moves the output"
@@ -261,7 +263,7 @@ class Checks:
             weak=self._weakness(name, worst, floating),
             drawn=name in self._known,
             exact=name not in self._inexact and name not in self._ill,
-            floor=(allowed.floor if allowed is not None else self._bounds(name)[1]) if floating else 0.0,
+            floor=(allowed.floor if allowed is not None else counted[1]) if floating else 0.0,
         )
 
     def _weakness(self, name: str, worst: Difference, floating: bool) -> str:

@@ -14,6 +14,10 @@ rounding, and none to the float32 operations after it. The factor 8 covers what 
 between layers and approximations of exp, tanh and erf, which err by a few units in the last place. The tolerance is
 relative to the output's root mean square plus the element's own size (`metrics/max_rel.py`).
 
+A sum whose length is not in the file counts as 1024 terms. In one run its length is known, where shape inference says
+how it follows from the sizes of the inputs: a mean over a volume of 32 x 32 x 32 sums 32768 terms. If that gives a
+larger tolerance, it holds for this run.
+
 Interpolation computes coordinates. At position p of an axis of length L their error is about 2·u·L of a step, because a
 product and a sum of that size are rounded, and the value moves by that times the difference of two neighbours. So such
 an operation has u_k = 2·u·L, where L is the longest axis that it interpolates along. An axis whose length is not in the
@@ -174,20 +178,21 @@ def roundings(
     cuts: Collection[str] = frozenset(),
     scales: Mapping[str, float] | None = None,
     inside: bool = False,
+    sizes: Mapping[str, int] | None = None,
 ) -> dict[str, Rounding]:
     """The Rounding of every graph output by name, or of the values `names`. At the values `cuts` a path begins anew,
     because both computations are given these values. One pass over the nodes; a subgraph counts with its node.
 
     Pass `scales` if the other side does not quantise what this model quantises: root mean squares of values, as far as
     they are known. With `inside`, products of floats with a quantised weight may quantise the floats; see
-    `quantises_inside`."""
+    `quantises_inside`. `sizes` are those of symbolic dimensions in one run."""
     known: dict[ir.Value, Rounding] = {}
     found: dict[str, Rounding] = {}
     for node in model.graph:
         before = [_INPUT if value.name in cuts else known.get(value, _INPUT) for value in _reads(node)]
         is_exact = bool(cuts) and node.op_type in _EXACT and all(one.terms == 0 for one in before)
         is_exact = is_exact and not _widens(node, cuts)
-        result = _INPUT if is_exact else _through(node, before, model)
+        result = _INPUT if is_exact else _through(node, before, model, sizes)
         if scales is not None:
             result = replace(result, noise=_noise(node, before, scales))
         if inside:
@@ -230,8 +235,10 @@ def _stored(rounding: Rounding, value: ir.Value) -> Rounding:
     )
 
 
-def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding:
-    terms, depth = terms_of(node, model)
+def _through(
+    node: ir.Node, before: list[Rounding], model: ir.Model, sizes: Mapping[str, int] | None = None
+) -> Rounding:
+    terms, depth = terms_of(node, model, sizes)
     unit = max((_UNIT.get(v.dtype, 0.0) for v in (*node.outputs, *_reads(node)) if v.dtype is not None), default=0.0)
     if node.op_type in _QUANTISING | _QUANTISING_INSIDE:
         unit = max(unit, _QUANTUM)

@@ -56,7 +56,8 @@ class Evidence:
     computes each output, by the count of operations. `faults` is the candidate, to plant faults in, and `original` the
     reference, if the two may hold different weights. `arbiter` computes in float64. `elsewhere` returns why the
     candidate's runtime, if it is another one, refuses the reference too. `same` is True if both sides are one model,
-    and `identical` if both also run in one way, so that they cannot differ.
+    and `identical` if both also run in one way, so that they cannot differ. `sized` counts the rounding of each output
+    again, for the sizes of one run.
     """
 
     noise: Noise | None = None
@@ -67,6 +68,7 @@ class Evidence:
     elsewhere: Callable[[Feed], Problem | None] = lambda _: None
     same: bool = False
     identical: bool = False
+    sized: Callable[[Mapping[str, int]], Mapping[str, Rounding]] | None = None
 
 
 def verify(
@@ -163,7 +165,7 @@ def _checks(
         drawn=explorer.repeated,
         unsteady=lambda run: explorer.unsteady(run) | explorer.unsteady_in(candidate, run),
         arbiter=evidence.arbiter,
-        allowance=Allowance(roundings, evidence.noise, evidence.coarser, same=evidence.same),
+        allowance=Allowance(roundings, evidence.noise, evidence.coarser, same=evidence.same, sized=evidence.sized),
     )
 
 

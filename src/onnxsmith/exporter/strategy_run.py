@@ -234,12 +234,13 @@ class Maker:
             tolerances = roundings(shaped)
             if asked_for.tolerance is not None:
                 tolerances = {output: asked(asked_for.tolerance) for output in tolerances}
+            usual = Evidence(arbiter=arbiter, sized=lambda sizes: roundings(shaped, sizes=sizes))
         runs: list[Run] = []
         with stage("verify"), called_paths.Reference(program) as reference:
 
             def on(name: str) -> Verification:
                 runs.clear()
-                return self._compare_on(name, reference, candidate, plan, tolerances, arbiter, runs)
+                return self._compare_on(name, reference, candidate, plan, tolerances, usual, runs)
 
             found, choice = runtime_choice.judged(asked_for.runtime, [candidate], on)
         if not self.settings.carried.initial and asked_for.tolerance is None:
@@ -273,11 +274,11 @@ class Maker:
         candidate: Path | ir.Model,
         plan: Plan,
         tolerances: Mapping[str, Rounding],
-        arbiter: Arbiter,
+        usual: Evidence,
         runs: list[Run],
     ) -> Verification:
         """Compares on one runtime: with the runtime's optimisations on, and on some of the inputs with them off. Adds
-        the runs of the module to `runs`."""
+        what this runtime's noise and faults show to the `usual` evidence, and the runs of the module to `runs`."""
         chosen, options = runtimes.parse(name)
         ours = Side("PyTorch, eager, on the CPU", reference)
         with ExitStack() as stack:
@@ -286,7 +287,7 @@ class Maker:
             levels = ("disable",) if options == Options() and "disable" in chosen.levels else ()
             plain = replace(options, optimization="disable") if levels else options
             probe = stack.enter_context(Probe(candidate, lambda model: preparer.prepare(model, plain)))
-            evidence = Evidence(Noise(probe, is_reference=False), faults=probe, arbiter=arbiter)
+            evidence = replace(usual, noise=Noise(probe, is_reference=False), faults=probe)
             label = f"the exported model on {name} ({session.provider})"
             first, second = session, [session.at(level) for level in levels]
             words, bounds, further = ("on", "off"), tolerances, replace(evidence, faults=None)

@@ -25,7 +25,7 @@ class SizeAsNumber(Check):
         live = code.flow.live(node.func)
         home = str(getattr(live, "__module__", "") or type(live).__module__).partition(".")[0]
         if live is int:
-            new = node.args[0]
+            new = _whole(node.args[0], code)
         elif home == "numpy" and code.torch:
             name = getattr(live, "__name__", "")
             math = {"prod": "prod", "sqrt": "sqrt"}.get(name)
@@ -48,3 +48,12 @@ class SizeAsNumber(Check):
             swaps={} if new is None else {node: new},
             freezes=True,
         )
+
+
+def _whole(size: ast.expr, code: Code) -> ast.expr:
+    """The size without a conversion; what is computed from sizes may be a fraction, which int cuts off."""
+    is_direct = isinstance(size, ast.Subscript | ast.Attribute | ast.Name | ast.Constant)
+    is_size_of = isinstance(size, ast.Call) and isinstance(size.func, ast.Attribute) and size.func.attr == "size"
+    if is_direct or is_size_of or not code.torch:
+        return size
+    return ast.Call(ast.Attribute(ast.Name(code.torch), "sym_int"), [size], [])

@@ -12,7 +12,7 @@ from onnxsmith.exporter.inputs.resized import resized
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.recomposing import recomposing
-from onnxsmith.exporter.tracing.size_branches import SizeBranch, other_sizes
+from onnxsmith.exporter.tracing.size_branches import SizeBranch, other_sizes, within
 from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import tracing
 from onnxsmith.feeds.sizes import of_feed
@@ -22,11 +22,15 @@ from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 _MOST = 8
 """Sizes at which the module is asked whether it runs. A choice: more is slow for a large module."""
 
+PATCHED = ("forward/size-as-number", "forward/size-compared")
+"""The linter's problems whose patches compute with sizes."""
+
 
 class TorchResized(TorchExport):
-    """A branch that only chooses a number becomes arithmetic of sizes, by the linter's patch. If other branches are
-    left, traces at sizes that take their other side: the side with the pad, whose pad may be 0. The comparison with the
-    module, also at the example's sizes, shows whether that side is right for all."""
+    """A branch that only chooses a number becomes arithmetic of sizes, by the linter's patch, and `int(…)` of sizes
+    stays a size. If other branches are left, traces at sizes that take their other side: the side with the pad, whose
+    pad may be 0. The comparison with the module, also at the example's sizes, shows whether that side is right for
+    all."""
 
     title = "torch.export at other sizes + torch.onnx"
     rank = 17
@@ -38,7 +42,7 @@ class TorchResized(TorchExport):
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         with recomposing(program, example) as lines, torch.no_grad():
-            if lines.patch_all("forward/size-compared"):
+            if any([lines.patch_all(one) for one in PATCHED]):  # noqa: C419  # a generator would stop at the first
                 try:
                     return self._turned(program, example, opset, lines.notes)
                 except OnnxsmithError:  # a patch takes for a number what is none; or it was not enough
@@ -77,7 +81,7 @@ def _sizes(program: TorchProgram, example: Example, branches: Sequence[SizeBranc
     now = of_feed(program.signature, example)
     ports = program.signature.inputs
     axes = {(p.name, axis): dim for p in ports for axis, dim in enumerate(p.shape or ()) if isinstance(dim, str)}
-    asked = [sizes for sizes in other_sizes(branches, now, axes) if _within(sizes, program.limits)]
+    asked = [sizes for sizes in other_sizes(branches, now, axes) if within(sizes, program.limits)]
     with TorchEager().prepare(program) as session:
         for sizes in asked[:_MOST]:
             try:
@@ -86,14 +90,6 @@ def _sizes(program: TorchProgram, example: Example, branches: Sequence[SizeBranc
                 continue
             return sizes
     return None
-
-
-def _within(sizes: Mapping[str, int], limits: Mapping[str, tuple[int, int | None]]) -> bool:
-    return all(
-        low <= sizes[dim] and (high is None or sizes[dim] <= high)
-        for dim, (low, high) in limits.items()
-        if dim in sizes
-    )
 
 
 def _said(sizes: Mapping[str, int], program: TorchProgram, example: Any, branches: Sequence[SizeBranch]) -> str:

@@ -76,6 +76,12 @@ def branches(watch: Watch) -> Iterator[Questions]:
         yield questions
 
 
+def within(sizes: Mapping[str, int], limits: Mapping[str, tuple[int, int | None]]) -> bool:
+    """Whether every size is in the limits of its dimension, as far as it has any; None is no upper limit."""
+    known = [(sizes[dim], low, high) for dim, (low, high) in limits.items() if dim in sizes]
+    return all(low <= size and (high is None or size <= high) for size, low, high in known)
+
+
 _STEPS = (1, 2, 3, 5)
 """A choice: sizes a little larger, of other remainders than a power of two has."""
 _LARGEST = 4096

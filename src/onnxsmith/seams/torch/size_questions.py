@@ -3,7 +3,9 @@
 Python asks a symbolic condition by `SymBool.__bool__`, in `if`, `while`, `and`, `max` and wherever a truth value is
 needed. torch answers with the example's sizes, and stores the answer as a guard.
 
-Compared with torch 2.13. If a name is gone, no condition is heard.
+`is_known` asks without a guard.
+
+Compared with torch 2.13. If a name is gone, no condition is heard, and none is known.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from typing import Any
 
 import torch
 
-from onnxsmith.seams.base import replaced
+from onnxsmith.seams.base import private, replaced
 
-REACHES = ("torch:SymBool.__bool__", "torch.fx.experimental.sym_node:SymNode.expr")
+_KNOWN = "torch.fx.experimental.symbolic_shapes:statically_known_true"
+REACHES = ("torch:SymBool.__bool__", "torch.fx.experimental.sym_node:SymNode.expr", _KNOWN)
 _HOME = torch.__file__
 
 
@@ -43,3 +46,9 @@ def hearing(asked: Callable[[Any, FrameType], None]) -> AbstractContextManager[N
         return found
 
     return replaced(torch.SymBool, "__bool__", answered)
+
+
+def is_known(condition: bool | torch.SymBool) -> bool:
+    """Whether a condition holds for all sizes, as far as torch can tell. Adds no guard."""
+    known: Callable[[Any], bool] | None = private(_KNOWN)
+    return bool(known(condition)) if known is not None else False

@@ -1,0 +1,81 @@
+"""Lets Python's `min` and `max` of sizes follow the sizes: a trace would choose the smaller one of the example, and
+stops where a size depends on data."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from functools import reduce
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.rewrites.base import Rewrite
+from onnxsmith.seams.base import replaced
+from onnxsmith.seams.torch.size_questions import is_known
+from onnxsmith.seams.torch.tensors import check
+from onnxsmith.sources.factory import is_models
+
+
+class Extremes(Rewrite):
+    """In the files of the packages that define the module's classes, `min` and `max` of numbers of which one follows
+    from a symbolic size give a symbolic number (`torch.sym_min`, `torch.sym_max`). Other calls are unchanged, and so
+    are files that define these names."""
+
+    title = "min and max of sizes follow the sizes"
+
+    def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
+        for home in _files(module):
+            for name, one in (("min", _least), ("max", _largest)):
+                if name not in vars(home):
+                    stack.enter_context(replaced(home, name, one, create=True))
+        return False
+
+
+def _files(module: torch.nn.Module) -> list[ModuleType]:
+    """The loaded Python modules of the packages that define the classes of a module, without torch's own."""
+    kinds = {kind.__module__ for part in module.modules() for kind in type(part).__mro__}
+    packages = {name.partition(".")[0] for name in kinds} - {"builtins", "torch"}
+    found = [one for name, one in list(sys.modules.items()) if name.partition(".")[0] in packages]
+    return [one for one in found if isinstance(one, ModuleType) and is_models(getattr(one, "__file__", None) or "")]
+
+
+def _least(*args: Any, **kwargs: Any) -> Any:
+    return _chosen(builtins.min, torch.sym_min, args, kwargs)
+
+
+def _largest(*args: Any, **kwargs: Any) -> Any:
+    return _chosen(builtins.max, torch.sym_max, args, kwargs)
+
+
+def _chosen(usual: Callable[..., Any], symbolic: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
+    if kwargs or not args:
+        return usual(*args, **kwargs)
+    given: Iterable[Any] = args
+    if len(args) == 1:
+        if not isinstance(args[0], list | tuple):
+            return usual(*args)
+        given = args[0]
+    numbers = list(given)
+    if not any(isinstance(one, torch.SymInt | torch.SymFloat) for one in numbers):
+        return usual(*args)
+    if not all(isinstance(one, int | float | torch.SymInt | torch.SymFloat) for one in numbers):
+        return usual(*args)
+    is_least = symbolic is torch.sym_min
+    return reduce(lambda a, b: _of_two(a, b, is_least, symbolic), numbers)
+
+
+def _of_two(a: Any, b: Any, is_least: bool, symbolic: Callable[..., Any]) -> Any:
+    """The smaller or larger of two sizes: one of them, where that is known for all sizes."""
+    if is_known(a <= b):
+        return a if is_least else b
+    if is_known(b <= a):
+        return b if is_least else a
+    found = symbolic(a, b)
+    # Operators ask whether an axis is long enough, which torch does not see where a size depends on data.
+    for one in (a, b) if isinstance(found, torch.SymInt) else ():
+        check(found <= one if is_least else found >= one)
+    return found

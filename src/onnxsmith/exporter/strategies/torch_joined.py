@@ -1,0 +1,188 @@
+"""torch.export of both sides of the module's branches on sizes, joined by an If."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from onnxsmith.exporter.inputs.resized import resized
+from onnxsmith.exporter.strategies.base import Captured, Example
+from onnxsmith.exporter.strategies.torch_export import TorchExport
+from onnxsmith.exporter.tracing.recomposing import recomposing
+from onnxsmith.exporter.tracing.size_branches import Axis, SizeBranch, other_sizes, within
+from onnxsmith.exporter.tracing.size_conditions import holds
+from onnxsmith.feeds.sizes import of_feed
+from onnxsmith.model.surgery.either import either
+from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+
+_MOST_PATHS = 4
+"""Paths through the branches that are traced. A choice: each is one more copy of what differs between them."""
+_MOST_SIZES = 16
+"""Sizes at which the module is asked whether it runs. A choice: more is slow for a large module."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """The graph of one path through a module's branches on sizes, and the conditions under which it is taken."""
+
+    captured: Captured
+    conditions: Sequence[SizeBranch]
+
+    def is_taken(self, sizes: Mapping[Axis, int]) -> bool:
+        """Whether inputs of these sizes take this path; True if that cannot be told."""
+        return all(one.holds(sizes) for one in self.conditions)
+
+
+class TorchJoined(TorchExport):
+    """Traces at the example's sizes, and at sizes that take another side of the module's branches on sizes; `int(…)` of
+    sizes stays a size, by the linter's patch. An If with the conditions of the branches chooses between the graphs;
+    what both compute alike stays before it. The last path that was traced has no condition: inputs that take none of
+    the others take it."""
+
+    title = "torch.export of both sides of branches on sizes + torch.onnx"
+    rank = 18
+    as_it_is = False
+
+    def is_worth_it(self, before: Sequence[Problem]) -> bool:
+        """After a graph that differs, or has a fixed axis, of a module with branches on sizes."""
+        return any(problem.id == "forward/size-compared" for problem in before)
+
+    def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        with recomposing(program, example) as lines, torch.no_grad():
+            if lines.patch_all("forward/size-as-number"):
+                try:
+                    found = self._of_all_paths(program, example, opset)
+                    return replace(found, notes=(*lines.notes, *found.notes))
+                except OnnxsmithError:  # a patch takes for a size what is none; or it was not enough
+                    pass
+        return self._of_all_paths(program, example, opset)
+
+    def _of_all_paths(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        captured = super().capture(program, example, opset)
+        paths = [Path(captured, captured.branches)]
+        now = of_feed(program.signature, example)
+        ports = program.signature.inputs
+        axes = {(p.name, axis): dim for p in ports for axis, dim in enumerate(p.shape or ()) if isinstance(dim, str)}
+        said: list[str] = []
+        while len(paths) < _MOST_PATHS:
+            found = self._another(program, example, opset, paths, now, axes)
+            if found is None:
+                break
+            path, sizes = found
+            paths.append(path)
+            said.append(", ".join(f"{dim} = {size}" for dim, size in sizes.items() if now[dim] != size))
+        if len(paths) == 1:
+            raise _one_sided(captured.branches)
+        return _joined(paths, program, said)
+
+    def _another(
+        self,
+        program: TorchProgram,
+        example: Example,
+        opset: int | None,
+        paths: Sequence[Path],
+        now: Mapping[str, int],
+        axes: Mapping[Axis, str],
+    ) -> tuple[Path, Mapping[str, int]] | None:
+        """A path that none of the known ones is, and its sizes; None if the module takes no other one."""
+        known = [branch for path in paths for branch in path.conditions]
+        asked = 0
+        with TorchEager().prepare(program) as session:
+            for sizes in other_sizes(known, now, axes):
+                at = {axis: sizes[dim] for axis, dim in axes.items()}
+                if any(path.is_taken(at) for path in paths) or not within(sizes, program.limits):
+                    continue
+                asked += 1
+                if asked > _MOST_SIZES:
+                    return None
+                grown = resized(program, example, sizes)
+                try:
+                    session.run(grown)
+                    captured = super().capture(program, grown, opset)
+                except OnnxsmithError:  # the module does not run there, or a line of that side fixes an axis
+                    continue
+                path = Path(captured, captured.branches)
+                if path.is_taken(at):
+                    return path, sizes
+        return None
+
+
+def _joined(paths: Sequence[Path], program: TorchProgram, sizes: Sequence[str]) -> Captured:
+    """The captured graph of all paths; the last one is taken where no condition of the others holds. `sizes` says at
+    which sizes the paths after the first were traced."""
+    whole = paths[-1].captured.model
+    lines: dict[str, None] = {}
+    for index in reversed(range(len(paths) - 1)):
+        deciding = _deciding(paths[index], paths[index + 1 :])
+        lines.update(dict.fromkeys(one.line for one in deciding))
+        whole = either(_condition(deciding, program), paths[index].captured.model, whole)
+    first = paths[0].captured
+    numbers: dict[str, frozenset[int]] = {}
+    for path in paths:
+        for symbol, some in path.captured.numbers.items():
+            numbers[symbol] = numbers.get(symbol, frozenset()) | some
+    said = f"traced at {'; at '.join(sizes)} as well, for the other side of the branch on sizes at {', '.join(lines)}"
+    own = dict.fromkeys(note for path in paths for note in path.captured.notes)
+    notes = (f"{said}: the graph has an If", *own)
+    return Captured(
+        whole,
+        first.how.replace(TorchExport.title, TorchJoined.title),
+        bounds=_bounds([path.captured for path in paths]),
+        notes=notes,
+        numbers=numbers,
+    )
+
+
+def _deciding(path: Path, others: Sequence[Path]) -> list[SizeBranch]:
+    """The conditions of a path that are not those of all later ones: these hold on either side."""
+    known = [{_normal(one) for one in other.conditions} for other in others]
+    return [one for one in path.conditions if not all(_normal(one) in some for some in known)]
+
+
+def _normal(branch: SizeBranch) -> tuple[str, Any]:
+    """A condition that can be compared with those of another trace, which may name its symbols otherwise."""
+    named = {symbol: f"{port}:{axis}" for symbol, (port, axis) in branch.axes.items()}
+    known = {symbol: type(symbol)(named[str(symbol)]) for symbol in branch.condition.free_symbols}
+    return branch.line, branch.condition.xreplace(known)
+
+
+def _condition(branches: Sequence[SizeBranch], program: TorchProgram) -> Any:
+    """Writes the condition under which a path is taken, over the graph's inputs."""
+    write = holds(branches)
+    places = {port.name: index for index, port in enumerate(program.signature.inputs)}
+
+    def written(tape: ir.tape.Tape, inputs: Mapping[str, ir.Value]) -> ir.Value:
+        values = list(inputs.values())
+        sizes: dict[Axis, ir.Value] = {}
+        for port, axis in sorted({one for branch in branches for one in branch.axes.values()}):
+            size = tape.op("Shape", [values[places[port]]], {"start": axis, "end": axis + 1})
+            size.type, size.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1])
+            sizes[port, axis] = size
+        return write(tape, sizes)
+
+    return written
+
+
+def _bounds(captured: Sequence[Captured]) -> dict[str, tuple[int, int | None]]:
+    """The sizes of each symbol that one of the graphs is for."""
+    found: dict[str, tuple[int, int | None]] = {}
+    for one in captured:
+        for symbol, (low, high) in one.bounds.items():
+            lower, upper = found.get(symbol, (low, high))
+            found[symbol] = min(low, lower), None if high is None or upper is None else max(high, upper)
+    return found
+
+
+def _one_sided(branches: Sequence[SizeBranch]) -> OnnxsmithError:
+    return problem(
+        "forward/size-compared",
+        "a branch depends on a dynamic size",
+        where=next((branch.line for branch in branches), ""),
+        why="the graph has the example's side, and the module runs at no size that was tried on the other side",
+        fix="write both sides as one computation, or give an example that takes the side you need",
+    )

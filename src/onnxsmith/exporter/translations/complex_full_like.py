@@ -1,0 +1,28 @@
+"""`full_like` for complex numbers, which PyTorch's exporter has for real ones only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations.complex_full import filled
+
+
+class ComplexFullLike(Translation):
+    """Each part by itself."""
+
+    targets = ("aten::full_like",)
+
+    def decompose(self, self_: Any, fill_value: Any, *, dtype: Any = None, **_: Any) -> Any:
+        given = dtype or self_.dtype
+        if not given.is_complex:
+            return NotImplemented
+        return filled(self_.shape, fill_value, given)
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randn(2, 3, dtype=torch.complex64), 1.5 - 2j), dynamic={0: {0: "n"}})
+        yield Sample((torch.randn(4), 2))
+        yield Sample((torch.randn(2, 3), 2.5), {"dtype": torch.complex64})

@@ -1,0 +1,59 @@
+"""Python's min and max of sizes in a traced module."""
+
+from __future__ import annotations
+
+import builtins
+
+import pytest
+import torch
+from torch import nn
+
+import onnxsmith
+from onnxsmith.report.parts.verification import Verification
+
+
+class Best(nn.Module):
+    """The best three of the boxes above a score: of fewer, all."""
+
+    def forward(self, scores: torch.Tensor, boxes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        kept = scores > 0.5
+        found, order = scores[kept].topk(min(3, scores[kept].size(0)))
+        return found, boxes[kept][order]
+
+
+class Window(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        length = x.shape[1]
+        return x[:, : min(length, 8)].cumsum(1), x.new_zeros(max([length, 6, x.shape[0]]))
+
+
+class OwnMin(nn.Module):
+    """Keeps what these functions do otherwise: other numbers, keys, defaults, one size only."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = x.shape[0]
+        of_words = len(max("ab", "b", key=len)) + min((), default=2) + min(2.5, 3)
+        return x[:, : min(4, x.shape[1])] * of_words + max(rows, 1)
+
+
+def test_a_selection_of_fewer_than_asked_for() -> None:
+    torch.manual_seed(0)
+    result = onnxsmith.export(
+        Best(), (torch.rand(20), torch.rand(20, 4)), dynamic="scores:0=n;boxes:0=n", strategy="torch-export"
+    )
+    assert result.ok
+    assert {1, 20} <= set(result.report.part(Verification).sizes["n"])
+    assert "Min" in {node.op_type for node in result.model.graph}
+
+
+@pytest.mark.parametrize(("module", "sizes"), [(Window(), {1, 12, 257}), (OwnMin(), {12})])
+def test_sizes_on_both_sides_of_a_number(module: nn.Module, sizes: set[int]) -> None:
+    result = onnxsmith.export(module, (torch.rand(2, 12),), dynamic="x:0=rows,1=length", strategy="torch-export")
+    assert result.ok
+    assert sizes <= set(result.report.part(Verification).sizes["length"])
+
+
+def test_the_functions_are_those_of_python_afterwards() -> None:
+    onnxsmith.export(Window(), (torch.rand(2, 12),), dynamic="x:1=length")
+    assert min is builtins.min
+    assert "min" not in globals()
