@@ -111,6 +111,17 @@ def test_an_output_that_differs_takes_more_samples_only_for_a_larger_difference(
     assert asked_for == [[False, True], [False], [False, True], [False, True]]  # a given input is always judged whole
 
 
+def test_steps_of_quantisers_are_allowed_only_where_rounding_does_not_explain_a_difference() -> None:
+    stepped = replace(WIDE, rounded=2.0**-14, steps=2.0**-16)  # half a step is 2^-8 of the scale
+    off = np.float32([1.0, 1.0 + 2.0**-12])
+    enough = Movement(worst=2.0**-16, spread=2.0**-14, absolute=0.0, changed=0)
+    found, allowed = Allowance({"y": stepped}, _Moves(enough)).judged(ONES, "y", off)
+    assert (found.reason, allowed.worst) == ("", 2.0**-13)  # as without steps: planted faults show beyond that
+    none = _Moves(Movement(worst=0.0, spread=0.0, absolute=0.0, changed=0))
+    found, allowed = Allowance({"y": stepped}, none).judged(ONES, "y", off)
+    assert (found.reason, allowed.worst > 2.0**-9) == ("", True)
+
+
 def test_half_a_step_of_every_quantiser_is_allowed_where_less_was_measured() -> None:
     stepped = replace(WIDE, rounded=2.0**-14, steps=2.0**-16)  # half a step is 2^-8 of the scale
     none = _Moves(Movement(worst=0.0, spread=0.0, absolute=0.0, changed=0))
