@@ -25,7 +25,7 @@ from onnxsmith.seams.base import alone
 from onnxsmith.seams.torch import flex_attention
 from onnxsmith.seams.torch.flags import exporting_to_onnx, without_kernels
 from onnxsmith.seams.torch.memo import memoised
-from onnxsmith.seams.torch.tensors import FakeTensor, known_constants
+from onnxsmith.seams.torch.tensors import FakeTensor, forgetting, known_constants
 from onnxsmith.seams.torch.views import cheap_views
 
 
@@ -89,6 +89,7 @@ def tracing(
         stack.callback(Memory(program.module).restore)
         stack.enter_context(quiet())
         stack.enter_context(no_collection())
+        stack.enter_context(forgetting())
         stack.enter_context(memoised())
         stack.enter_context(cheap_views())
         uses = stack.enter_context(translating(own=own))

@@ -31,6 +31,7 @@ REACHES = (
     "torch:Tensor._version",
     "torch:UntypedStorage._cdata",
     "torch:_check",
+    "torch._subclasses.fake_tensor:FakeTensorMode.cache_clear",
     _LIMIT,
 )
 
@@ -43,6 +44,7 @@ __all__ = [
     "TorchDispatchMode",
     "buffers_of",
     "check",
+    "forgetting",
     "known_constants",
     "memory_of",
     "mode_of",
@@ -52,6 +54,18 @@ __all__ = [
 
 check: Any = required("torch:_check")
 """Tells a trace a condition that sizes fulfil."""
+
+
+@contextmanager
+def forgetting() -> Iterator[None]:
+    """Lets torch forget, before and after the block, what operations gave in earlier traces. It looks that up by the
+    operands, and not by how the operation was decomposed, or which kernels were allowed: an attention then got another
+    memory layout than the trace computes, and a view of it failed."""
+    FakeTensorMode.cache_clear()
+    try:
+        yield
+    finally:
+        FakeTensorMode.cache_clear()
 
 
 def mode_of(values: Iterable[Any]) -> Any:
