@@ -51,7 +51,7 @@ def _with_verdicts(monkeypatch: pytest.MonkeyPatch, verdicts: list[dict[str, Any
     usual = verify_models(model, model)
     seeds: list[int] = []
 
-    def compared(_: Any, __: str, ___: Any, settings: Verify, *____: Any) -> Verification:
+    def compared(_: Any, __: Any, ___: str, ____: Any, settings: Verify, *_____: Any) -> Verification:
         seeds.append(settings.seed)
         return replace(usual, **verdicts[len(seeds) - 1])
 
