@@ -45,7 +45,6 @@ from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.runtimes.base import Options, Program
 from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.words import several
 
 
 @identifies("reference", "candidate")
@@ -94,8 +93,7 @@ def compare(
         OnnxsmithError: the errors of loading either side; `compare/no-part` and `edit/…` if a side has no such part;
             `verify/outputs-differ` if the sides have different numbers of inputs or outputs; `compare/state` and
             `compare/step` if there is no such state, or no such step; `compare/number` for a number of steps out of its
-            range; `verify/…` and `runtime/…` if no comparison is
-            possible.
+            range; `verify/…` and `runtime/…` if no comparison is possible.
     """
     with Clock() as clock, ExitStack() as stack:
         with stage("load"), no_collection():
@@ -333,5 +331,4 @@ def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[
     if part.unsure and not where:
         return f"{a.label} and {b.label}: CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{gaps}"
     said = "equal" if part.equal and not where else "DIFFERENT"
-    inside = f" and {several(part.inside, 'tensor')} inside" if part.inside else ""
-    return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{inside}{where}{also}{gaps}"
+    return f"{a.label} and {b.label}: {said} {part.where_compared}{where}{also}{gaps}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from onnxsmith.problem import Problem
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.verdict import Verdict
-from onnxsmith.words import several
 
 
 def verdict(part: Verification, *, asked: bool = True) -> Verdict:
@@ -54,5 +53,4 @@ def ending(part: Verification) -> str:
     gaps = "".join(f"; {gap}" for gap in part.untried)
     if part.unsure:
         return f"CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{but}{gaps}"
-    inside = f" and {several(part.inside, 'tensor')} inside" if part.inside else ""
-    return f"{'verified' if part.equal else 'DIFFERENT'} on {len(part.runs)} inputs{inside}{but}{gaps}"
+    return f"{'verified' if part.equal else 'DIFFERENT'} {part.where_compared}{but}{gaps}"

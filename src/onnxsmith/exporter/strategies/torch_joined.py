@@ -13,11 +13,11 @@ from onnxsmith.exporter.inputs.resized import resized
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.recomposing import recomposing
-from onnxsmith.exporter.tracing.size_branches import Axis, SizeBranch, other_sizes, within
+from onnxsmith.exporter.tracing.size_branches import Axis, SizeBranch, dynamic_axes, one_sided, other_sizes, within
 from onnxsmith.exporter.tracing.size_conditions import holds
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model.surgery.either import either
-from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 _MOST_PATHS = 4
@@ -66,8 +66,7 @@ class TorchJoined(TorchExport):
         captured = super().capture(program, example, opset)
         paths = [Path(captured, captured.branches)]
         now = of_feed(program.signature, example)
-        ports = program.signature.inputs
-        axes = {(p.name, axis): dim for p in ports for axis, dim in enumerate(p.shape or ()) if isinstance(dim, str)}
+        axes = dynamic_axes(program)
         said: list[str] = []
         while len(paths) < _MOST_PATHS:
             found = self._another(program, example, opset, paths, now, axes)
@@ -77,7 +76,7 @@ class TorchJoined(TorchExport):
             paths.append(path)
             said.append(", ".join(f"{dim} = {size}" for dim, size in sizes.items() if now[dim] != size))
         if len(paths) == 1:
-            raise _one_sided(captured.branches)
+            raise one_sided(captured.branches)
         return _joined(paths, program, said)
 
     def _another(
@@ -176,13 +175,3 @@ def _bounds(captured: Sequence[Captured]) -> dict[str, tuple[int, int | None]]:
             lower, upper = found.get(symbol, (low, high))
             found[symbol] = min(low, lower), None if high is None or upper is None else max(high, upper)
     return found
-
-
-def _one_sided(branches: Sequence[SizeBranch]) -> OnnxsmithError:
-    return problem(
-        "forward/size-compared",
-        "a branch depends on a dynamic size",
-        where=next((branch.line for branch in branches), ""),
-        why="the graph has the example's side, and the module runs at no size that was tried on the other side",
-        fix="write both sides as one computation, or give an example that takes the side you need",
-    )

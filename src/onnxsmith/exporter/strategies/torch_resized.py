@@ -12,11 +12,11 @@ from onnxsmith.exporter.inputs.resized import resized
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.recomposing import recomposing
-from onnxsmith.exporter.tracing.size_branches import SizeBranch, other_sizes, within
+from onnxsmith.exporter.tracing.size_branches import SizeBranch, dynamic_axes, one_sided, other_sizes, within
 from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import tracing
 from onnxsmith.feeds.sizes import of_feed
-from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 _MOST = 8
@@ -56,7 +56,7 @@ class TorchResized(TorchExport):
         sizes = _sizes(program, example, branches)
         if sizes is None:
             if not patched:
-                raise _nowhere(branches)
+                raise one_sided(branches)
             found = super().capture(program, example, opset)
             return replace(found, notes=(*patched, *found.notes))
         found = super().capture(program, resized(program, example, sizes), opset)
@@ -79,8 +79,7 @@ def _branches(program: TorchProgram, example: Example) -> tuple[tuple[SizeBranch
 def _sizes(program: TorchProgram, example: Example, branches: Sequence[SizeBranch]) -> dict[str, int] | None:
     """Sizes that the module takes, at which most of its branches on sizes go the other way."""
     now = of_feed(program.signature, example)
-    ports = program.signature.inputs
-    axes = {(p.name, axis): dim for p in ports for axis, dim in enumerate(p.shape or ()) if isinstance(dim, str)}
+    axes = dynamic_axes(program)
     asked = [sizes for sizes in other_sizes(branches, now, axes) if within(sizes, program.limits)]
     with TorchEager().prepare(program) as session:
         for sizes in asked[:_MOST]:
@@ -96,13 +95,3 @@ def _said(sizes: Mapping[str, int], program: TorchProgram, example: Any, branche
     now = of_feed(program.signature, example)
     moved = ", ".join(f"{dim} = {size}" for dim, size in sizes.items() if now[dim] != size)
     return f"traced at {moved}, where the branch on sizes at {branches[0].line} goes the other way"
-
-
-def _nowhere(branches: Sequence[SizeBranch]) -> OnnxsmithError:
-    return problem(
-        "forward/size-compared",
-        "a branch depends on a dynamic size",
-        where=next((branch.line for branch in branches), ""),
-        why="the graph has the example's side, and the module runs at no size that was tried on the other side",
-        fix="write both sides as one computation, or give an example that takes the side you need",
-    )

@@ -15,6 +15,8 @@ from typing import Any
 import sympy
 
 from onnxsmith.exporter.tracing.frozen_axes import Watch
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.seams.torch.size_questions import hearing
 from onnxsmith.sources.factory import is_models
 
@@ -120,3 +122,20 @@ def _candidates(
             yield {**now, **{dim: now[dim] + step for dim in some}}
         for size in beside:
             yield {**now, **dict.fromkeys(some, size)}
+
+
+def one_sided(branches: Sequence[SizeBranch]) -> OnnxsmithError:
+    """The error for branches of which no size that was tried takes the other side."""
+    return problem(
+        "forward/size-compared",
+        "a branch depends on a dynamic size",
+        where=next((branch.line for branch in branches), ""),
+        why="the graph has the example's side, and the module runs at no size that was tried on the other side",
+        fix="write both sides as one computation, or give an example that takes the side you need",
+    )
+
+
+def dynamic_axes(program: TorchProgram) -> dict[Axis, str]:
+    """The dynamic axes of a program's inputs, with the names of their dimensions."""
+    ports = program.signature.inputs
+    return {(p.name, axis): dim for p in ports for axis, dim in enumerate(p.shape or ()) if isinstance(dim, str)}

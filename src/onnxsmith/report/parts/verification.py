@@ -144,6 +144,12 @@ class Verification(Part):
         return self.verified and not self.equal and not self.unsure
 
     @property
+    def where_compared(self) -> str:
+        """The clause of a headline on what was compared: `on 4 inputs and 141 tensors inside`."""
+        inside = f" and {several(self.inside, 'tensor')} inside" if self.inside else ""
+        return f"on {len(self.runs)} inputs{inside}"
+
+    @property
     def exact(self) -> bool:
         """Whether every output was bit-exact."""
         return bool(self.outputs) and all(output.exact for output in self.outputs)
