@@ -69,9 +69,11 @@ def by_layer(
         found = look(*sides, request)
         if (found.culprits or not equal) and isinstance(sides[1], OnnxTap):
             graph = _graph_of(a, sides, feeds, stack)
-            again = None if graph is None else _of_graphs((graph, sides[1]), request, equal)
+            again = _of_graphs((graph, sides[1]), request, equal) if isinstance(graph, OnnxTap) else None
             if again is not None:
                 return again
+            if isinstance(graph, str):
+                found = replace(found, notes=(*found.notes, graph))
         first, second = sides
         if isinstance(first, OnnxTap) and isinstance(second, OnnxTap) and _may_differ(found, first, second):
             return with_cause((first, second), match(), found, request, equal=equal)
@@ -90,8 +92,11 @@ def _of_graphs(sides: tuple[OnnxTap, OnnxTap], request: Request, equal: bool) ->
     return found if found.culprits else None
 
 
-def _graph_of(a: SideSource, sides: tuple[Tap, Tap], feeds: tuple[Feeds, Feeds], stack: ExitStack) -> OnnxTap | None:
-    """The graph of a torch module that was traced: only graphs can be matched, and their differences undone."""
+def _graph_of(
+    a: SideSource, sides: tuple[Tap, Tap], feeds: tuple[Feeds, Feeds], stack: ExitStack
+) -> OnnxTap | str | None:
+    """The graph of a torch module that was traced: only graphs can be matched, and their differences undone. A sentence
+    if it cannot be exported; None if no graph is needed."""
     if isinstance(sides[0], OnnxTap):
         return None  # without an import of torch
     from onnxsmith.exporter.taps.fx_tap import FxTap
@@ -100,7 +105,7 @@ def _graph_of(a: SideSource, sides: tuple[Tap, Tap], feeds: tuple[Feeds, Feeds],
         return None
     with stage("trace"), no_collection():
         graph = as_graph(a, feeds[0], TO_MATCH)
-    return graph if graph is None else stack.enter_context(graph)
+    return stack.enter_context(graph) if isinstance(graph, OnnxTap) else graph
 
 
 def _may_differ(found: Layers, reference: OnnxTap, candidate: OnnxTap) -> bool:

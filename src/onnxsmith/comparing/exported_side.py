@@ -24,6 +24,8 @@ _KNOWN = 0.5
 """The share of a file's nodes that name the operation they come from, from which on the traced program is paired with
 them by these names. A choice."""
 
+_LONG = 200
+"""Characters of an error in a note. A choice."""
 _NOTE = "{} was exported for this comparison, {}; the outputs of the exported graph agree with the module"
 NO_ORIGINS = "because the file does not say which operations of the module its nodes come from"
 TO_MATCH = "because graphs can be matched node by node"
@@ -35,9 +37,9 @@ def says_origins(outline: Outline) -> bool:
     return named >= _KNOWN * len(outline.steps)
 
 
-def as_graph(side: SideSource, feeds: Feeds, why: str = NO_ORIGINS) -> OnnxTap | None:
-    """The graph that the current exporter writes for the module of a side, on onnxruntime; None if there is none, or if
-    its outputs on `feeds` are not the module's. `why` says what it is for."""
+def as_graph(side: SideSource, feeds: Feeds, why: str = NO_ORIGINS) -> OnnxTap | str:
+    """The graph that the current exporter writes for the module of a side, on onnxruntime; or a sentence that says why
+    there is none: the export fails, or its outputs on `feeds` are not the module's. `why` says what it is for."""
     from onnxsmith.exporter.graph.capture import capture
     from onnxsmith.exporter.strategies.torch_export import TorchExport
     from onnxsmith.exporter.taps.module_tap import fixed
@@ -45,6 +47,7 @@ def as_graph(side: SideSource, feeds: Feeds, why: str = NO_ORIGINS) -> OnnxTap |
     assert isinstance(side.source, TorchProgram)
     program = side.source
     tries: tuple[tuple[TorchProgram, Mapping[str, Any]], ...] = (program, side.example), (fixed(program, feeds), feeds)
+    said = "its outputs are not those of the module"
     for asked, example in tries:
         with ExitStack() as stack:
             try:
@@ -52,13 +55,14 @@ def as_graph(side: SideSource, feeds: Feeds, why: str = NO_ORIGINS) -> OnnxTap |
                 preparer = runtimes.get("onnxruntime").preparer(keep=2)
                 made = stack.enter_context(OnnxTap(model, preparer, Options(), side.label, feeds))
                 agrees = _agrees(side, made, feeds)
-            except Exception:  # noqa: BLE001 — a module that cannot be exported is compared as a traced program
+            except Exception as error:  # noqa: BLE001 — a module that cannot be exported is compared as traced
+                said = " ".join(str(error).split())[:_LONG]
                 continue
             if agrees:
                 stack.pop_all()
                 made.notes += (_NOTE.format(side.label, why),)
                 return made
-    return None
+    return f"{side.label} could not be exported for this comparison, {why}: {said}"
 
 
 def _agrees(side: SideSource, made: OnnxTap, feeds: Feeds) -> bool:

@@ -39,10 +39,12 @@ def tap(side: SideSource, feeds: Feeds, other: Tap | None = None) -> Tap:
         return ReplayTap(side.source, side.label)
     if side.inferred is not None:
         return OnnxTap(side.inferred, side.preparer, side.options, side.label, feeds, is_inferred=True)
+    said: tuple[str, ...] = ()
     if isinstance(other, OnnxTap) and side.exported is None and not says_origins(other.outline):
         graph = as_graph(side, feeds)
-        if graph is not None:
+        if isinstance(graph, OnnxTap):
             return graph
+        said = (graph,)
     assert isinstance(side.source, TorchProgram)
     program = side.source
     outline = None if other is None else other.outline
@@ -53,4 +55,6 @@ def tap(side: SideSource, feeds: Feeds, other: Tap | None = None) -> Tap:
         return FxTap(suited(side.exported, outline), program.signature, side.label)
     from onnxsmith.exporter.taps.module_tap import module_tap
 
-    return module_tap(program, side.example, feeds, side.label, outline)
+    made = module_tap(program, side.example, feeds, side.label, outline)
+    made.notes += said
+    return made
