@@ -113,6 +113,11 @@ class Explorer:
             yield from many(self._tries, base, self._search.chosen, self._search.manner)
         yield from resizer.runs()
 
+    def answered(self, feed: Feed) -> Run | None:
+        """A run on this input; None if the reference refuses it."""
+        outputs, _ = answer(self._session, feed)
+        return None if outputs is None else Run(feed, outputs)
+
     def repeated(self, run: Run) -> Set[str]:
         """`drawn`, found by running the reference again: on the first input, or on `run` if the user gave it.
 

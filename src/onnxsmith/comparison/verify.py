@@ -21,6 +21,7 @@ from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.power import measured
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding, quantises_values
+from onnxsmith.comparison.sides import Sides
 from onnxsmith.comparison.tensors import Difference, difference
 from onnxsmith.comparison.unseen_nodes import unseen_nodes
 from onnxsmith.comparison.unseen_weights import unseen_weights
@@ -57,7 +58,7 @@ class Evidence:
     reference, if the two may hold different weights. `arbiter` computes in float64. `elsewhere` returns why the
     candidate's runtime, if it is another one, refuses the reference too. `same` is True if both sides are one model,
     and `identical` if both also run in one way, so that they cannot differ. `sized` counts the rounding of each output
-    again, for the sizes of one run.
+    again, for the sizes of one run. With `sides`, inputs are looked for that take the sides of the Ifs in `faults`.
     """
 
     noise: Noise | None = None
@@ -69,6 +70,7 @@ class Evidence:
     same: bool = False
     identical: bool = False
     sized: Callable[[Mapping[str, int]], Mapping[str, Rounding]] | None = None
+    sides: bool = False
 
 
 def verify(
@@ -95,6 +97,8 @@ def verify(
     mismatch = interface_mismatch(reference.session.signature, candidate.session.signature)
     explorer = Explorer(reference.session, plan, roundings)
     taken = _taken(explorer, f"{reference.name} and {candidate.name}")
+    more, one_sided = _of_all_sides(evidence, plan, explorer, taken)
+    taken += more
     checks = _checks(reference.session, candidate.session, explorer, roundings, evidence)
     runs = list(_answered(taken, explorer, candidate.session, checks, evidence.elsewhere, on_run, on_compared))
     _refuse_constants(explorer.drawn, candidate.session, runs, checks)
@@ -121,7 +125,7 @@ def verify(
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured),
-        untried=(*explorer.untried, *checks.untried, *(() if checks.undecided else _only_shapes_compared(results))),
+        untried=(*explorer.untried, *checks.untried, *one_sided, *(() if checks.undecided else _only_shapes_compared(results))),
         power=power,
         unsure=unsure if agrees else (),
     )
@@ -142,6 +146,15 @@ def _taken(explorer: Explorer, where: str) -> list[Run]:
             fix="give one: --input inputs.npz",
         )
     return taken
+
+
+def _of_all_sides(
+    evidence: Evidence, plan: Plan, explorer: Explorer, taken: Sequence[Run]
+) -> tuple[list[Run], tuple[str, ...]]:
+    """Runs for the sides of Ifs that no input takes, and clauses on those for which none was found."""
+    if not evidence.sides or evidence.faults is None or not plan.generate:
+        return [], ()
+    return Sides(evidence.faults).completed(taken, plan.generator, explorer.answered)
 
 
 def _refuse_constants(drawn: Set[str], candidate: Session, runs: Sequence[Run], checks: Checks) -> None:

@@ -287,7 +287,7 @@ class Maker:
             levels = ("disable",) if options == Options() and "disable" in chosen.levels else ()
             plain = replace(options, optimization="disable") if levels else options
             probe = stack.enter_context(Probe(candidate, lambda model: preparer.prepare(model, plain)))
-            evidence = replace(usual, noise=Noise(probe, is_reference=False), faults=probe)
+            evidence = replace(usual, noise=Noise(probe, is_reference=False), faults=probe, sides=True)
             label = f"the exported model on {name} ({session.provider})"
             first, second = session, [session.at(level) for level in levels]
             words, bounds, further = ("on", "off"), tolerances, replace(evidence, faults=None)

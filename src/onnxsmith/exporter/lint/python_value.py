@@ -10,6 +10,7 @@ from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 from onnxsmith.problem import Problem
 
 _CAST = {"float": "float", "int": "long"}
+"""The methods that give a tensor of such numbers."""
 
 
 class PythonValue(Check):
@@ -37,7 +38,7 @@ class PythonValue(Check):
                 new = (
                     ast.Compare(value, [ast.NotEq()], [ast.Constant(0)])
                     if name == "bool"
-                    else ast.Call(ast.Attribute(value, _CAST[name]), [], [])
+                    else _number(name, value, code)
                 )
             case _:
                 return
@@ -51,6 +52,15 @@ class PythonValue(Check):
             node,
             swaps={} if new is None or _hashed(node, code) else {node: new},
         )
+
+
+def _number(name: str, value: ast.expr, code: Code) -> ast.expr:
+    """The number without a conversion by Python. A whole number is often a size, which has to be a number in torch's
+    eyes; a float is computed with, and may stay a tensor."""
+    if name == "int" and code.torch:
+        number = ast.Call(ast.Attribute(value, "item"), [], [])
+        return ast.Call(ast.Attribute(ast.Name(code.torch), "sym_int"), [number], [])
+    return ast.Call(ast.Attribute(value, _CAST[name]), [], [])
 
 
 def _hashed(node: ast.AST, code: Code) -> bool:

@@ -15,6 +15,7 @@ from onnxsmith.causes._text import line_in, plain, sentence
 from onnxsmith.causes.base import recognise
 from onnxsmith.exporter.strategies._folded_weights import retyped_weights
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
+from onnxsmith.exporter.tracing.data_branches import Decisions
 from onnxsmith.exporter.tracing.flat import own_name, restore_names
 from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
@@ -45,6 +46,13 @@ class TorchExport(Strategy):
     """Whether TorchDynamo interprets the bytecode. Otherwise Python runs forward on fake tensors."""
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        return self.decided(program, example, opset, None)
+
+    def decided(
+        self, program: TorchProgram, example: Example, opset: int | None, decisions: Decisions | None
+    ) -> Captured:
+        """Captures the program with these answers to its questions about the data. The conditions are outputs of the
+        graph, after those of the program."""
         if isinstance(program.module, torch.jit.ScriptModule):
             raise problem(
                 "export/capture-failed",
@@ -53,7 +61,7 @@ class TorchExport(Strategy):
                 why="torch.export follows Python source, which a scripted module no longer has",
                 fix="pass the module from before torch.jit.script or torch.jit.trace",
             )
-        with tracing(program, example, own=self.own) as trace:
+        with tracing(program, example, own=self.own, decisions=decisions) as trace:
             try:
                 exported = trace.exported(strict=self.strict)
             except Exception as error:

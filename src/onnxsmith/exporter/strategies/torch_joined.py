@@ -62,8 +62,12 @@ class TorchJoined(TorchExport):
                     pass
         return self._of_all_paths(program, example, opset)
 
+    def side(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        """The graph of the side that the example's sizes take."""
+        return super().capture(program, example, opset)
+
     def _of_all_paths(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
-        captured = super().capture(program, example, opset)
+        captured = self.side(program, example, opset)
         paths = [Path(captured, captured.branches)]
         now = of_feed(program.signature, example)
         axes = dynamic_axes(program)
@@ -102,7 +106,7 @@ class TorchJoined(TorchExport):
                 grown = resized(program, example, sizes)
                 try:
                     session.run(grown)
-                    captured = super().capture(program, grown, opset)
+                    captured = self.side(program, grown, opset)
                 except OnnxsmithError:  # the module does not run there, or a line of that side fixes an axis
                     continue
                 path = Path(captured, captured.branches)

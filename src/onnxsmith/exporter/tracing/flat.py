@@ -15,6 +15,7 @@ import onnx_ir as ir
 import torch
 
 from onnxsmith.exporter.module.evaluation import set_evaluating
+from onnxsmith.exporter.tracing.data_branches import Decisions
 from onnxsmith.model.graph import walk
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
@@ -24,24 +25,29 @@ _FRAME = re.compile(rf'[ \t]*File "{_HERE}", line \d+, in \w+\n(?:[ \t]+(?!File 
 
 
 class Flat(torch.nn.Module):
-    """The module as a function that takes one tensor for each input of the program and returns a tuple of tensors."""
+    """The module as a function that takes one tensor for each input of the program and returns a tuple of tensors. With
+    `decisions`, the conditions that they answered are returned after the results."""
 
-    def __init__(self, program: TorchProgram) -> None:
+    def __init__(self, program: TorchProgram, decisions: Decisions | None = None) -> None:
         super().__init__()
         self.module = program.module
         self._program = (program,)  # a tuple, because torch.nn.Module would register other attributes
+        self._decisions = decisions
         self.training = False
         set_evaluating(program.module)
 
     def forward(self, *tensors: torch.Tensor) -> Any:
         (program,) = self._program
+        if self._decisions is not None:
+            self._decisions.begin()
         given = dict(zip([port.name for port in program.signature.inputs], tensors, strict=True))
         leaves = [
             leaf if name is None else given[name] for name, leaf in zip(program.names, program.leaves, strict=True)
         ]
         args, kwargs = program.rebuild(leaves)
         found = [leaf for leaf in program.leaves_of(self.module(*args, **kwargs)) if leaf is not None]
-        return tuple(leaf if isinstance(leaf, torch.Tensor) else _scalar(leaf) for leaf in found)
+        results = [leaf if isinstance(leaf, torch.Tensor) else _scalar(leaf) for leaf in found]
+        return (*results, *(self._decisions.results if self._decisions is not None else ()))
 
 
 def _scalar(number: Any) -> torch.Tensor:

@@ -58,7 +58,7 @@ def _effect(lines: Sequence[str], trace: Callable[[], bytes], before: bytes) -> 
             try:
                 after = trace()
             except Exception as error:  # noqa: BLE001  # an operation or a check that rejects the changed value
-                is_check = seen == {bool} and _is_raised(error.__traceback__)
+                is_check = seen == {bool} and is_raised(error.__traceback__)
                 return _Effect.CHECK if is_check else _Effect.SOME
         if after != before or not seen:
             return _Effect.SOME
@@ -67,7 +67,7 @@ def _effect(lines: Sequence[str], trace: Callable[[], bytes], before: bytes) -> 
     return _Effect.NONE
 
 
-def _is_raised(trail: TracebackType | None) -> bool:
+def is_raised(trail: TracebackType | None) -> bool:
     """Whether a statement of the module raised the error, instead of an operation of torch."""
     while trail is not None and trail.tb_next is not None:
         trail = trail.tb_next

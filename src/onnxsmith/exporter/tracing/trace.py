@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.export import Dim, ExportedProgram
 
+from onnxsmith.exporter.tracing.data_branches import Decisions
 from onnxsmith.exporter.tracing.flat import Flat
 from onnxsmith.exporter.tracing.frozen_axes import Watch, watching
 from onnxsmith.exporter.tracing.rewriting import rewriting
@@ -77,11 +78,13 @@ def tracing(
     own: bool = True,
     rewrites: bool = True,
     dynamic: Sequence[str] | None = None,
+    decisions: Decisions | None = None,
 ) -> Iterator[Tracing]:
     """Inside, the program can be traced on the example, and the traced program can be translated.
 
     `dynamic` names the dimensions that are dynamic; default: all symbolic ones. With `own=False` the translations of
-    this package are not used, only the user's. With `rewrites=False` the module is traced unchanged.
+    this package are not used, only the user's. With `rewrites=False` the module is traced unchanged. `decisions` answer
+    questions about the data; their conditions become outputs after those of the module.
     """
     ports = program.signature.inputs
     with ExitStack() as stack:
@@ -100,12 +103,14 @@ def tracing(
         stack.enter_context(exporting_to_onnx(True))
         stack.enter_context(known_constants(program.module))
         watch = stack.enter_context(watching([port.name for port in ports]))
+        if decisions is not None:
+            stack.enter_context(decisions.answering())
         yield Tracing(
             watch=watch,
             questions=stack.enter_context(branches(watch)),
             uses=uses,
             notes=notes,
-            _flat=Flat(program),
+            _flat=Flat(program, decisions),
             _example=tuple(example[port.name] for port in ports),
             _axes=tuple(_dynamic(port.shape or (), dynamic, program.limits) for port in ports),
             _in_place=functions() if own else {},

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 
 import onnx_ir as ir
 
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.shapes.dims import names_in
 from onnxsmith.model.surgery import names
 
 Condition = Callable[[ir.tape.Tape, Mapping[str, ir.Value]], ir.Value]
-"""Writes the nodes of a condition onto the tape; takes the graph's inputs by name. The result is one bool."""
+"""Writes the nodes of a condition onto the tape; takes the values of the first graph by name: its inputs and the results
+of its nodes. The result is one bool, which may be one of these values."""
 
 
 def either(condition: Condition, first: ir.Model, second: ir.Model) -> ir.Model:
     """Returns a model that computes what `first` computes where the condition holds, elsewhere what `second` does.
 
     Both have the same inputs, outputs, opsets and dtypes, in the same order; the names are those of `first`. Nodes that
-    compute the same in both, from the inputs on, stay before the If, and equal weights are stored once. Symbolic
-    dimensions of inputs get the names that they have in `first`.
+    compute the same in both, from the inputs on, stay before the If, as do those that the condition needs; equal weights
+    are stored once. Symbolic dimensions of inputs get the names that they have in `first`; others of `second` get new
+    names, as one name may mean two sizes.
     """
     whole, other = cloned(first), cloned(second)
     _rename(other, whole)
@@ -32,23 +36,30 @@ def either(condition: Condition, first: ir.Model, second: ir.Model) -> ir.Model:
     other.graph.outputs.clear()
     same = {**_moved_weights(other, graph, taken), **_pairs(graph, other.graph)}
     others = [same.get(value, value) for value in others]
-    twins = {value.producer() for value in same.values()}
-    then_branch = _branch("then", graph, [node for node in graph if node not in twins], outputs)
-    rest = [node for node in other.graph if not any(value in same for value in node.outputs)]
-    else_branch = _branch("else", other.graph, rest, others)
     tape = ir.tape.Tape()
-    chosen = condition(tape, {value.name or "": value for value in graph.inputs})
+    known = [*graph.inputs, *(value for node in graph for value in node.outputs)]
+    chosen = condition(tape, {value.name or "": value for value in known})
+    before = {value.producer() for value in same.values()} | _needed([chosen, *_read(tape)])
+    made = {value for node in before if node is not None for value in node.outputs}
+    is_either = [not (one is two and one in made) for one, two in zip(outputs, others, strict=True)]
+    then_branch = _branch("then", graph, [node for node in graph if node not in before], _where(is_either, outputs))
+    rest = [node for node in other.graph if not any(value in same for value in node.outputs)]
+    else_branch = _branch("else", other.graph, rest, _where(is_either, others))
     branches = [ir.AttrGraph("then_branch", then_branch), ir.AttrGraph("else_branch", else_branch)]
-    node = ir.Node("", "If", [chosen], branches, num_outputs=len(outputs))
+    node = ir.Node("", "If", [chosen], branches, num_outputs=sum(is_either))
+    if (asked := chosen.producer()) is not None:
+        node.metadata_props.update(asked.metadata_props)  # the line that asks
     for value in tape.initializers:
         value.name = taken.free(value.name or "size")
         graph.register_initializer(value)
     graph.extend([*tape.nodes, node])
-    for made in (value for one in tape.nodes for value in one.outputs):
-        made.name = taken.free(made.name or "side")
-    for made, one, two in zip(node.outputs, then_branch.outputs, else_branch.outputs, strict=True):
-        made.name, made.type, made.shape = taken.free(f"{one.name}_of_sides"), one.type, _common(one.shape, two.shape)
-        graph.outputs.append(made)
+    for value in (value for one in tape.nodes for value in one.outputs):
+        value.name = taken.free(value.name or "side")
+    for value, one, two in zip(node.outputs, then_branch.outputs, else_branch.outputs, strict=True):
+        value.name, value.type = taken.free(f"{one.name}_of_sides"), one.type
+        value.shape = _common(one.shape, two.shape)
+    results = iter(node.outputs)
+    graph.outputs.extend([next(results) if chosen_from else one for one, chosen_from in zip(outputs, is_either, strict=True)])
     for domain, version in other.opset_imports.items():
         whole.opset_imports.setdefault(domain, version)
     for identifier, function in other.functions.items():
@@ -56,18 +67,52 @@ def either(condition: Condition, first: ir.Model, second: ir.Model) -> ir.Model:
     return whole
 
 
+def _where(wanted: Sequence[bool], values: Sequence[ir.Value]) -> list[ir.Value]:
+    return [value for value, is_wanted in zip(values, wanted, strict=True) if is_wanted]
+
+
+def _read(tape: ir.tape.Tape) -> list[ir.Value]:
+    """The values that the nodes of a tape read."""
+    return [value for node in tape.nodes for value in node.inputs if value is not None]
+
+
+def _needed(values: Iterable[ir.Value]) -> set[ir.Node | None]:
+    """The nodes of a graph that these values depend on."""
+    found: set[ir.Node | None] = set()
+    todo = [value.producer() for value in values]
+    while todo:
+        node = todo.pop()
+        if node is None or node in found:
+            continue
+        found.add(node)
+        todo.extend(value.producer() for value in (*node.inputs, *captures.captured(node)) if value is not None)
+    return found
+
+
 def _rename(model: ir.Model, like: ir.Model) -> None:
-    """Gives the dimensions of inputs the names that those of another model have, and other names to its own nodes."""
+    """Gives the dimensions of inputs the names that those of another model have, and other names to its own dimensions
+    and nodes."""
     symbols: dict[str, str] = {}
     for own, wanted in zip(model.graph.inputs, like.graph.inputs, strict=True):
         for old, new in zip(own.shape or (), wanted.shape or (), strict=False):
             if isinstance(old, ir.SymbolicDim) and isinstance(new, ir.SymbolicDim) and old.value and new.value:
                 symbols[old.value] = new.value
+    taken = _symbols(like)
+    for name in sorted(_symbols(model) - symbols.keys()):
+        symbols[name] = next(free for number in count(1) if (free := f"{name}_{number}") not in taken)
+        taken.add(symbols[name])
     names.rename_symbols(model, symbols)
     known = {node.name for node in walk.all_nodes(like)}
     for node in walk.all_nodes(model):
         if node.name in known:
             node.name = f"{node.name}_other"
+
+
+def _symbols(model: ir.Model) -> set[str]:
+    """The names in the symbolic dimensions of a model's values."""
+    shapes = [value.shape for value in walk.values(model) if value.shape is not None]
+    dims = {dim.value for shape in shapes for dim in shape if isinstance(dim, ir.SymbolicDim)}
+    return {name for dim in dims if dim is not None for name in names_in(dim)}
 
 
 def _moved_weights(model: ir.Model, graph: ir.Graph, taken: Names) -> dict[ir.Value, ir.Value]:

@@ -1,0 +1,153 @@
+"""torch.export of both sides of the module's branches on data, joined by an If."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import onnx_ir as ir
+import torch
+
+from onnxsmith.exporter.strategies.base import Captured, Example
+from onnxsmith.exporter.strategies.torch_export import TorchExport
+from onnxsmith.exporter.tracing.data_branches import Decisions
+from onnxsmith.exporter.tracing.idle_conversions import is_raised
+from onnxsmith.exporter.tracing.recomposing import recomposing
+from onnxsmith.model.surgery.either import Condition, either
+from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.runtimes.torch_eager import TorchProgram
+
+_MOST_PATHS = 8
+"""Paths through the branches that are traced. A choice: each is one more trace, and one more copy of what differs."""
+_MOST_QUESTIONS = 6
+"""Branches on one path. A choice: a loop on data asks again and again."""
+STOPS = ("forward/branch-on-data", "forward/python-value")
+
+
+class TorchBranched(TorchExport):
+    """Traces once for each side of the branches on data (`if keep.numel() == 0`, `if x.sum() > 0`). An If with the
+    condition of the branch, which the graph computes, chooses between the graphs; what both compute alike stays before
+    it. A side on which the module raises is not in the graph: inputs that would take it take the other side."""
+
+    title = "torch.export of both sides of branches on data + torch.onnx"
+    rank = 35
+    as_it_is = False
+
+    def is_worth_it(self, before: Sequence[Problem]) -> bool:
+        """After a trace that stopped at a branch on data, or at a number that was read from a tensor."""
+        return any(problem.id in STOPS for problem in before)
+
+    def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        with recomposing(program, example) as lines, torch.no_grad():
+            while True:
+                try:
+                    found = _Sides(self, program, example, opset).captured()
+                except OnnxsmithError as error:
+                    if not lines.patch(error.problem.where) and not lines.patch_all("forward/python-value"):
+                        raise
+                    continue
+                return replace(found, notes=(*lines.notes, *found.notes))
+
+
+@dataclass
+class _Sides:
+    """The traces of one module. `lines` collects the branches of which both sides are in the graph, and `raising` those
+    of which one side raises."""
+
+    strategy: TorchExport
+    program: TorchProgram
+    example: Example
+    opset: int | None
+    paths: list[Captured] = field(default_factory=list)
+    lines: dict[str, None] = field(default_factory=dict)
+    raising: dict[str, None] = field(default_factory=dict)
+
+    def captured(self) -> Captured:
+        """The graph of all sides.
+
+        Raises:
+            OnnxsmithError: that of a trace; of the first one, if no path through the branches can be traced.
+        """
+        model = self._of([])
+        first = self.paths[0]
+        notes = [f"both sides of the branch on data at {line} were traced: the graph has an If" for line in self.lines]
+        notes += [f"the side of the branch at {line} that raises is not in the graph" for line in self.raising]
+        own = dict.fromkeys(note for path in self.paths for note in path.notes)
+        numbers: dict[str, frozenset[int]] = {}
+        for path in self.paths:
+            for symbol, some in path.numbers.items():
+                numbers[symbol] = numbers.get(symbol, frozenset()) | some
+        branches = tuple({(one.line, one.condition): one for path in self.paths for one in path.branches}.values())
+        return replace(first, model=model, notes=(*notes, *own), numbers=numbers, branches=branches)
+
+    def _of(self, answers: Sequence[bool]) -> ir.Model:
+        """The graph of all paths on which the first questions have these answers. It has their conditions as outputs,
+        after those of the module."""
+        decisions = Decisions(answers, len(answers) if len(self.paths) == _MOST_PATHS else _MOST_QUESTIONS)
+        asked = len(answers)
+        try:
+            path = self.strategy.decided(self.program, self.example, self.opset, decisions)
+            whole, asked = path.model, len(decisions.given)
+            self.paths.append(path)
+        except OnnxsmithError as error:
+            last = len(decisions.given) - 1
+            if not _raises(error) or last < asked:
+                raise
+            # The side of the last question with the answer True raises: only the other one has a result.
+            self.raising[decisions.lines[last]] = None
+            whole, asked = _without_last(self._of([*decisions.given[:last], not decisions.given[last]])), last
+        for at in reversed(range(len(answers), asked)):
+            whole = self._with_other_side(whole, decisions, at)
+        return whole
+
+    def _with_other_side(self, whole: ir.Model, decisions: Decisions, at: int) -> ir.Model:
+        """The graph, which has one answer to question `at`, together with that for the other answer. The condition is
+        its last output, and no longer one of the result."""
+        line = decisions.lines[at]
+        try:
+            other = self._of([*decisions.given[:at], not decisions.given[at]])
+        except OnnxsmithError as error:
+            if not _raises(error):
+                raise
+            self.raising[line] = None
+            return _without_last(whole)
+        self.lines[line] = None
+        _check_alike(whole, other, line)
+        name = whole.graph.outputs[-1].name or ""
+        return either(_output(name), _without_last(whole), _without_last(other))
+
+
+def _check_alike(one: ir.Model, other: ir.Model, line: str) -> None:
+    """Refuses sides whose results differ in number or dtype: no If gives both."""
+    first, second = ([value.dtype for value in model.graph.outputs] for model in (one, other))
+    if first == second:
+        return
+    said = [", ".join(str(dtype) for dtype in dtypes[:-1]) or "nothing" for dtypes in (first, second)]
+    raise problem(
+        "forward/branch-on-data",
+        "the sides of a branch on data return tensors of other dtypes, or another number of them",
+        where=line,
+        why=f"one side returns {said[0]}, the other {said[1]}; the outputs of a graph have one dtype each",
+        fix="return the same tensors from both sides: .to(x.dtype) on the side that differs",
+    )
+
+
+def _output(name: str) -> Condition:
+    """The condition that a value of the first graph holds."""
+
+    def written(_tape: ir.tape.Tape, values: Mapping[str, ir.Value]) -> ir.Value:
+        return values[name]
+
+    return written
+
+
+def _without_last(model: ir.Model) -> ir.Model:
+    """The model without its last output."""
+    model.graph.outputs.pop()
+    return model
+
+
+def _raises(error: OnnxsmithError) -> bool:
+    """Whether a statement of the module raised the error that stopped the trace."""
+    cause = error.__cause__
+    return cause is not None and is_raised(cause.__traceback__)

@@ -1,0 +1,86 @@
+"""The branches of a module on its data, and the answers with which a trace goes on to one of their sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import sympy
+import torch
+
+from onnxsmith.seams.torch.data_questions import answering
+from onnxsmith.sources.factory import is_models
+
+_TRIED = 8
+"""Counts at which two conditions on one count are held together. A choice: code compares counts with 0, 1 and 2."""
+
+
+@dataclass
+class Decisions:
+    """Answers the questions about the data that one trace asks.
+
+    The questions get `answers` in their order, later ones the answer True. `lines` are the lines that asked
+    (`file:line`), `given` the answers, `results` the conditions as tensors of rank 0 and dtype bool. A condition that
+    follows from those before it is no question.
+    """
+
+    answers: Sequence[bool] = ()
+    most: int = 0
+    """The largest number of questions; the trace stops at the next one."""
+    lines: list[str] = field(default_factory=list)
+    given: list[bool] = field(default_factory=list)
+    results: list[torch.Tensor] = field(default_factory=list)
+    _known: list[Any] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Forgets what was asked: forward begins. torch.export runs it more than once."""
+        for some in (self.lines, self.given, self.results, self._known):
+            some.clear()
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Inside, a trace is given the answers."""
+        with answering(self._answer):
+            yield
+
+    def _answer(self, condition: torch.SymBool, frame: FrameType) -> bool | None:
+        file = frame.f_code.co_filename
+        if file.startswith("<") or not is_models(file):
+            return None
+        expression = condition.node.expr
+        implied = _implied(expression, self._known)
+        if implied is not None:
+            return implied
+        if len(self.given) == self.most:
+            return None
+        found = self.answers[len(self.given)] if len(self.given) < len(self.answers) else True
+        self.results.append(torch.scalar_tensor(condition, dtype=torch.bool))
+        self.lines.append(f"{file}:{frame.f_lineno}")
+        self.given.append(found)
+        self._known.append(expression if found else sympy.Not(expression))
+        return found
+
+
+def _implied(condition: Any, known: Sequence[Any]) -> bool | None:
+    """Whether a condition holds where the known ones do; None if that cannot be told."""
+    if condition in known:
+        return True
+    if sympy.Not(condition) in known:
+        return False
+    symbols = condition.free_symbols
+    about = [one for one in known if one.free_symbols == symbols]
+    if len(symbols) != 1 or not about:
+        return None
+    (symbol,) = symbols
+    if not symbol.is_integer:
+        return None
+    numbers = {int(one) for some in (condition, *about) for one in some.atoms(sympy.Integer)}
+    least = 0 if symbol.is_nonnegative else min(numbers, default=0) - _TRIED
+    counts = range(least, max(numbers, default=0) + _TRIED)
+    answers = {condition.subs(symbol, n) for n in counts if all(one.subs(symbol, n) == sympy.true for one in about)}
+    if answers == {sympy.true}:
+        return True
+    return False if answers == {sympy.false} else None
