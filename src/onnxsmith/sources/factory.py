@@ -216,24 +216,21 @@ def user_lines(error: BaseException) -> list[str]:
 
 
 def model_line(error: BaseException) -> str:
-    """`user_line`; if it is empty, the innermost line in the model's package."""
+    """`file:line` of the innermost frame in a model's code: the user's own, or that of a package that is no tool."""
     frames = traceback.extract_tb(error.__traceback__)
     inner = next((f for f in reversed(frames) if is_models(f.filename)), None)
-    return user_line(error) or (f"{inner.filename}:{inner.lineno}" if inner is not None else "")
+    return f"{inner.filename}:{inner.lineno}" if inner is not None else ""
 
 
-def user_frame(frame: FrameType | None, until: CodeType | None = None) -> str:
-    """`file:line` of the innermost frame in the user's own code, or else in the model's package, from this frame
-    outwards. Stops at the frame that runs the code `until`."""
-    package = ""
+def model_frame(frame: FrameType | None, until: CodeType | None = None) -> str:
+    """`file:line` of the innermost frame in a model's code, from this frame outwards: the user's own, or that of a
+    package that is no tool. Stops at the frame that runs the code `until`."""
     while frame is not None and frame.f_code is not until:
         file = frame.f_code.co_filename
-        if not is_installed(file):
+        if is_models(file):
             return f"{file}:{frame.f_lineno}"
-        if not package and is_models(file):
-            package = f"{file}:{frame.f_lineno}"
         frame = frame.f_back
-    return package
+    return ""
 
 
 def place(where: str) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from onnxsmith.exporter.lint._reading import Call
 from onnxsmith.runtimes.torch_eager import Memory
 from onnxsmith.seams.torch import trees as pytree
 from onnxsmith.seams.torch.tensors import TorchDispatchMode, buffers_of, version_of
-from onnxsmith.sources.factory import TorchModel, user_frame, user_line
+from onnxsmith.sources.factory import TorchModel, model_frame, user_line
 
 
 @dataclass
@@ -41,7 +41,7 @@ class _RandomDraws(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if torch.Tag.nondeterministic_seeded in func.tags and not _draws_nothing(func, args, kwargs or {}):
-            self._seen.drawn.append((str(func).removesuffix(".default"), user_frame(sys._getframe(1))))
+            self._seen.drawn.append((str(func).removesuffix(".default"), model_frame(sys._getframe(1))))
         return func(*args, **(kwargs or {}))
 
 

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
-import torch
 
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
+from onnxsmith.exporter.strategies.torch_recomposed import TorchRecomposed
 from onnxsmith.exporter.tracing.data_branches import Decisions
 from onnxsmith.exporter.tracing.idle_conversions import is_raised
-from onnxsmith.exporter.tracing.recomposing import recomposing
 from onnxsmith.model.surgery.either import Condition, either
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
@@ -24,29 +23,21 @@ _MOST_QUESTIONS = 6
 STOPS = ("forward/branch-on-data", "forward/python-value")
 
 
-class TorchBranched(TorchExport):
+class TorchBranched(TorchRecomposed):
     """Traces once for each side of the branches on data (`if keep.numel() == 0`, `if x.sum() > 0`). An If with the
     condition of the branch, which the graph computes, chooses between the graphs; what both compute alike stays before
-    it. A side on which the module raises is not in the graph: inputs that would take it take the other side."""
+    it. A side on which the module raises is not in the graph: inputs that would take it take the other side. Other
+    lines that stop the trace are replaced as in `torch-recomposed`."""
 
     title = "torch.export of both sides of branches on data + torch.onnx"
     rank = 35
-    as_it_is = False
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
         """After a trace that stopped at a branch on data, or at a number that was read from a tensor."""
         return any(problem.id in STOPS for problem in before)
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
-        with recomposing(program, example) as lines, torch.no_grad():
-            while True:
-                try:
-                    found = _Sides(self, program, example, opset).captured()
-                except OnnxsmithError as error:
-                    if not lines.patch(error.problem.where) and not lines.patch_all("forward/python-value"):
-                        raise
-                    continue
-                return replace(found, notes=(*lines.notes, *found.notes))
+        return self.recomposed(program, example, lambda: _Sides(self, program, example, opset).captured())
 
 
 @dataclass

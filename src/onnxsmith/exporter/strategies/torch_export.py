@@ -27,7 +27,7 @@ from onnxsmith.exporter.translations.base import asked_for
 from onnxsmith.model.graph import allowed_dtypes
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.sources.factory import model_line, user_line
+from onnxsmith.sources.factory import model_line
 from onnxsmith.words import several
 
 _OLDEST, _NEWEST = 18, 23
@@ -156,7 +156,7 @@ def _explain_capture(error: Exception, program: TorchProgram, trace: Tracing) ->
     text = str(error)
     if trace.watch.frozen:
         return _frozen(trace.watch.frozen, program, tuple(trace.questions.found.values()))
-    where = user_line(error) or line_in(text) or model_line(error)
+    where = model_line(error) or line_in(text)
     lacking = shapeless(error, where)
     if lacking:
         return OnnxsmithError(problem_of(lacking))

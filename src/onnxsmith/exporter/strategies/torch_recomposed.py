@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -30,10 +30,14 @@ class TorchRecomposed(TorchExport):
         )
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        return self.recomposed(program, example, lambda: super(TorchRecomposed, self).capture(program, example, opset))
+
+    def recomposed(self, program: TorchProgram, example: Example, trace: Callable[[], Captured]) -> Captured:
+        """The result of `trace`, which is called again after each line that was replaced."""
         with recomposing(program, example) as lines, torch.no_grad():  # scan would also return values for gradients
             while True:
                 try:
-                    captured = super().capture(program, example, opset)
+                    captured = trace()
                 except OnnxsmithError as error:
                     places = error.lines if isinstance(error, FrozenAxisError) else (error.problem.where,)
                     patched = [lines.patch(where) for where in dict.fromkeys(places)]

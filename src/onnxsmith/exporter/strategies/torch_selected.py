@@ -13,7 +13,7 @@ from onnxsmith.exporter.tracing.flat import Flat
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.seams.torch.selected_sizes import two_or_more
-from onnxsmith.sources.factory import user_frame
+from onnxsmith.sources.factory import model_frame
 
 
 class TorchSelected(TorchRecomposed):
@@ -33,7 +33,7 @@ class TorchSelected(TorchRecomposed):
         lines: dict[str, None] = {}
 
         def assumed() -> None:
-            lines.setdefault(user_frame(sys._getframe(1), Flat.forward.__code__))
+            lines.setdefault(model_frame(sys._getframe(1), Flat.forward.__code__))
 
         with two_or_more(assumed):
             try:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from onnxsmith.exporter.tracing.flat import Flat
 from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.sources.factory import user_frame
+from onnxsmith.sources.factory import model_frame
 
 if TYPE_CHECKING:
     from onnxsmith.exporter.tracing.size_branches import SizeBranch
@@ -80,7 +80,7 @@ class Watch:
         if replaced and replaced[1] in self._axes:
             tensor, axis = self._axes[replaced[1]]
             self.frozen.append(
-                Frozen(self.ports[tensor], axis, int(replaced[2]), user_frame(frame, Flat.forward.__code__))
+                Frozen(self.ports[tensor], axis, int(replaced[2]), model_frame(frame, Flat.forward.__code__))
             )
 
 

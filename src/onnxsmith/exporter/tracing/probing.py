@@ -26,7 +26,7 @@ from onnxsmith.seams.base import replaced
 from onnxsmith.seams.torch.drafting import closed_logs, stops
 from onnxsmith.seams.torch.memo import memoised
 from onnxsmith.seams.torch.tensors import FakeTensor
-from onnxsmith.sources.factory import is_installed, place, user_line
+from onnxsmith.sources.factory import is_installed, model_line, place
 
 
 @dataclass
@@ -51,7 +51,7 @@ def trace(program: TorchProgram, example: Mapping[str, Any], dynamic: frozenset[
         try:
             found.exported = trace.exported()
         except Exception as error:  # noqa: BLE001 — any error of torch.export is a result of the diagnosis
-            found.error, found.where = error, user_line(error)
+            found.error, found.where = error, model_line(error)
         found.frozen = tuple(_named(trace.watch, program, dynamic))
         if found.error is not None and "data-dependent" in str(found.error):
             _draft(found, trace)

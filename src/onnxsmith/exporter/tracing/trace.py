@@ -24,7 +24,7 @@ from onnxsmith.memory import no_collection
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 from onnxsmith.seams.base import alone
 from onnxsmith.seams.torch import flex_attention
-from onnxsmith.seams.torch.flags import exporting_to_onnx, without_kernels
+from onnxsmith.seams.torch.flags import exporting_to_onnx, without_contraction_paths, without_kernels
 from onnxsmith.seams.torch.memo import memoised
 from onnxsmith.seams.torch.tensors import FakeTensor, forgetting, known_constants
 from onnxsmith.seams.torch.views import cheap_views
@@ -99,6 +99,7 @@ def tracing(
         notes = stack.enter_context(rewriting(program.module)) if rewrites else ()
         stack.enter_context(torch.no_grad())  # branches on gradients go the same way as in a call of the module
         stack.enter_context(without_kernels())
+        stack.enter_context(without_contraction_paths())
         stack.enter_context(flex_attention.by_formula())
         stack.enter_context(exporting_to_onnx(True))
         stack.enter_context(known_constants(program.module))

@@ -41,6 +41,20 @@ def exporting_to_onnx(value: bool) -> AbstractContextManager[None]:
 
 
 @contextmanager
+def without_contraction_paths() -> Iterator[None]:
+    """Inside, einsum multiplies its operands from left to right. The package opt_einsum, where it is installed, looks
+    for a shorter order and takes the sizes as Python numbers, which fixes every axis."""
+    with alone():
+        paths = torch.backends.opt_einsum
+        was_enabled = paths.enabled
+        paths.enabled = was_enabled and not paths.is_available()
+        try:
+            yield
+        finally:
+            paths.enabled = was_enabled
+
+
+@contextmanager
 def without_kernels() -> Iterator[None]:
     """Inside, nn.TransformerEncoderLayer and nn.MultiheadAttention compute by their formulas."""
     with alone():

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from onnxsmith.seams.base import replaced, replaced_at, required
+from onnxsmith.seams.base import replaced_at, required
 
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
+_CONVERT = "torch._subclasses.fake_tensor:FakeTensorConverter.from_real_tensor"
 _LIMIT = "torch._subclasses.fake_tensor:CONSTANT_NUMEL_LIMIT"
 _MOST_ELEMENTS = 64
 """Elements of a tensor whose values a trace keeps. A choice: more than an image has channels; torch keeps one."""
@@ -32,6 +33,7 @@ REACHES = (
     "torch:UntypedStorage._cdata",
     "torch:_check",
     "torch._subclasses.fake_tensor:FakeTensorMode.cache_clear",
+    _CONVERT,
     _LIMIT,
 )
 
@@ -94,23 +96,33 @@ def buffers_of(module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
     return module._buffers
 
 
+def _is_option(tensor: torch.Tensor) -> bool:
+    """Whether a tensor of a module is a number, or a short list of integers or flags."""
+    if isinstance(tensor, FakeTensor):
+        return False
+    is_whole = not tensor.dtype.is_floating_point and not tensor.dtype.is_complex
+    return tensor.numel() == 1 or (is_whole and tensor.numel() <= _MOST_ELEMENTS)
+
+
 @contextmanager
 def known_constants(module: torch.nn.Module) -> Iterator[None]:
     """Inside, a trace knows the values of parameters and buffers with one element, such as a flag, a count or a
-    temperature: a branch on such a value is not a branch on data. torch forgets a value if forward writes to it.
+    temperature, and of small tensors of integers and flags that the module holds, registered or not: a branch on such a
+    value is not a branch on data. torch forgets a value if forward writes to it.
 
     It also knows small tensors that forward makes of numbers, such as the means of channels, and what is computed from
     these alone: `if (torch.as_tensor(std) == 0).any()` checks an option of the module. torch keeps one element.
     """
-    held = (*module.parameters(), *module.buffers())
-    values = {id(tensor): tensor for tensor in held if tensor.numel() == 1 and not isinstance(tensor, FakeTensor)}
-    own = FakeTensorMode.from_tensor
+    others = [value for part in module.modules() for value in vars(part).values() if isinstance(value, torch.Tensor)]
+    held = (*module.parameters(), *module.buffers(), *others)
+    values = {id(tensor): tensor for tensor in held if _is_option(tensor)}
+    own = required(_CONVERT)
 
-    def from_tensor(mode: FakeTensorMode, tensor: torch.Tensor, **options: Any) -> FakeTensor:
-        fake = own(mode, tensor, **options)
+    def converted(converter: Any, mode: FakeTensorMode, tensor: torch.Tensor, *rest: Any, **options: Any) -> FakeTensor:
+        fake: FakeTensor = own(converter, mode, tensor, *rest, **options)
         if id(tensor) in values and fake.constant is None:
             fake.constant = tensor.detach().clone()
         return fake
 
-    with replaced(FakeTensorMode, "from_tensor", from_tensor), replaced_at(_LIMIT, _MOST_ELEMENTS):
+    with replaced_at(_CONVERT, converted), replaced_at(_LIMIT, _MOST_ELEMENTS):
         yield
