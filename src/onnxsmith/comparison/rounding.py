@@ -21,7 +21,8 @@ larger tolerance, it holds for this run.
 Interpolation computes coordinates. At position p of an axis of length L their error is about 2·u·L of a step, because a
 product and a sum of that size are rounded, and the value moves by that times the difference of two neighbours. So such
 an operation has u_k = 2·u·L, where L is the longest axis that it interpolates along. An axis whose length is not in the
-file counts as 1024 in the tolerance; in one run, no axis counts as longer than the longest axis of that run.
+file counts as 1024 in the tolerance; in one run, no axis counts as longer than the longest axis of that run. A Fourier
+transform of a length L that is no power of 2 has the same u_k, because of its angles (`transforms.py`).
 
 If only one of two models quantises, their outputs differ by the quantisation error. A quantiser with steps of width s
 errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5), which
@@ -41,6 +42,7 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
+from onnxsmith.comparison import transforms
 from onnxsmith.comparison.quantisers import INTEGER_PRODUCTS, constant, is_constant, noise_of_bits, own_noise
 from onnxsmith.comparison.terms import MOVING, UNKNOWN
 from onnxsmith.comparison.terms import own as terms_of
@@ -242,7 +244,7 @@ def _through(
     unit = max((_UNIT.get(v.dtype, 0.0) for v in (*node.outputs, *_reads(node)) if v.dtype is not None), default=0.0)
     if node.op_type in _QUANTISING | _QUANTISING_INSIDE:
         unit = max(unit, _QUANTUM)
-    fixed, is_open = _axes_read_along(node)
+    fixed, is_open = _axes_read_along(node, sizes)
     single = 2 * min(unit, _ACCUMULATOR)
     # Coordinates are computed in float32; an axis of unknown length counts as UNKNOWN, see the module's docstring.
     along = single * max(fixed, UNKNOWN if is_open else 0)
@@ -266,12 +268,14 @@ def _free(node: ir.Node, terms: int) -> int:
     return terms if terms > 1 and not any(map(is_constant, _reads(node)[1:])) else 0
 
 
-def _axes_read_along(node: ir.Node) -> tuple[int, bool]:
-    """The longest known axis along which the node interpolates, and whether it has such axes of unknown length. A node
-    in mode "nearest" copies elements, so its coordinates add no rounding."""
+def _axes_read_along(node: ir.Node, run: Mapping[str, int] | None) -> tuple[int, bool]:
+    """The longest known axis along which the node interpolates, or transforms by Fourier, and whether it has such axes
+    of unknown length. A node in mode "nearest" copies elements, so its coordinates add no rounding."""
     axes = _INTERPOLATED.get(node.op_type)
+    if axes is None:
+        return transforms.length(node, run)
     mode = node.attributes.get("mode")
-    if axes is None or node.domain or (mode.as_string() if mode else _MODES.get(node.op_type, "")) == "nearest":
+    if node.domain or (mode.as_string() if mode else _MODES.get(node.op_type, "")) == "nearest":
         return 0, False
     read, made = (value.shape if value is not None else None for value in (node.inputs[0], node.outputs[0]))
     if read is None:
