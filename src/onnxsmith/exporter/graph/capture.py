@@ -84,7 +84,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
     keep_apart(model)
     stored_integers.store(model)
     how = f"converted from {emitted}" if opset.of(model) != emitted else ""
-    bounds = {symbols.get(name, name): limits for name, limits in captured.bounds.items()}
+    bounds = {symbols[name]: limits for name, limits in captured.bounds.items() if name in symbols}
     return Graph(
         model=model,
         how=captured.how,

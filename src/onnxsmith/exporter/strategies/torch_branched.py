@@ -16,9 +16,9 @@ from onnxsmith.model.surgery.either import Condition, either
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
-_MOST_PATHS = 8
+_MOST_PATHS = 12
 """Paths through the branches that are traced. A choice: each is one more trace, and one more copy of what differs."""
-_MOST_QUESTIONS = 6
+_MOST_QUESTIONS = 10
 """Branches on one path. A choice: a loop on data asks again and again."""
 STOPS = ("forward/branch-on-data", "forward/python-value")
 

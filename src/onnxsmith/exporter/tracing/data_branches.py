@@ -51,9 +51,9 @@ class Decisions:
         if file.startswith("<") or not is_models(file):
             return None
         expression = condition.node.expr
-        implied = _implied(expression, self._known)
-        if implied is not None:
-            return implied
+        follows = implied(expression, self._known)
+        if follows is not None:
+            return follows
         if len(self.given) == self.most:
             return None
         found = self.answers[len(self.given)] if len(self.given) < len(self.answers) else True
@@ -64,7 +64,7 @@ class Decisions:
         return found
 
 
-def _implied(condition: Any, known: Sequence[Any]) -> bool | None:
+def implied(condition: Any, known: Sequence[Any]) -> bool | None:
     """Whether a condition holds where the known ones do; None if that cannot be told."""
     if condition in known:
         return True
