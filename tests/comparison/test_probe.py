@@ -62,6 +62,22 @@ def test_of_many_large_weights_some_move_and_every_small_one(monkeypatch: pytest
     assert set(moved(weighted(a=small, b=small), [1.1, 1.1])) == {"x", "a", "b"}
 
 
+def test_labels_that_are_only_put_somewhere_stay() -> None:
+    """A mask that compares regions would come out otherwise if one element of a label moved."""
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20]> g (float[4] x) => (float[9] z) '
+        "<float[2] label = {5.0, 5.0}, float[3] fraction = {0.3, 0.3, 0.3}, float[9] scale = "
+        "{2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0}>"
+        " { y = Concat<axis = 0>(x, label, fraction) z = Mul(y, scale) }"
+    )
+    with Probe(model, _Recorder) as probe:
+        found = probe.moved(Feed("any", {}, {"x": np.float32([1.1, 1.2, 1.3, 1.4])}), 0)
+    assert found is not None
+    assert (np.asarray(found["label"]) == 5).all()
+    assert (np.asarray(found["fraction"]) != np.float32(0.3)).any()
+    assert (np.asarray(found["scale"]) != 2).any()
+
+
 def test_inputs_of_few_digits_stay_unless_everything_moves() -> None:
     x = np.float32([0.1, 2.5, 1 / 256, 1 / 512])
     here = moved(weighted(), x)["x"]

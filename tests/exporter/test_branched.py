@@ -44,7 +44,7 @@ class Layers(nn.Module):
             if mean > 0.1 * step:
                 x = self.a(x)
                 break
-            elif mean < -0.2:
+            if mean < -0.2:
                 x = self.b(x)
         if torch.isnan(x).any():
             raise ValueError("not a number")
@@ -202,7 +202,9 @@ _NUMBER = sympy.Symbol("zuf0", real=True)
         (_COUNT > 0, [], None),
     ],
 )
-def test_what_follows_from_known_conditions(condition: sympy.Basic, known: list[sympy.Basic], wanted: bool | None) -> None:
+def test_what_follows_from_known_conditions(
+    condition: sympy.Basic, known: list[sympy.Basic], wanted: bool | None
+) -> None:
     assert implied(condition, known) is wanted
 
 

@@ -165,7 +165,8 @@ class Probe:
         value = self._values(weight)
         fine = value.dtype.name in ("float32", "float64")  # kernels sum coarser dtypes in float32: no error to add
         ulps = max(1.0, math.sqrt(weight.terms / 6)) if fine else 1.0
-        return np.asarray(_nudged(value, ulps, (seed, weight.name)))
+        moved = np.asarray(_nudged(value, ulps, (seed, weight.name)))
+        return _inexact(value, moved) if weight.is_placed else moved
 
 
 def _inexact(value: Any, moved: Any) -> Any:

@@ -5,7 +5,7 @@ A graph with both sides of a branch agrees on every input that takes one side, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,8 +60,8 @@ class Sides:
             missing -= self._taken(run.feed)
         found: list[Run] = []
         for feed in self._others(runs, generator) if missing else ():
-            if self._taken(feed) & missing and (run := answered(feed)) is not None:
-                found.append(run)
+            if self._taken(feed) & missing and (other := answered(feed)) is not None:
+                found.append(other)
                 missing -= self._taken(feed)
                 if not missing:
                     break
@@ -75,16 +75,17 @@ class Sides:
             found = self._session.run({name: value for name, value in feed.values.items() if name in known})
         except OnnxsmithError:  # an input that the candidate refuses shows no side
             return set()
-        return {(name, bool(np.ravel(value)[0])) for name, value in found.items() if np.size(value)}
+        arrays = {name: np.asarray(value) for name, value in found.items()}
+        return {(name, bool(array.ravel()[0])) for name, array in arrays.items() if array.size}
 
     def _others(self, runs: Sequence[Run], generator: Generator) -> Iterator[Feed]:
         """Other values at the sizes of the runs."""
         bases = [run.feed for run in runs if not run.is_empty][:_BASES]
         for base in bases:
             for factor in _FACTORS:
-                yield _changed(base, f"times {factor:g}", lambda array, by=factor: array * by)
+                yield _changed(base, f"times {factor:g}", factor, 0.0)
             for shift in _SHIFTS:
-                yield _changed(base, f"plus {shift:g}", lambda array, by=shift: array + by)
+                yield _changed(base, f"plus {shift:g}", 1.0, shift)
         manners = [Manner(spread=spread) for spread in (*SPREADS, "large", "small")]
         manners += [Manner(fill=fill) for fill in (0, 1)]
         for base in bases[:1]:
@@ -99,9 +100,11 @@ class Sides:
         return f"no input took the side of the branch at {where} where its condition is {str(value).lower()}"
 
 
-def _changed(feed: Feed, how: str, change: Callable[[Any], Any]) -> Feed:
-    values: Mapping[str, Any] = {
-        name: change(value).astype(value.dtype) if isinstance(value, np.ndarray) and value.dtype.kind == "f" else value
+def _changed(feed: Feed, how: str, factor: float, shift: float) -> Feed:
+    values: dict[str, Any] = {
+        name: (value * factor + shift).astype(value.dtype)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        else value
         for name, value in feed.values.items()
     }
     return replace(feed, label=f"{feed.label}, {how}", values=values)

@@ -125,7 +125,12 @@ def verify(
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured),
-        untried=(*explorer.untried, *checks.untried, *one_sided, *(() if checks.undecided else _only_shapes_compared(results))),
+        untried=(
+            *explorer.untried,
+            *checks.untried,
+            *one_sided,
+            *(() if checks.undecided else _only_shapes_compared(results)),
+        ),
         power=power,
         unsure=unsure if agrees else (),
     )

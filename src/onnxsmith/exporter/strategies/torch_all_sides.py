@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_branched import STOPS, TorchBranched
@@ -22,6 +23,10 @@ class TorchAllSides(TorchJoined):
         """After a trace that stopped at a branch on data, and a graph of one side of a branch on sizes."""
         found = {problem.id for problem in before}
         return "forward/size-compared" in found and not found.isdisjoint(STOPS)
+
+    def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        found = super().capture(program, example, opset)
+        return replace(found, how=found.how.replace(TorchBranched.title, self.title))
 
     def side(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         return TorchBranched().capture(program, example, opset)

@@ -57,7 +57,8 @@ class Decisions:
         if len(self.given) == self.most:
             return None
         found = self.answers[len(self.given)] if len(self.given) < len(self.answers) else True
-        self.results.append(torch.scalar_tensor(condition, dtype=torch.bool))
+        truth: Any = condition  # a symbolic number, which torch's annotations do not have
+        self.results.append(torch.scalar_tensor(truth, dtype=torch.bool))
         self.lines.append(f"{file}:{frame.f_lineno}")
         self.given.append(found)
         self._known.append(expression if found else sympy.Not(expression))

@@ -40,5 +40,5 @@ def _counts(x: Any, minlength: Any) -> Any:
     """How often each number occurs, up to `minlength` or the greatest number."""
     numbers = x.to(torch.int64)
     greatest = torch.cat([numbers, torch.full((1,), -1)]).amax(0) + 1
-    length = torch.maximum(greatest, torch.full((), minlength)).item()
+    length: Any = torch.maximum(greatest, torch.full((), minlength)).item()
     return torch.zeros((length,), dtype=torch.int64).scatter_add(0, numbers, torch.ones_like(numbers))

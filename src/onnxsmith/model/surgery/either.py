@@ -15,17 +15,17 @@ from onnxsmith.model.shapes.dims import names_in
 from onnxsmith.model.surgery import names
 
 Condition = Callable[[ir.tape.Tape, Mapping[str, ir.Value]], ir.Value]
-"""Writes the nodes of a condition onto the tape; takes the values of the first graph by name: its inputs and the results
-of its nodes. The result is one bool, which may be one of these values."""
+"""Writes the nodes of a condition onto the tape; takes the values of the first graph by name: its inputs and the
+results of its nodes. The result is one bool, which may be one of these values."""
 
 
 def either(condition: Condition, first: ir.Model, second: ir.Model) -> ir.Model:
     """Returns a model that computes what `first` computes where the condition holds, elsewhere what `second` does.
 
     Both have the same inputs, outputs, opsets and dtypes, in the same order; the names are those of `first`. Nodes that
-    compute the same in both, from the inputs on, stay before the If, as do those that the condition needs; equal weights
-    are stored once. Symbolic dimensions of inputs get the names that they have in `first`; others of `second` get new
-    names, as one name may mean two sizes.
+    compute the same in both, from the inputs on, stay before the If, as do those that the condition needs. Equal
+    weights are stored once. Symbolic dimensions of inputs get the names that they have in `first`; others of `second`
+    get new names, as one name may mean two sizes.
     """
     whole, other = cloned(first), cloned(second)
     _rename(other, whole)
@@ -59,7 +59,9 @@ def either(condition: Condition, first: ir.Model, second: ir.Model) -> ir.Model:
         value.name, value.type = taken.free(f"{one.name}_of_sides"), one.type
         value.shape = _common(one.shape, two.shape)
     results = iter(node.outputs)
-    graph.outputs.extend([next(results) if chosen_from else one for one, chosen_from in zip(outputs, is_either, strict=True)])
+    graph.outputs.extend(
+        [next(results) if chosen_from else one for one, chosen_from in zip(outputs, is_either, strict=True)]
+    )
     for domain, version in other.opset_imports.items():
         whole.opset_imports.setdefault(domain, version)
     for identifier, function in other.functions.items():

@@ -24,6 +24,8 @@ _NOT_AS_INPUTS = {
 meaning."""
 _MOVING = {"Transpose", "Reshape", "Identity", "Cast", "Squeeze", "Unsqueeze", "Flatten", "Gather", "Expand"}
 """Operators that only move elements, so that the weight's real reader comes behind them."""
+_PLACING = {"Concat", "ScatterElements", "ScatterND"}
+"""Operators that put the elements of a weight beside others."""
 _INTEGERS = 4
 """The accuracy level of MatMulNBits that computes with integers of 8 bits. onnxruntime's kernel then reads the scales
 when the model is loaded, and computes without them if they are not constant (1.31, 1.32)."""
@@ -33,11 +35,13 @@ _OLDEST_IR = 4
 
 @dataclass(frozen=True)
 class Weight:
-    """One weight: its name, its stored values, and the number of `terms` that its reader sums."""
+    """One weight: its name, its stored values, and the number of `terms` that its reader sums. A weight that
+    `is_placed` is only put somewhere, as a label or a filling: no reader computes with it."""
 
     name: str
     tensor: ir.TensorProtocol
     terms: int
+    is_placed: bool = False
 
     @property
     def is_levels(self) -> bool:
@@ -64,7 +68,8 @@ def adjustable(model: ir.Model) -> tuple[ir.Model, tuple[Weight, ...]]:
             if value is None or tensor is None or value.name in found or value.name in taken or not value.name:
                 continue
             if value.graph is graph and _computes(node, index, tensor):
-                found[value.name] = Weight(value.name, tensor, _terms(node, tensor))
+                is_placed = all(reader.op_type in _PLACING for reader in value.consumers())
+                found[value.name] = Weight(value.name, tensor, _terms(node, tensor), is_placed)
                 if value.type is None:
                     value.type = ir.TensorType(tensor.dtype)
                 value.shape = _shape(tensor)

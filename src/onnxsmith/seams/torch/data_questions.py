@@ -35,13 +35,18 @@ def answering(answer: Callable[[torch.SymBool, FrameType], bool | None]) -> Abst
             found: bool = guard(node, file, line)
         except unknown:
             frame = _asking()
-            answered = None if frame is None else answer(torch.SymBool(node), frame)
+            answered = None if frame is None else answer(_condition(node), frame)
             if answered is None:
                 raise
             return answered
         return found
 
     return replaced_at(_GUARD, guarded)
+
+
+def _condition(node: Any) -> torch.SymBool:
+    made: torch.SymBool = torch.SymBool(node)  # type: ignore[no-untyped-call]
+    return made
 
 
 def _asking() -> FrameType | None:

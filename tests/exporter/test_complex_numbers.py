@@ -1,0 +1,39 @@
+"""Complex numbers of Python, and transforms of computed length."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import onnxsmith
+
+
+class Product(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        z = torch.complex(x, 2 * x)
+        return (x + 1j * x).abs(), (z * (2 - 1j)).real, (torch.exp(1j * x) * x).imag
+
+
+class Filtered(nn.Module):
+    """A filter in the frequencies of two axes, with a norm."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.irfft2(torch.fft.rfft2(x, norm="ortho") * 2, s=x.shape[-2:], norm="ortho")
+
+
+class Counted(nn.Module):
+    def forward(self, index: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.bincount(index, minlength=x.shape[0])
+
+
+@pytest.mark.parametrize(("module", "shape"), [(Product(), (3, 4)), (Filtered(), (2, 6, 12))])
+def test_complex(module: nn.Module, shape: tuple[int, ...]) -> None:
+    axes = ",".join(f"{axis}=d{axis}" for axis in range(len(shape)))
+    assert onnxsmith.export(module, (torch.randn(shape),), dynamic=f"x:{axes}", strategy="torch-export").ok
+
+
+def test_counts_up_to_a_size() -> None:
+    example = (torch.tensor([0, 3, 3, 1]), torch.randn(6, 2))
+    result = onnxsmith.export(Counted(), example, dynamic="index:0=n;x:0=m", strategy="torch-export")
+    assert result.ok
