@@ -258,3 +258,14 @@ def test_a_fourier_transform_of_any_length(length: int) -> None:
 
     example = torch.from_numpy(np.random.default_rng(0).standard_normal((2, length), np.float32))
     assert onnxsmith.export(Spectrum(), (example,), dynamic="x:0=n,1=length").ok
+
+
+def test_a_short_range_holds_no_data() -> None:
+    class Axes(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            axes = torch.arange(1, x.dim()).tolist()
+            return x - x.mean(dim=axes, keepdim=True)
+
+    result = _export(Axes(), torch.randn(5, 4, 3))
+    assert result.ok
+    assert "If" not in _kinds(result.model)

@@ -37,3 +37,25 @@ def test_counts_up_to_a_size() -> None:
     example = (torch.tensor([0, 3, 3, 1]), torch.randn(6, 2))
     result = onnxsmith.export(Counted(), example, dynamic="index:0=n;x:0=m", strategy="torch-export")
     assert result.ok
+
+
+class Enhanced(nn.Module):
+    """A spectrum, a mask, and back to as many samples."""
+
+    def __init__(self, *, normalized: bool, center: bool) -> None:
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(24) + 0.1)
+        self.options = {"normalized": normalized, "center": center, "win_length": 24}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        spectrum = torch.stft(x, 32, 8, window=self.window, return_complex=True, **self.options)
+        masked = spectrum * torch.sigmoid(spectrum.abs())
+        return torch.istft(masked, 32, 8, window=self.window, length=x.shape[-1], **self.options)
+
+
+@pytest.mark.parametrize("options", [{"normalized": False, "center": True}, {"normalized": True, "center": True}])
+def test_back_from_a_spectrum_to_as_many_samples(options: dict[str, bool]) -> None:
+    result = onnxsmith.export(
+        Enhanced(**options), (torch.randn(2, 100),), dynamic="x:0=batch,1=length", strategy="torch-export"
+    )
+    assert result.ok

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import sys
+from contextlib import ExitStack
+from types import ModuleType
 
 import pytest
 import torch
 from torch import nn
 
 import onnxsmith
+from onnxsmith.exporter.rewrites.extremes import Extremes
 from onnxsmith.report.parts.verification import Verification
 
 
@@ -25,6 +29,11 @@ class Window(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         length = x.shape[1]
         return x[:, : min(length, 8)].cumsum(1), x.new_zeros(max([length, 6, x.shape[0]]))
+
+
+class Doubled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
 
 
 class OwnMin(nn.Module):
@@ -57,3 +66,16 @@ def test_the_functions_are_those_of_python_afterwards() -> None:
     onnxsmith.export(Window(), (torch.rand(2, 12),), dynamic="x:1=length")
     assert min is builtins.min
     assert "min" not in globals()
+
+
+def test_a_module_that_is_imported_at_its_first_use_stays_unused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packages leave such objects in `sys.modules`; what they stand for may not be installed."""
+
+    class Lazy(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise ImportError(f"{name}: the package behind this module is not installed")
+
+    home = __name__.partition(".")[0]
+    monkeypatch.setitem(sys.modules, f"{home}.lazily", Lazy(f"{home}.lazily"))
+    with ExitStack() as stack:
+        Extremes().apply(Doubled(), stack)

@@ -36,11 +36,12 @@ class Extremes(Rewrite):
 
 
 def _files(module: torch.nn.Module) -> list[ModuleType]:
-    """The loaded Python modules of the packages that define the classes of a module, without torch's own."""
+    """The loaded Python modules of the packages that define the classes of a module, without torch's own. A module that
+    is imported at its first use stays as it is: `vars` does not use it."""
     kinds = {kind.__module__ for part in module.modules() for kind in type(part).__mro__}
     packages = {name.partition(".")[0] for name in kinds} - {"builtins", "torch"}
     found = [one for name, one in list(sys.modules.items()) if name.partition(".")[0] in packages]
-    return [one for one in found if isinstance(one, ModuleType) and is_models(getattr(one, "__file__", None) or "")]
+    return [one for one in found if isinstance(one, ModuleType) and is_models(vars(one).get("__file__") or "")]
 
 
 def _least(*args: Any, **kwargs: Any) -> Any:

@@ -16,7 +16,7 @@ from onnxsmith.model.surgery.either import Condition, either
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
-_MOST_PATHS = 12
+_MOST_PATHS = 16
 """Paths through the branches that are traced. A choice: each is one more trace, and one more copy of what differs."""
 _MOST_QUESTIONS = 10
 """Branches on one path. A choice: a loop on data asks again and again."""

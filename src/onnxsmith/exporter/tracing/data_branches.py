@@ -11,11 +11,14 @@ from typing import Any
 import sympy
 import torch
 
+from onnxsmith.exporter.translating.function_substitution import InPlaceOf
 from onnxsmith.seams.torch.data_questions import answering
 from onnxsmith.sources.factory import is_models
 
 _TRIED = 8
 """Counts at which two conditions on one count are held together. A choice: code compares counts with 0, 1 and 2."""
+_SHORT = 64
+"""Elements of a range whose values a trace knows, as of other small tensors."""
 
 
 @dataclass
@@ -42,8 +45,9 @@ class Decisions:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Inside, a trace is given the answers."""
-        with answering(self._answer):
+        """Inside, a trace is given the answers, and knows the numbers of short ranges: `torch.arange(1, 4).tolist()`
+        asks nothing."""
+        with answering(self._answer), InPlaceOf({torch.arange: _short_range}):
             yield
 
     def _answer(self, condition: torch.SymBool, frame: FrameType) -> bool | None:
@@ -63,6 +67,18 @@ class Decisions:
         self.given.append(found)
         self._known.append(expression if found else sympy.Not(expression))
         return found
+
+
+def _short_range(*bounds: Any, dtype: Any = None, device: Any = None, **others: Any) -> Any:
+    """`torch.arange` of plain whole numbers, as a tensor whose values a trace knows; NotImplemented for others."""
+    if (
+        any(others.values())
+        or not bounds
+        or not all(type(one) is int for one in bounds)
+        or len(range(*bounds)) > _SHORT
+    ):
+        return NotImplemented
+    return torch.tensor(list(range(*bounds)), dtype=dtype or torch.int64, device=device)
 
 
 def implied(condition: Any, known: Sequence[Any]) -> bool | None:
