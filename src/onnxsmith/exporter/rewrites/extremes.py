@@ -52,7 +52,7 @@ def _largest(*args: Any, **kwargs: Any) -> Any:
 
 
 def _chosen(usual: Callable[..., Any], symbolic: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
-    if kwargs or not args:
+    if kwargs or not args or torch.compiler.is_dynamo_compiling():  # TorchDynamo has symbolic ones of its own
         return usual(*args, **kwargs)
     given: Iterable[Any] = args
     if len(args) == 1:

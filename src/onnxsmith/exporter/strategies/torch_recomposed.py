@@ -15,6 +15,10 @@ from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 
+_UNROLLED = "forward/loop-over-blocks"
+"""The linter's problem of loops that a trace unrolls, which stops at a later line or not at all."""
+
+
 class TorchRecomposed(TorchExport):
     """Replaces branches on data by torch.where, loops over an axis by scan, one statement at a time, until the trace
     succeeds or stops at a line without a patch. The report shows the replaced lines."""
@@ -37,7 +41,10 @@ class TorchRecomposed(TorchExport):
                 except OnnxsmithError as error:
                     places = error.lines if isinstance(error, FrozenAxisError) else (error.problem.where,)
                     patched = [lines.patch(where) for where in dict.fromkeys(places)]
-                    if not any(patched) and not lines.patch_all(error.problem.id):
+                    if not any(patched) and not any([lines.patch_all(one) for one in (error.problem.id, _UNROLLED)]):  # noqa: C419
                         raise
+                    continue
+                places = [*captured.counted, *(branch.line for branch in captured.branches)]
+                if any([lines.patch(where, _UNROLLED) for where in places]):  # noqa: C419
                     continue
                 return replace(captured, notes=(*lines.notes, *captured.notes))
