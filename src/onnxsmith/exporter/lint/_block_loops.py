@@ -22,13 +22,15 @@ _SEVERAL = (Carried.SEVERAL, Carried.SEVERAL_FROM_NONE)
 @dataclass(frozen=True)
 class Loop:
     """A loop over blocks. `body` are the lines of a turn, in which `is_first` stands for "this is the first turn" if
-    `asks_first`. `mutated` are the names that a turn writes to in place. `taken` are all names of the function."""
+    `asks_first`. `mutated` are the names that a turn writes to in place,
+    `read` the tensors that it only reads. `taken` are all names of the function."""
 
     turns: Turns
     body: Sequence[ast.stmt]
     states: dict[str, Carried]
     lists: dict[str, Joined]
     mutated: set[str]
+    read: Sequence[str]
     asks_first: bool
     torch: str
     taken: frozenset[str]
@@ -72,7 +74,9 @@ def whole(loop: Loop, name: str) -> str:
 
 
 def _start(loop: Loop) -> list[ast.stmt]:
-    lines = [f"{target} = {value}" for target, value in loop.turns.before]
+    # torch.while_loop rejects tensors of the outer function that share memory.
+    lines = [f"{name} = {name}.clone()" for name in loop.read if len(loop.read) > 1]
+    lines += [f"{target} = {value}" for target, value in loop.turns.before]
     counts = [] if loop.turns.test else [f"{loop.name('count')} = {loop.turns.count}"]
     return written("\n".join([*lines, *counts])) if lines or counts else []
 
@@ -167,14 +171,15 @@ def _ends(loop: Loop) -> list[str]:
 
 
 def _kept(loop: Loop, name: str, value: str = "") -> str:
-    """A state as a turn gives it: torch.while_loop rejects results that share memory."""
+    """A state as a turn gives it: torch.while_loop rejects results that share memory, or lie
+    otherwise in memory than what it was given."""
     value = value or name
     how = loop.states[name]
     if how is Carried.NUMBER:
         return f"{loop.torch}.full((), {value}, dtype={loop.torch}.int64)"
     if how in _SEVERAL:
-        return f"tuple(one.clone() for one in {value})"
-    return f"{value}.clone()"
+        return f"tuple(one.clone(memory_format={loop.torch}.contiguous_format) for one in {value})"
+    return f"{value}.clone(memory_format={loop.torch}.contiguous_format)"
 
 
 def _call(loop: Loop) -> list[ast.stmt]:

@@ -39,6 +39,18 @@ class Scope:
     bound: frozenset[str]
     code: Code
 
+    @property
+    def stored(self) -> frozenset[str]:
+        """The names that a turn binds."""
+        return frozenset(_stored(self.body))
+
+    @property
+    def read(self) -> list[str]:
+        """The tensors from before the loop that a turn only reads."""
+        before = self.code.flow.before.get(self.loop, {})
+        names = {one.id for one in _names(self.body)} - self.stored - mutated(self.body)
+        return sorted(name for name in names if name in before and before[name].kind is Kind.TENSOR)
+
     def states(self, lists: Iterable[str]) -> dict[str, Carried] | None:
         """What the loop carries, without the `lists` that it appends to; None if it carries what a graph cannot."""
         before = self.code.flow.before.get(self.loop, {})

@@ -82,8 +82,10 @@ def _patch(loop: ast.For | ast.While, body: list[ast.stmt], turns: _block_turns.
         return None
     taken = _taken(code)
     lines, asks = _block_body.without_first(lines, turns.index, lists, fresh("is_first", taken))
-    lines = _block_body.always_padded(lines, code)
-    made = _block_loops.Loop(turns, lines, states, lists, _block_states.mutated(body), asks, code.torch, taken)
+    lines = _block_body.extremes(_block_body.always_padded(lines, code), code.torch, code)
+    lines = _block_body.selected(lines, scope.bound | scope.stored, code)
+    written = _block_states.mutated(body)
+    made = _block_loops.Loop(turns, lines, states, lists, written, scope.read, asks, code.torch, taken)
     swaps: Swaps = {loop: _block_loops.patch(made)}
     return swaps | _joined(made)
 
@@ -130,7 +132,7 @@ def _of_comprehension(node: ast.ListComp, code: Code) -> Swaps | None:
         case _:
             return None
     add = ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [node.elt], []))
-    made = _block_loops.Loop(turns, [add], {}, {name: joined}, set(), False, code.torch, _taken(code))
+    made = _block_loops.Loop(turns, [add], {}, {name: joined}, set(), (), False, code.torch, _taken(code))
     start = ast.Assign([ast.Name(name)], ast.List([]))
     lines = [start, *_block_loops.patch(made)]
     if isinstance(above, ast.Assign):
