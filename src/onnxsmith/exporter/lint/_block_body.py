@@ -114,7 +114,7 @@ def selected(body: Sequence[ast.stmt], numbers: frozenset[str], code: Code) -> l
             return None
         before, after = parts[:place], parts[place + 1 :]
         has_rest = any(isinstance(part, ast.Constant) and part.value is Ellipsis for part in before)
-        if not all(isinstance(part, ast.Slice) or (isinstance(part, ast.Constant)) for part in before):
+        if not all(isinstance(part, ast.Slice | ast.Constant) for part in before):
             return None
         if any(isinstance(part, ast.Constant) and part.value is not Ellipsis for part in before):
             return None

@@ -24,7 +24,7 @@ class Joined:
 def lists_of(loop: ast.For | ast.While, code: Code) -> dict[str, Joined] | None:
     """The lists that the loop appends to, by name; None if one is used in another way."""
     found: dict[str, Joined] = {}
-    appended = _appended(loop.body)
+    appended = _appended(loop.body, code)
     for name, nodes in appended.items():
         inside = [one for part in loop.body for one in ast.walk(part) if isinstance(one, ast.Name) and one.id == name]
         if any(id(one) not in nodes for one in inside):
@@ -50,7 +50,9 @@ def grown(body: Sequence[ast.stmt], torch: str) -> tuple[list[ast.stmt], dict[st
                 ) as call,
             ) if home == torch and parts and isinstance(parts[0], ast.Name) and parts[0].id == name:
                 axis = axis_of(call)
-                others = [one for part in body for one in ast.walk(part) if isinstance(one, ast.Name) and one.id == name]
+                others = [
+                    one for part in body for one in ast.walk(part) if isinstance(one, ast.Name) and one.id == name
+                ]
                 if axis is not None and len(others) == 2:
                     found[name] = Joined("cat", axis, grown=True)
                     add = ast.Attribute(ast.Name(name), "extend")
@@ -60,11 +62,11 @@ def grown(body: Sequence[ast.stmt], torch: str) -> tuple[list[ast.stmt], dict[st
     return made, found
 
 
-def _appended(body: Sequence[ast.stmt]) -> dict[str, set[int]]:
-    """The names of lists that the statements append to, with the ids of the nodes that do so."""
+def _appended(body: Sequence[ast.stmt], code: Code) -> dict[str, set[int]]:
+    """The names of lists that the reached statements append to, with the ids of the nodes that do so."""
     found: dict[str, set[int]] = {}
     for statement in body:
-        for node in ast.walk(statement):
+        for node in (one for one in ast.walk(statement) if one in code.flow.reached):
             match node:
                 case ast.Expr(
                     value=ast.Call(func=ast.Attribute(value=ast.Name(id=name) as one, attr="append" | "extend"))
@@ -97,7 +99,9 @@ def joined(name: str, loop: ast.AST, code: Code) -> Joined | None:
     ways: set[tuple[str, int | None]] = set()
     for node in ast.walk(code.flow.function):
         match node:
-            case ast.Call(func=ast.Attribute(attr="cat" | "concat" | "stack" as how), args=[ast.Name(id=one) as read, *_]):
+            case ast.Call(
+                func=ast.Attribute(attr="cat" | "concat" | "stack" as how), args=[ast.Name(id=one) as read, *_]
+            ):
                 if id(node) in inside:
                     continue
                 ways.add(("stack" if how == "stack" else "cat", axis_of(node)))

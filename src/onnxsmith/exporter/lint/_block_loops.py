@@ -64,8 +64,7 @@ class Loop:
 
 def patch(loop: Loop) -> list[ast.stmt]:
     """The statements that replace the loop; the lists are then tensors `NAME_whole`."""
-    made = [*_start(loop), *_block(loop), *_first(loop), *_turn(loop), *_call(loop), *_end(loop)]
-    return made
+    return [*_start(loop), *_block(loop), *_first(loop), *_turn(loop), *_call(loop), *_end(loop)]
 
 
 def whole(loop: Loop, name: str) -> str:

@@ -53,6 +53,8 @@ def turns_of(target: ast.expr, source: ast.expr, code: Code) -> Turns | None:
         case ast.Call(func=ast.Attribute(value=owner, attr="split" | "chunk" | "unbind" | "unsafe_split" as how)):
             is_method = code.flow.kind(owner) is Kind.TENSOR
             tensor = owner if is_method else source.args[0] if source.args else None
+            if how == "chunk" and not _follows(source, code):
+                return None
             if tensor is not None and (is_method or code.flow.kind(tensor) is Kind.TENSOR):
                 return _pieces(name, tensor, how, source, 0 if is_method else 1)
     if code.flow.kind(source) is Kind.TENSOR:
@@ -135,6 +137,11 @@ def _pieces(name: str, tensor: ast.expr, how: str, call: ast.Call, place: int) -
     around = [":"] * axis + [part] if axis >= 0 else ["...", part] + [":"] * (-1 - axis)
     count = f"({length} + {width} - 1) // {width}"
     return Turns(count, [(name, f"{own}[{', '.join(around)}]")], before)
+
+
+def _follows(call: ast.Call, code: Code) -> bool:
+    """Whether an argument of the call follows from a size."""
+    return any(code.flow.kind(one) is Kind.SIZE for one in (*call.args, *(pair.value for pair in call.keywords)))
 
 
 def _own_name(tensor: ast.expr) -> str:

@@ -26,7 +26,8 @@ class Recurrent(Rewrite):
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         # TorchDynamo, which traces the bodies of loops, looks into no function of torch.onnx.
-        torch.compiler.allow_in_graph(torch.onnx.ops.symbolic_multi_out)
+        allow: Any = torch.compiler.allow_in_graph
+        allow(torch.onnx.ops.symbolic_multi_out)
         return instead_where(_fits, module, _forward, stack)
 
 

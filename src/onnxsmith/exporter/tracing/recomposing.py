@@ -39,7 +39,9 @@ class Lines:
         """Patches the statement at `file:line`, for this problem id if there is one. False if it has no patch, or was
         patched before."""
         file, line = place(where)
-        here = ((c, one, p) for c, one, p in self.patches if c.file == file and p.first <= line <= p.last)
+        # The messages of torch cut the folder of installed packages off.
+        mine = ((c, one, p) for c, one, p in self.patches if c.file == file or c.file.endswith(f"/{file}"))
+        here = ((c, one, p) for c, one, p in mine if p.first <= line <= p.last)
         found = ((code, patch) for code, one, patch in here if not problem or one == problem)
         return any(self._write(code, patch) for code, patch in found)
 

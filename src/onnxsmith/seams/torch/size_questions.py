@@ -19,9 +19,14 @@ from typing import Any
 import torch
 
 from onnxsmith.seams.base import private, replaced
+from onnxsmith.seams.torch.tensors import check
 
 _KNOWN = "torch.fx.experimental.symbolic_shapes:statically_known_true"
 REACHES = ("torch:SymBool.__bool__", "torch.fx.experimental.sym_node:SymNode.expr", _KNOWN)
+_UNKNOWN = "GuardOnDataDependentSymNode"
+"""The error of a condition that depends on data."""
+_COMPARES = "check_same_shape"
+"""The function of torch that compares the shapes of the operands of one operator, after they were broadcast."""
 _HOME = torch.__file__
 
 
@@ -34,7 +39,14 @@ def hearing(asked: Callable[[Any, FrameType], None]) -> AbstractContextManager[N
         node: Any = condition.node
         expression, guards = getattr(node, "expr", None), getattr(getattr(node, "shape_env", None), "guards", ())
         before = len(guards)
-        found = answer(condition)
+        try:
+            found = answer(condition)
+        except RuntimeError as error:
+            # Two shapes of which torch's own code has to be told that they are equal: an assertion of the graph does.
+            if type(error).__name__ != _UNKNOWN or sys._getframe(1).f_code.co_name != _COMPARES:
+                raise
+            check(condition)
+            return True
         known = [guard.expr for guard in guards]
         holds = expression if found else ~expression if expression is not None else None
         if holds is not None and (len(known) > before or holds in known):
