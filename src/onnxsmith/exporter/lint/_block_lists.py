@@ -12,12 +12,13 @@ from onnxsmith.exporter.lint.base import Code
 
 @dataclass(frozen=True)
 class Joined:
-    """A list that torch.cat or torch.stack (`how`) joins along `axis` after the loop. `calls` are these calls. `grown`:
-    the name is a tensor, which each turn extends."""
+    """A list that torch.cat or torch.stack (`how`) joins along `axis` after the loop. `reads` are the expressions that
+    read a stacked list, with the text that replaces each, in which `{}` is the whole. `grown`: the name is a tensor,
+    which each turn extends."""
 
     how: str
     axis: int
-    calls: tuple[ast.Call, ...] = ()
+    reads: tuple[tuple[ast.expr, str], ...] = ()
     grown: bool = False
 
 
@@ -94,44 +95,50 @@ def joined(name: str, loop: ast.AST, code: Code) -> Joined | None:
     """How the list is joined after the loop. A list that is only handed on counts as joined as all lists of the
     function are, if there is one way: the comparison with the module shows whether it is."""
     inside = {id(node) for node in ast.walk(loop)}
-    calls: list[ast.Call] = []
-    named: set[int] = set()
-    ways: set[tuple[str, int | None]] = set()
-    for node in ast.walk(code.flow.function):
-        match node:
-            case ast.Call(
-                func=ast.Attribute(attr="cat" | "concat" | "stack" as how), args=[ast.Name(id=one) as read, *_]
-            ):
-                if id(node) in inside:
-                    continue
-                ways.add(("stack" if how == "stack" else "cat", axis_of(node)))
-                if one == name:
-                    calls.append(node)
-                    named.add(id(read))
-    own = {("stack" if _attribute(call) == "stack" else "cat", axis_of(call)) for call in calls} or ways
-    if len(own) != 1:
+    others = [node for node in ast.walk(code.flow.function) if isinstance(node, ast.Call) and id(node) not in inside]
+    calls = [node for node in others if _way(node) is not None]
+    own = [call for call in calls if _list(call) == name]
+    counted = [node for node in others if _called(node) in ("sum", "len") and _list(node) == name]
+    ways = {_way(call) for call in own} or ({("stack", 0)} if counted else {_way(call) for call in calls})
+    way, axis = ways.pop() if len(ways) == 1 else (None, None)
+    if way is None or axis is None or (way == "cat" and counted):
         return None
-    ((way, axis),) = own
-    if axis is None or not (_only_joined(name, named | inside, code)) or (way == "stack" and not calls):
+    read = inside | {id(call.args[0]) for call in (*own, *counted)}
+    is_stack = way == "stack"
+    if not _only_joined(name, read, code, appends=not is_stack) or (is_stack and not (own or counted)):
         return None
-    return Joined(way, axis, tuple(calls) if way == "stack" else ())
+    texts = {"sum": f"{{}}.sum({axis})", "len": f"{{}}.shape[{axis}]"}
+    reads = [(call, texts.get(_called(call), "{}")) for call in (*own, *counted)]
+    return Joined(way, axis, tuple(reads) if is_stack else ())
 
 
-def _only_joined(name: str, allowed: set[int], code: Code) -> bool:
-    """Whether the list is otherwise only bound, appended to, or an element of a list."""
+def _way(call: ast.Call) -> tuple[str, int | None] | None:
+    """The function and the axis of a call that joins a list with a name; None for other calls."""
+    match call.func:
+        case ast.Attribute(attr="cat" | "concat" | "stack" as how) if _list(call):
+            return "stack" if how == "stack" else "cat", axis_of(call)
+    return None
+
+
+def _list(call: ast.Call) -> str:
+    """The name that is the first argument; empty if there is none."""
+    return call.args[0].id if call.args and isinstance(call.args[0], ast.Name) else ""
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _only_joined(name: str, allowed: set[int], code: Code, *, appends: bool) -> bool:
+    """Whether the list is otherwise only bound; with `appends`, appended to, or an element of a list."""
     for node in ast.walk(code.flow.function):
         if not isinstance(node, ast.Name) or node.id != name or id(node) in allowed or isinstance(node.ctx, ast.Store):
             continue
         above = code.parents.get(node)
         is_appended = isinstance(above, ast.Attribute) and above.attr in ("append", "extend")
-        if not is_appended and not isinstance(above, ast.List | ast.Tuple):
+        if not appends or not (is_appended or isinstance(above, ast.List | ast.Tuple)):
             return False
     return True
-
-
-def _attribute(call: ast.Call) -> str:
-    assert isinstance(call.func, ast.Attribute)
-    return call.func.attr
 
 
 def axis_of(call: ast.Call) -> int | None:

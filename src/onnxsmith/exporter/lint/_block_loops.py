@@ -74,7 +74,7 @@ def whole(loop: Loop, name: str) -> str:
 
 def _start(loop: Loop) -> list[ast.stmt]:
     # torch.while_loop rejects tensors of the outer function that share memory.
-    lines = [f"{name} = {name}.clone()" for name in loop.read if len(loop.read) > 1]
+    lines = [f"{name} = {name}.clone()" for name in loop.read]
     lines += [f"{target} = {value}" for target, value in loop.turns.before]
     counts = [] if loop.turns.test else [f"{loop.name('count')} = {loop.turns.count}"]
     return written("\n".join([*lines, *counts])) if lines or counts else []
@@ -183,7 +183,7 @@ def _kept(loop: Loop, name: str, value: str = "") -> str:
 
 def _call(loop: Loop) -> list[ast.stmt]:
     torch = loop.torch
-    starts = [f"{torch}.tensor({int(loop.peels)})"]
+    starts = [f"{torch}.full((), {int(loop.peels)}, dtype={torch}.int64)"]
     for name, how in loop.states.items():
         first = loop.own.get(f"{name}_first", "")
         if loop.peels:

@@ -24,7 +24,10 @@ def of_for(node: ast.For, code: Code) -> Swaps | None:
     turns = _block_turns.turns_of(node.target, node.iter, code)
     if turns is None or over_axis_works(node, code):
         return None
-    return _patch(node, node.body, turns, code) or {}
+    swaps = _patch(node, node.body, turns, code)
+    if turns.removed is None or not swaps:
+        return swaps or {}
+    return {**swaps, turns.removed: []} if turns.removed in code.block(node) else {}
 
 
 def of_while(node: ast.While, code: Code) -> Swaps | None:
@@ -68,9 +71,11 @@ def _patch(loop: ast.For | ast.While, body: list[ast.stmt], turns: _block_turns.
 
 
 def _joined(made: _block_loops.Loop) -> Swaps:
-    """torch.stack of a list becomes its tensor."""
+    """What replaces the expressions that read a list which became one tensor."""
     return {
-        call: ast.Name(_block_loops.whole(made, name)) for name, joined in made.lists.items() for call in joined.calls
+        node: expression(text.format(_block_loops.whole(made, name)))
+        for name, joined in made.lists.items()
+        for node, text in joined.reads
     }
 
 
@@ -107,6 +112,8 @@ def of_comprehension(node: ast.ListComp, code: Code) -> Swaps | None:
             joined = found
         case _:
             return None
+    if turns.removed is not None:
+        return None
     add = ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [node.elt], []))
     made = _block_loops.Loop(turns, [add], {}, {name: joined}, set(), (), False, code.torch, _taken(code))
     start = ast.Assign([ast.Name(name)], ast.List([]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnxsmith.exporter.lint._merge import changed
 from onnxsmith.exporter.lint._syntax import expression, keyword_or
@@ -19,13 +19,15 @@ TURN = "number"
 class Turns:
     """The turns of a loop: their number `count`, and `bound`, the pairs (target, value) of a turn, in terms of the
     number of the turn. `before` are the pairs that are bound once. `index` maps the names of indices to the text of
-    their first value. With a `test`, on tensors, the loop runs as long as it holds."""
+    their first value. With a `test`, on tensors, the loop runs as long as it holds. `removed` is a statement
+    before the loop that nothing needs any more."""
 
     count: str
     bound: Sequence[tuple[str, str]]
     before: Sequence[tuple[str, str]] = ()
     index: Sequence[tuple[str, str]] = ()
     test: str = ""
+    removed: ast.stmt | None = None
 
 
 def turns_of(target: ast.expr, source: ast.expr, code: Code) -> Turns | None:
@@ -49,6 +51,10 @@ def turns_of(target: ast.expr, source: ast.expr, code: Code) -> Turns | None:
         case ast.Call(func=ast.Name(id="range"), args=args, keywords=[]) if isinstance(target, ast.Name):
             return _range(target.id, args, code)
     name = ast.unparse(target)
+    if isinstance(source, ast.Name):
+        statement = _bound_once(source, code)
+        found = turns_of(target, statement.value, code) if statement is not None else None
+        return replace(found, removed=statement) if found is not None else _rows(name, source, code)
     match source:
         case ast.Call(func=ast.Attribute(value=owner, attr="split" | "chunk" | "unbind" | "unsafe_split" as how)):
             is_method = code.flow.kind(owner) is Kind.TENSOR
@@ -57,11 +63,16 @@ def turns_of(target: ast.expr, source: ast.expr, code: Code) -> Turns | None:
                 return None
             if tensor is not None and (is_method or code.flow.kind(tensor) is Kind.TENSOR):
                 return _pieces(name, tensor, how, source, 0 if is_method else 1)
-    if code.flow.kind(source) is Kind.TENSOR:
-        own = _own_name(source)
-        before = [] if own == ast.unparse(source) else [(own, ast.unparse(source))]
-        return Turns(f"{own}.shape[0]", [(name, f"{own}[{TURN}]")], before)
-    return None
+    return _rows(name, source, code)
+
+
+def _rows(name: str, source: ast.expr, code: Code) -> Turns | None:
+    """The turns of `for name in tensor`."""
+    if code.flow.kind(source) is not Kind.TENSOR:
+        return None
+    own = _own_name(source)
+    before = [] if own == ast.unparse(source) else [(own, ast.unparse(source))]
+    return Turns(f"{own}.shape[0]", [(name, f"{own}[{TURN}]")], before)
 
 
 def _range(name: str, args: Sequence[ast.expr], code: Code) -> Turns | None:
@@ -137,6 +148,25 @@ def _pieces(name: str, tensor: ast.expr, how: str, call: ast.Call, place: int) -
     around = [":"] * axis + [part] if axis >= 0 else ["...", part] + [":"] * (-1 - axis)
     count = f"({length} + {width} - 1) // {width}"
     return Turns(count, [(name, f"{own}[{', '.join(around)}]")], before)
+
+
+def _bound_once(name: ast.Name, code: Code) -> ast.Assign | None:
+    """The statement that gives blocks this name, if nothing else reads it, and the tensor keeps its value."""
+    found = [one for one in ast.walk(code.flow.function) if isinstance(one, ast.Name) and one.id == name.id]
+    above = [code.parents[one] for one in found if isinstance(one.ctx, ast.Store)]
+    if len(found) != 2 or len(above) != 1 or not isinstance(above[0], ast.Assign) or len(above[0].targets) != 1:
+        return None
+    match above[0].value:
+        case ast.Call(func=ast.Attribute(value=owner, attr="split" | "unbind")) as call:
+            tensor = owner if code.flow.kind(owner) is Kind.TENSOR else call.args[0] if call.args else owner
+            stores = [
+                one
+                for one in ast.walk(code.flow.function)
+                if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id == getattr(tensor, "id", "")
+            ]
+            is_kept = isinstance(tensor, ast.Name) and all(one.lineno < above[0].lineno for one in stores)
+            return above[0] if is_kept else None
+    return None
 
 
 def _follows(call: ast.Call, code: Code) -> bool:

@@ -13,9 +13,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import sympy
 import torch
 
 from onnxsmith.seams.base import private, replaced
@@ -27,6 +29,7 @@ _UNKNOWN = "GuardOnDataDependentSymNode"
 """The error of a condition that depends on data."""
 _COMPARES = "check_same_shape"
 """The function of torch that compares the shapes of the operands of one operator, after they were broadcast."""
+_PACKAGE = str(Path(torch.__file__).parent)
 _HOME = torch.__file__
 
 
@@ -42,11 +45,12 @@ def hearing(asked: Callable[[Any, FrameType], None]) -> AbstractContextManager[N
         try:
             found = answer(condition)
         except RuntimeError as error:
-            # Two shapes of which torch's own code has to be told that they are equal: an assertion of the graph does.
-            if type(error).__name__ != _UNKNOWN or sys._getframe(1).f_code.co_name != _COMPARES:
+            assumed = _assumed(expression, sys._getframe(1)) if type(error).__name__ == _UNKNOWN else None
+            if assumed is None:
                 raise
-            check(condition)
-            return True
+            if assumed and sys._getframe(1).f_code.co_name == _COMPARES:
+                check(condition)
+            return assumed
         known = [guard.expr for guard in guards]
         holds = expression if found else ~expression if expression is not None else None
         if holds is not None and (len(known) > before or holds in known):
@@ -58,6 +62,17 @@ def hearing(asked: Callable[[Any, FrameType], None]) -> AbstractContextManager[N
         return found
 
     return replaced(torch.SymBool, "__bool__", answered)
+
+
+def _assumed(condition: Any, frame: FrameType) -> bool | None:
+    """The answer to a condition that depends on data, if torch's own code asks it and could go on: an axis is not of
+    size 0 or 1, and operands that were broadcast have one shape. None for all other conditions."""
+    if not frame.f_code.co_filename.startswith(_PACKAGE):
+        return None
+    if frame.f_code.co_name == _COMPARES:
+        return True
+    number = condition.rhs if isinstance(condition, sympy.Eq | sympy.Ne) else None
+    return isinstance(condition, sympy.Ne) if number in (0, 1) else None
 
 
 def is_known(condition: bool | torch.SymBool) -> bool:
