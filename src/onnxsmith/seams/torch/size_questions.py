@@ -71,8 +71,8 @@ def _assumed(condition: Any, frame: FrameType) -> bool | None:
         return None
     if frame.f_code.co_name == _COMPARES:
         return True
-    number = condition.rhs if isinstance(condition, sympy.Eq | sympy.Ne) else None
-    return isinstance(condition, sympy.Ne) if number in (0, 1) else None
+    is_on_length = isinstance(condition, sympy.core.relational.Relational) and condition.rhs in (0, 1)
+    return isinstance(condition, sympy.Ne | sympy.Ge | sympy.Gt) if is_on_length else None
 
 
 def is_known(condition: bool | torch.SymBool) -> bool:
