@@ -125,8 +125,48 @@ class Padded(nn.Module):
         return self.blocks(x.transpose(1, 2), 3)
 
 
+class Named(nn.Module):
+    """Lists that are joined under other names, in a helper's rows, to a mask whose size torch cannot compare."""
+
+    def widths(self, i: int, n: int) -> list[int]:
+        low, high = max(i * 3 - 2, 0), min(i * 3 + 3, n)
+        return [low, high - low, n - high]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n = x.shape[1]
+        rows: list[torch.Tensor] = []
+        every = [rows]
+        for i in range(math.ceil(n / 3)):
+            count = min(3, n - i * 3)
+            before, own, after = self.widths(i, n)
+            parts = [torch.zeros(count, before), torch.ones(count, own), torch.zeros(count, after)]
+            rows.append(torch.cat(parts, dim=1))
+        mask = torch.cat([torch.cat(one) for one in every]).to(torch.bool)
+        return (x @ x.transpose(1, 2)).masked_fill(~mask, -1e4).softmax(-1) @ x
+
+
+class Counted(nn.Module):
+    """A number of blocks that follows from the size, a list with a sum and a length, and rows by their number."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        best = None
+        for part in x.chunk(max(1, x.shape[1] // 4), dim=1):
+            top = part.logsumexp(1)
+            best = top if best is None else torch.maximum(best, top)
+        squares = []
+        for c in x.split(3, 1):
+            squares.append((c**2).mean((1, 2)))  # noqa: PERF401
+        grid = torch.zeros_like(x)
+        for i in range(0, x.shape[1], 3):
+            for j in range(0, x.shape[1], 4):
+                grid[:, i : i + 3] += x[:, j : j + 4].mean((1, 2), keepdim=True)
+        return best + grid.mean(1) + (sum(squares) / len(squares))[:, None]
+
+
 @pytest.mark.parametrize(
-    "net", [Joined(), Largest(), States(), Mask(), Until(), Padded()], ids=lambda net: type(net).__name__
+    "net",
+    [Named(), Counted(), Joined(), Largest(), States(), Mask(), Until(), Padded()],
+    ids=lambda net: type(net).__name__,
 )
 def test_the_graph_follows_the_loop(net: nn.Module) -> None:
     result = onnxsmith.export(net.eval(), (torch.randn(2, 8, 4),), dynamic="x:0=b,1=n", strategy="torch-recomposed")
@@ -187,3 +227,19 @@ def test_what_is_no_loop_of_a_graph_is_refused(net: nn.Module) -> None:
     except OnnxsmithError:
         return
     assert not result.ok
+
+
+class Lengths(nn.Module):
+    """The size of a mask is a number of the data."""
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        longest = int(torch.max(lengths).item())
+        mask = torch.arange(longest).expand(lengths.shape[0], longest) < lengths.unsqueeze(1)
+        return mask.sum(1) + x.sum(1).long()
+
+
+def test_int_of_an_item_stays_a_number_of_the_graph() -> None:
+    args = (torch.rand(3, 4), torch.tensor([2, 5, 1]))
+    result = onnxsmith.export(Lengths(), args, dynamic="x:0=b;lengths:0=b", strategy="torch-recomposed")
+    assert result.ok
+    assert any("sym_int" in note for note in result.report.part(Capture).notes)

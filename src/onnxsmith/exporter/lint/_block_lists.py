@@ -99,9 +99,10 @@ def joined(name: str, loop: ast.AST, code: Code) -> Joined | None:
     calls = [node for node in others if _way(node) is not None]
     own = [call for call in calls if _list(call) == name]
     counted = [node for node in others if _called(node) in ("sum", "len") and _list(node) == name]
-    ways = {_way(call) for call in own} or ({("stack", 0)} if counted else {_way(call) for call in calls})
-    way, axis = ways.pop() if len(ways) == 1 else (None, None)
-    if way is None or axis is None or (way == "cat" and counted):
+    known = [found for call in own or ([] if counted else calls) if (found := _way(call)) is not None]
+    ways = set(known) or {("stack", 0)}
+    way, axis = next(iter(ways))
+    if len(ways) != 1 or axis is None or (way == "cat" and counted) or not (known or counted):
         return None
     read = inside | {id(call.args[0]) for call in (*own, *counted)}
     is_stack = way == "stack"
