@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -12,8 +13,12 @@ from torch import nn
 
 import onnxsmith
 from onnxsmith.exporter.lint import _block_loops
+from onnxsmith.exporter.module import linting
+from onnxsmith.exporter.module.observing import observe
+from onnxsmith.exporter.tracing.recomposing import compiled
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.capture import Capture
+from onnxsmith.sources.factory import TorchModel
 
 
 class Joined(nn.Module):
@@ -243,3 +248,22 @@ def test_int_of_an_item_stays_a_number_of_the_graph() -> None:
     result = onnxsmith.export(Lengths(), args, dynamic="x:0=b;lengths:0=b", strategy="torch-recomposed")
     assert result.ok
     assert any("sym_int" in note for note in result.report.part(Capture).notes)
+
+
+@pytest.mark.parametrize("net", [Joined(), Largest()], ids=lambda net: type(net).__name__)
+def test_the_code_to_paste_computes_what_the_loop_does(net: nn.Module) -> None:
+    args = (torch.randn(2, 8, 4),)
+    seen = observe(TorchModel(net.eval(), args, {}))
+    ((code, _, patch),) = [
+        one
+        for one in linting.patched(net, seen.calls, lambda file: file == __file__)
+        if one[1].problem.id == "forward/loop-over-blocks"
+    ]
+    assert "torch.while_loop" in patch.text
+    made = compiled(code, patch.swaps)
+    assert made is not None
+    pasted = FunctionType(made, code.function.__globals__)
+    for size in (2, 8):
+        x = torch.randn(2, size, 4)
+        with torch.no_grad():
+            torch.testing.assert_close(pasted(net, x), net(x))

@@ -136,7 +136,7 @@ def _turn(loop: Loop) -> list[ast.stmt]:
         f"    return {test}",
         f"def {turn}({', '.join(carried)}):",
         f"    {TURN} = {at}.item()",
-        f"    {torch}._check({TURN} >= {int(loop.peels)})",
+        f"    {torch}._check({TURN} >= 0)",
     ]
     if not loop.turns.test:
         lines += [f"    {torch}._check({TURN} < {loop.name('count')})"]
