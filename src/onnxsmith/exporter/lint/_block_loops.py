@@ -73,8 +73,8 @@ def whole(loop: Loop, name: str) -> str:
 
 
 def _start(loop: Loop) -> list[ast.stmt]:
-    # torch.while_loop rejects tensors of the outer function that share memory.
-    lines = [f"{name} = {name}.clone()" for name in loop.read]
+    # torch.while_loop rejects tensors of the outer function that share memory, and passes on unusual strides.
+    lines = [f"{name} = {_own(loop, name)}" for name in loop.read]
     lines += [f"{target} = {value}" for target, value in loop.turns.before]
     counts = [] if loop.turns.test else [f"{loop.name('count')} = {loop.turns.count}"]
     return written("\n".join([*lines, *counts])) if lines or counts else []
@@ -177,8 +177,13 @@ def _kept(loop: Loop, name: str, value: str = "") -> str:
     if how is Carried.NUMBER:
         return f"{loop.torch}.full((), {value}, dtype={loop.torch}.int64)"
     if how in _SEVERAL:
-        return f"tuple(one.clone(memory_format={loop.torch}.contiguous_format) for one in {value})"
-    return f"{value}.clone(memory_format={loop.torch}.contiguous_format)"
+        return f"tuple({_own(loop, 'one')} for one in {value})"
+    return _own(loop, value)
+
+
+def _own(loop: Loop, name: str) -> str:
+    """A copy that lies in memory as a new tensor does."""
+    return f"{name}.clone(memory_format={loop.torch}.contiguous_format)"
 
 
 def _call(loop: Loop) -> list[ast.stmt]:

@@ -46,14 +46,14 @@ class Scope:
 
     @property
     def read(self) -> list[str]:
-        """The tensors from before the loop that a turn only reads, and that may share memory with one another."""
+        """The tensors from before the loop that its turns only read."""
         before = self.code.flow.before.get(self.loop, {})
-        names = {one.id for one in _names(self.body)} - self.stored - mutated(self.body)
+        header = [self.loop.iter] if isinstance(self.loop, ast.For) else []
+        names = {one.id for one in _names([*header, *self.body])} - self.stored - mutated(self.body)
         around = [one for one in self.code.up(self.loop) if isinstance(one, ast.For | ast.While)]
         if around:  # the loop around has its own copies of what it does not bind
             names &= set(_stored(around[0].body))
-        found = sorted(name for name in names if name in before and before[name].kind is Kind.TENSOR)
-        return found if around or len(found) > 1 else []
+        return sorted(name for name in names if name in before and before[name].kind is Kind.TENSOR)
 
     def states(self, lists: Iterable[str]) -> dict[str, Carried] | None:
         """What the loop carries, without the `lists` that it appends to; None if it carries what a graph cannot."""
