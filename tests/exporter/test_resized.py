@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import sympy
 import torch
 from torch import nn
@@ -24,7 +25,7 @@ class PaddedBlocks(nn.Module):
         length = x.shape[1]
         pad = (4 - length % 4) % 4
         if pad > 0:
-            x = functional.pad(x, (0, pad))
+            x = torch.cat([x, x.new_zeros(x.shape[0], pad)], 1)
         return x.reshape(x.shape[0], -1, 4).softmax(2).reshape(x.shape[0], -1)[:, :length]
 
 
@@ -153,3 +154,20 @@ def test_patches_only_where_both_sides_choose_whole_numbers() -> None:
                 assert names["step"] == (2 if size > 4 and size != 6 else 1)
             else:
                 assert names["side"] == (3 if size % 2 else size)
+
+
+class Reflected(nn.Module):
+    """A short input is made longer before it is reflected."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        length, wanted = x.shape[-1], 6
+        if length <= wanted:
+            x = functional.pad(x, (0, wanted - length + 1))
+        return functional.pad(x, (wanted, wanted), "reflect")
+
+
+@pytest.mark.parametrize("size", [4, 6, 9])
+def test_a_pad_in_a_branch_has_a_width_that_may_be_none(size: int) -> None:
+    result = onnxsmith.export(Reflected(), (torch.rand(2, size),), dynamic="x:0=b,1=n", strategy="torch-resized")
+    assert result.ok
+    assert any("sym_min" in note for note in result.report.part(Capture).notes)

@@ -160,6 +160,14 @@ ALONE = {
         "float[B,N,2] x",
         "float[B,N,1] a, float[B,N,1] b, float[B,N,1] c",
     ),
+    "parts that the body of a loop reads": graph(
+        "a = MatMul(x, u)\n b = MatMul(x, v)\n "
+        "s = Loop(n, t, z) <body = body (int64 i, bool c, float[N,1] o) => (bool d, float[N,1] p) "
+        "{ d = Identity(c) l = Add(o, a) p = Add(l, b) }>",
+        f"{U}, {V}, int64 n = {{2}}, bool t = {{1}}",
+        "float[N,2] x, float[N,1] z",
+        "float[N,1] s",
+    ),
     "integers": graph(PRODUCTS).replace("float", "int32"),
 }
 

@@ -245,7 +245,7 @@ class Job:
             if made.other_path is not None:
                 before.append(made.other_path)
             agrees = not (made.verification.differs and self.settings.verify)
-            before += _of_branches(() if agrees else made.graph.branches)
+            before += [] if agrees else [*_of_branches(made.graph.branches), *_of_counts(made.graph.counted)]
             yield Try(strategy, made, agrees=agrees)
             if agrees:
                 return
@@ -317,6 +317,12 @@ def _of_branches(branches: Sequence[SizeBranch]) -> Iterator[Problem]:
     """A problem for the first of a module's branches on sizes, of which a graph has one side."""
     for branch in branches[:1]:
         yield Problem("forward/size-compared", "a branch depends on a dynamic size", where=branch.line)
+
+
+def _of_counts(lines: Sequence[str]) -> Iterator[Problem]:
+    """A problem for the first line at which a number of blocks became a constant."""
+    for line in lines[:1]:
+        yield Problem("forward/loop-over-blocks", "a number that follows from a size became a constant", where=line)
 
 
 def _with_plugin(error: OnnxsmithError) -> OnnxsmithError:

@@ -213,6 +213,8 @@ class Region:
             *(v for end in self.ends for v in end.values),
         ]
         outside = [reader for value in values for reader in value.consumers() if reader not in inside]
+        if any(reader.graph is not first.graph for reader in outside):  # a branch or the body of a loop reads a part
+            return None
         return _order.gap(here, outside or [_order.last(inside)])
 
     def write(self, tape: ir.tape.Tape, whole: ir.Value, opset: int) -> dict[ir.Value, ir.Value]:

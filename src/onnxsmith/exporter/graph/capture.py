@@ -30,7 +30,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 class Graph:
     """A captured graph with the user's names.
 
-    `sizes` are those of the example it was captured with; `fixed`, `numbers` and `branches` are as in
+    `sizes` are those of the example it was captured with; `fixed`, `numbers`, `branches` and `counted` are as in
     `strategies/base.py`.
     """
 
@@ -42,6 +42,7 @@ class Graph:
     fixed: tuple[str, ...]
     numbers: Mapping[str, frozenset[int]]
     branches: Sequence[SizeBranch] = ()
+    counted: Sequence[str] = ()
 
 
 def strategies(asked: str | None) -> list[Strategy]:
@@ -94,6 +95,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
         fixed=captured.fixed,
         numbers={symbols.get(name, name): numbers for name, numbers in captured.numbers.items()},
         branches=captured.branches,
+        counted=captured.counted,
     )
 
 

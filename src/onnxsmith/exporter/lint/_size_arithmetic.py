@@ -1,4 +1,5 @@
-"""Patches for branches on sizes: a number that both sides choose is computed from the sizes, without a branch.
+"""Patches for branches on sizes: a number that both sides choose, or the width of a pad, is computed from the sizes,
+without a branch.
 
 `torch.sym_min` and `torch.sym_max` compute with numbers and, in a trace, with symbolic sizes.
 """
@@ -13,13 +14,16 @@ from onnxsmith.exporter.lint.base import Code
 
 
 def computed(node: ast.If | ast.IfExp, code: Code) -> ast.expr | list[ast.stmt] | None:
-    """What replaces the branch; None if a side does more than choose whole numbers, or the test is not arithmetic."""
+    """What replaces the branch; None if a side does more than choose numbers or pad, or the test is not arithmetic."""
     truth = _truth(node.test, code)
     if truth is None or not code.torch:
         return None
     if isinstance(node, ast.IfExp):
         sides = node.body, node.orelse
         return _chosen(truth, *sides) if all(_is_number(side, code) for side in sides) else None
+    pad = _padded(node, truth, code)
+    if pad is not None:
+        return [pad]
     then, other = _assigned(node.body, code), _assigned(node.orelse, code)
     if then is None or other is None or not (then or other):
         return None
@@ -30,6 +34,29 @@ def computed(node: ast.If | ast.IfExp, code: Code) -> ast.expr | list[ast.stmt] 
         values = [side[place][1] if place in side else before for side in (then, other)]
         made.append(ast.Assign([target], _chosen(truth, *values)))
     return made
+
+
+def _padded(node: ast.If, truth: ast.expr, code: Code) -> ast.stmt | None:
+    """`if short: x = pad(x, (0, n))` as a pad by n or by 0; None if the branch does anything else."""
+    match node:
+        case ast.If(
+            body=[
+                ast.Assign(
+                    targets=[ast.Name(id=target) as name],
+                    value=ast.Call(
+                        func=ast.Attribute(attr="pad") | ast.Name(id="pad"),
+                        args=[ast.Name(id=padded) as tensor, ast.Tuple(elts=widths) | ast.List(elts=widths), *rest],
+                    ) as call,
+                )
+            ],
+            orelse=[],
+        ) if target == padded and all(_is_number(one, code) for one in widths):
+            zero = [isinstance(one, ast.Constant) and one.value == 0 for one in widths]
+            chosen = [
+                one if is_zero else ast.BinOp(one, ast.Mult(), truth) for one, is_zero in zip(widths, zero, strict=True)
+            ]
+            return ast.Assign([name], ast.Call(call.func, [tensor, ast.Tuple(chosen), *rest], call.keywords))
+    return None
 
 
 _Assigned = dict[str, tuple[ast.expr, ast.expr]]

@@ -29,3 +29,35 @@ def names_of(names: list[str]) -> ast.expr:
 def one_or_tuple(parts: list[ast.expr]) -> ast.expr:
     """The only part, or a tuple of several."""
     return parts[0] if len(parts) == 1 else ast.Tuple(parts)
+
+
+def written(text: str) -> list[ast.stmt]:
+    """The statements of a text, without line numbers: they take those of the line that they replace."""
+    made = ast.parse(text).body
+    for statement in made:
+        for node in ast.walk(statement):
+            for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
+                if hasattr(node, name):
+                    delattr(node, name)
+    return made
+
+
+def expression(text: str) -> ast.expr:
+    """The expression of a text, without line numbers."""
+    (statement,) = written(text)
+    assert isinstance(statement, ast.Expr)
+    return statement.value
+
+
+def keyword_or(call: ast.Call, place: int, *names: str) -> ast.expr | None:
+    """The argument of a call at this place, or with one of these names; None if it is not given."""
+    if place < len(call.args):
+        return call.args[place]
+    return next((one.value for one in call.keywords if one.arg in names), None)
+
+
+def fresh(name: str, taken: frozenset[str]) -> str:
+    """The name, with underscores behind it until the function does not have it."""
+    while name in taken:
+        name += "_"
+    return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from onnxsmith.exporter.lint._syntax import torch_call
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 from onnxsmith.problem import Problem
@@ -27,7 +28,15 @@ class PythonValue(Check):
                 if code.flow.kind(value) is not Kind.TENSOR:
                     return
                 how = "formatting"
+            case ast.Call(
+                func=ast.Name(id="int"), args=[ast.Call(func=ast.Attribute(value=value, attr="item")) as whole]
+            ):
+                if code.flow.kind(value) is not Kind.TENSOR or not code.torch:
+                    return
+                how, new = "int()", torch_call(code.torch, "sym_int", whole)
             case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" as name)):
+                if _is_made_int(node, code):
+                    return
                 if code.flow.kind(value) is not Kind.TENSOR:
                     return
                 how, new = f".{name}()", value if name == "item" else None
@@ -58,9 +67,14 @@ def _number(name: str, value: ast.expr, code: Code) -> ast.expr:
     """The number without a conversion by Python. A whole number is often a size, which has to be a number in torch's
     eyes; a float is computed with, and may stay a tensor."""
     if name == "int" and code.torch:
-        number = ast.Call(ast.Attribute(value, "item"), [], [])
-        return ast.Call(ast.Attribute(ast.Name(code.torch), "sym_int"), [number], [])
+        return torch_call(code.torch, "sym_int", ast.Call(ast.Attribute(value, "item"), [], []))
     return ast.Call(ast.Attribute(value, _CAST[name]), [], [])
+
+
+def _is_made_int(node: ast.AST, code: Code) -> bool:
+    """Whether the number goes to int(), which has the remark."""
+    above = code.parents.get(node)
+    return bool(code.torch) and isinstance(above, ast.Call) and getattr(above.func, "id", "") == "int"
 
 
 def _hashed(node: ast.AST, code: Code) -> bool:

@@ -55,6 +55,9 @@ def _largest(*args: Any, **kwargs: Any) -> Any:
 def _chosen(usual: Callable[..., Any], symbolic: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
     if kwargs or not args:
         return usual(*args, **kwargs)
+    if torch.compiler.is_dynamo_compiling():  # which takes max for min, and shows a symbolic number as an int
+        is_numbers = len(args) > 1 and all(isinstance(one, int | float) for one in args)
+        return reduce(symbolic, args) if is_numbers else usual(*args)
     given: Iterable[Any] = args
     if len(args) == 1:
         if not isinstance(args[0], list | tuple):

@@ -25,6 +25,9 @@ class Recurrent(Rewrite):
     title = "LSTM, GRU and RNN layers become ONNX operators, so that the sequence length stays dynamic"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
+        # TorchDynamo, which traces the bodies of loops, looks into no function of torch.onnx.
+        allow: Any = torch.compiler.allow_in_graph
+        allow(torch.onnx.ops.symbolic_multi_out)
         return instead_where(_fits, module, _forward, stack)
 
 

@@ -24,7 +24,8 @@ class Captured:
     `bounds` are the smallest and largest size of a symbol; None is no upper limit. `numbers` are the numbers that the
     trace compared a symbol with: beyond them the module may behave differently. `fixed` are the user's lines that read
     a tensor's value, which is a constant of the graph with the example's value. `branches` are the module's branches on
-    sizes, of which the graph has one side.
+    sizes, of which the graph has one side. `counted` are the lines (`file:line`) at which a number that follows from
+    sizes became a constant.
     """
 
     model: ir.Model
@@ -34,6 +35,7 @@ class Captured:
     fixed: tuple[str, ...] = ()
     numbers: Mapping[str, frozenset[int]] = field(default_factory=dict)
     branches: Sequence[SizeBranch] = ()
+    counted: Sequence[str] = ()
 
 
 class Strategy(ABC):

@@ -84,7 +84,8 @@ class TorchExport(Strategy):
         restore_names(translated.model, program)
         notes = (*trace.notes, *_mutations(translated.exported_program, program))
         branches = tuple(trace.questions.found.values())
-        return Captured(translated.model, how, bounds, notes, numbers=numbers, branches=branches)
+        counted = tuple(dict.fromkeys(filter(None, trace.watch.counted)))
+        return Captured(translated.model, how, bounds, notes, numbers=numbers, branches=branches, counted=counted)
 
 
 def _translated(exported: ExportedProgram, emitted: int | None, *, folds: bool) -> torch.onnx.ONNXProgram:

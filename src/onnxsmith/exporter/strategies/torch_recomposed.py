@@ -10,14 +10,18 @@ import torch
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
-from onnxsmith.exporter.tracing.recomposing import recomposing
+from onnxsmith.exporter.tracing.recomposing import Lines, recomposing
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
+_UNROLLED = "forward/loop-over-blocks"
+"""The linter's problem of loops that a trace unrolls, and stops at a later line or not at all."""
+
 
 class TorchRecomposed(TorchExport):
-    """Replaces branches on data by torch.where, loops over an axis by scan, one statement at a time, until the trace
-    succeeds or stops at a line without a patch. The report shows the replaced lines."""
+    """Replaces branches on data by torch.where, loops over an axis by scan and loops over blocks by while_loop, one
+    statement at a time, until the trace succeeds or stops at a line without a patch. The report shows the replaced
+    lines."""
 
     title = "torch.export of lines recomposed + torch.onnx"
     rank = 30
@@ -39,9 +43,20 @@ class TorchRecomposed(TorchExport):
                 try:
                     captured = trace()
                 except OnnxsmithError as error:
-                    places = error.lines if isinstance(error, FrozenAxisError) else (error.problem.where,)
-                    patched = [lines.patch(where) for where in dict.fromkeys(places)]
-                    if not any(patched) and not lines.patch_all(error.problem.id):
+                    if not _patched(lines, error):
                         raise
                     continue
+                counted = [*captured.counted, *(branch.line for branch in captured.branches)]
+                # A list: `any` of a generator would stop at the first patch.
+                if any([lines.patch(where, _UNROLLED) for where in counted]):  # noqa: C419
+                    continue
                 return replace(captured, notes=(*lines.notes, *captured.notes))
+
+
+def _patched(lines: Lines, error: OnnxsmithError) -> bool:
+    """Patches the lines at which a trace stopped, otherwise all lines with the same problem, and all loops that a trace
+    unrolls. False if nothing was patched."""
+    places = error.lines if isinstance(error, FrozenAxisError) else (error.problem.where,)
+    if any([lines.patch(where) for where in dict.fromkeys(places)]):  # noqa: C419
+        return True
+    return any([lines.patch_all(one) for one in (error.problem.id, _UNROLLED)])  # noqa: C419

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _LOG = "torch.fx.experimental.symbolic_shapes"
 _CREATED = re.compile(r"create_symbol (\w+) = \d+ for L\S+\[(\d+)\]\.size\(\)\[(\d+)\]")
+_COUNTED = re.compile(r"^eval Eq\(.*[a-zA-Z].*, \d+\) \[guard added\]")
 _REPLACED = re.compile(r"set_replacement (\w+) = (\d+) ")
 
 
@@ -62,6 +63,8 @@ class Watch:
 
     ports: Sequence[str]
     frozen: list[Frozen] = field(default_factory=list)
+    counted: list[str] = field(default_factory=list)
+    """Lines (`file:line`) at which a number that follows from sizes, as a number of blocks, became a constant."""
     _axes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def axis(self, symbol: str) -> tuple[str, int] | None:
@@ -76,6 +79,8 @@ class Watch:
         created = _CREATED.search(message)
         if created:
             self._axes[created[1]] = (int(created[2]), int(created[3]))
+        if _COUNTED.search(message):
+            self.counted.append(model_frame(frame, Flat.forward.__code__))
         replaced = _REPLACED.search(message)
         if replaced and replaced[1] in self._axes:
             tensor, axis = self._axes[replaced[1]]

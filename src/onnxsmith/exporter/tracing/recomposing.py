@@ -35,10 +35,14 @@ class Lines:
     _stack: ExitStack = field(default_factory=ExitStack)
     _done: dict[FunctionType, dict[ast.AST, New]] = field(default_factory=dict)
 
-    def patch(self, where: str) -> bool:
-        """Patches the statement at `file:line`. False if it has no patch, or was patched before."""
+    def patch(self, where: str, problem: str = "") -> bool:
+        """Patches the statement at `file:line`, for this problem id if there is one. False if it has no patch, or was
+        patched before."""
         file, line = place(where)
-        found = ((c, p) for c, _, p in self.patches if c.file == file and p.first <= line <= p.last)
+        # The messages of torch cut the folder of installed packages off.
+        mine = ((c, one, p) for c, one, p in self.patches if c.file == file or c.file.endswith(f"/{file}"))
+        here = ((c, one, p) for c, one, p in mine if p.first <= line <= p.last)
+        found = ((code, patch) for code, one, patch in here if not problem or one == problem)
         return any(self._write(code, patch) for code, patch in found)
 
     def patch_all(self, problem: str) -> bool:

@@ -13,15 +13,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import sympy
 import torch
 
 from onnxsmith.seams.base import private, replaced
+from onnxsmith.seams.torch.tensors import check
 
 _KNOWN = "torch.fx.experimental.symbolic_shapes:statically_known_true"
 REACHES = ("torch:SymBool.__bool__", "torch.fx.experimental.sym_node:SymNode.expr", _KNOWN)
+_UNKNOWN = "GuardOnDataDependentSymNode"
+"""The error of a condition that depends on data."""
+_COMPARES = "check_same_shape"
+"""The function of torch that compares the shapes of the operands of one operator, after they were broadcast."""
+_PACKAGE = str(Path(torch.__file__).parent)
 _HOME = torch.__file__
 
 
@@ -34,7 +42,15 @@ def hearing(asked: Callable[[Any, FrameType], None]) -> AbstractContextManager[N
         node: Any = condition.node
         expression, guards = getattr(node, "expr", None), getattr(getattr(node, "shape_env", None), "guards", ())
         before = len(guards)
-        found = answer(condition)
+        try:
+            found = answer(condition)
+        except RuntimeError as error:
+            assumed = _assumed(expression, sys._getframe(1)) if type(error).__name__ == _UNKNOWN else None
+            if assumed is None:
+                raise
+            if assumed and sys._getframe(1).f_code.co_name == _COMPARES:
+                check(condition)
+            return assumed
         known = [guard.expr for guard in guards]
         holds = expression if found else ~expression if expression is not None else None
         if holds is not None and (len(known) > before or holds in known):
@@ -46,6 +62,17 @@ def hearing(asked: Callable[[Any, FrameType], None]) -> AbstractContextManager[N
         return found
 
     return replaced(torch.SymBool, "__bool__", answered)
+
+
+def _assumed(condition: Any, frame: FrameType) -> bool | None:
+    """The answer to a condition that depends on data, if torch's own code asks it and could go on: an axis is not of
+    size 0 or 1, and operands that were broadcast have one shape. None for all other conditions."""
+    if not frame.f_code.co_filename.startswith(_PACKAGE):
+        return None
+    if frame.f_code.co_name == _COMPARES:
+        return True
+    is_on_length = isinstance(condition, sympy.core.relational.Relational) and condition.rhs in (0, 1)
+    return isinstance(condition, sympy.Ne | sympy.Ge | sympy.Gt) if is_on_length else None
 
 
 def is_known(condition: bool | torch.SymBool) -> bool:

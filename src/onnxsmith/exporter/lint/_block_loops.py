@@ -1,0 +1,232 @@
+"""Patches for loops whose number of turns follows from a size: they become torch.while_loop.
+
+A turn becomes a function of its number and of what the loop carries; its lines stay as they are. A list that the turns
+append to becomes a tensor, which the turns write to. Its length comes from a first call of the function.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from onnxsmith.exporter.lint._block_lists import Joined
+from onnxsmith.exporter.lint._block_states import Carried
+from onnxsmith.exporter.lint._block_turns import TURN, Turns
+from onnxsmith.exporter.lint._syntax import fresh, written
+
+_FROM_NONE = (Carried.FROM_NONE, Carried.SEVERAL_FROM_NONE)
+_SEVERAL = (Carried.SEVERAL, Carried.SEVERAL_FROM_NONE)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop over blocks. `body` are the lines of a turn, in which `is_first` stands for "this is the first turn" if
+    `asks_first`. `mutated` are the names that a turn writes to in place,
+    `read` the tensors that it only reads. `taken` are all names of the function."""
+
+    turns: Turns
+    body: Sequence[ast.stmt]
+    states: dict[str, Carried]
+    lists: dict[str, Joined]
+    mutated: set[str]
+    read: Sequence[str]
+    asks_first: bool
+    torch: str
+    taken: frozenset[str]
+    own: dict[str, str] = field(default_factory=dict)
+
+    def name(self, name: str) -> str:
+        """A name of the patch that the function does not have."""
+        return self.own.setdefault(name, fresh(name, self.taken))
+
+    @property
+    def peels(self) -> bool:
+        """Whether the first turn runs before the loop, as it differs from the others."""
+        return self.asks_first or any(how in _FROM_NONE for how in self.states.values())
+
+    @property
+    def needs_first(self) -> bool:
+        """Whether the shapes of the first turn's results are needed before the loop."""
+        started = {Carried.FROM_NUMBER, Carried.LEFT}
+        return self.peels or bool(self.lists) or any(how in started for how in self.states.values())
+
+    @property
+    def given(self) -> list[str]:
+        """The names that a turn reads."""
+        return [name for name, how in self.states.items() if how is not Carried.LEFT]
+
+    @property
+    def results(self) -> list[str]:
+        """The names that a turn gives, then the lists."""
+        return [*self.states, *self.lists]
+
+
+def patch(loop: Loop) -> list[ast.stmt]:
+    """The statements that replace the loop; the lists are then tensors `NAME_whole`."""
+    return [*_start(loop), *_block(loop), *_first(loop), *_turn(loop), *_call(loop), *_end(loop)]
+
+
+def whole(loop: Loop, name: str) -> str:
+    """The name of the tensor that a list becomes."""
+    return loop.name(f"{name}_whole")
+
+
+def _start(loop: Loop) -> list[ast.stmt]:
+    # torch.while_loop rejects tensors of the outer function that share memory, and passes on unusual strides.
+    lines = [f"{name} = {_own(loop, name)}" for name in loop.read]
+    lines += [f"{target} = {value}" for target, value in loop.turns.before]
+    counts = [] if loop.turns.test else [f"{loop.name('count')} = {loop.turns.count}"]
+    return written("\n".join([*lines, *counts])) if lines or counts else []
+
+
+def _block(loop: Loop) -> list[ast.stmt]:
+    """The function of one turn."""
+    extra = [loop.name("is_first")] if loop.asks_first else []
+    lines = [f"def {loop.name('block')}({', '.join([TURN, *extra, *loop.given])}):"]
+    lines += [f"    {name} = {name}.clone()" for name in loop.given if name in loop.mutated]
+    lines += [f"    {target} = {value}" for target, value in loop.turns.bound]
+    lines += [f"    {name} = []" for name in loop.lists]
+    given = [*loop.states, *(_part(loop, name) for name in loop.lists)]
+    lines += [f"    return {_tuple(given)}"]
+    (made,) = written("\n".join(lines))
+    assert isinstance(made, ast.FunctionDef)
+    made.body[-1:-1] = loop.body
+    return [made]
+
+
+def _part(loop: Loop, name: str) -> str:
+    joined = loop.lists[name]
+    return f"{loop.torch}.{joined.how}({name}, {joined.axis})"
+
+
+def _first(loop: Loop) -> list[ast.stmt]:
+    """The call of the first turn, and the tensors that the lists become."""
+    if not loop.needs_first:
+        return []
+    first = {name: loop.name(f"{name}_first") for name in loop.results}
+    zero = loop.name("zero")
+    extra = ["True"] if loop.asks_first else []
+    lines = [
+        f"{zero} = {loop.torch}.zeros((), dtype={loop.torch}.int64).item()",
+        f"{loop.torch}._check({zero} >= 0)",
+        *([] if loop.turns.test else [f"{loop.torch}._check({zero} < {loop.name('count')})"]),
+        f"{_tuple(list(first.values()))} = {loop.name('block')}({', '.join([zero, *extra, *loop.given])})",
+    ]
+    for name, joined in loop.lists.items():
+        shape, start = loop.name(f"{name}_shape"), whole(loop, name)
+        lines += [
+            f"{shape} = list({first[name]}.shape)",
+            f"{shape}[{joined.axis}] = {shape}[{joined.axis}] * {loop.name('count')}",
+            f"{start} = {first[name]}.new_zeros({shape})",
+        ]
+        if loop.peels:
+            length = f"{first[name]}.shape[{joined.axis}]"
+            lines += [f"{start} = {start}.slice_scatter({first[name]}, {joined.axis}, 0, {length})"]
+    return written("\n".join(lines))
+
+
+def _turn(loop: Loop) -> list[ast.stmt]:
+    """The functions that torch.while_loop takes."""
+    torch, turn, at = loop.torch, loop.name("turn"), loop.name("at")
+    carried = [at, *_carried(loop)]
+    test = loop.turns.test or f"{at} < {loop.name('count')}"
+    lines = [
+        f"def {loop.name('goes_on')}({', '.join(carried)}):",
+        f"    return {test}",
+        f"def {turn}({', '.join(carried)}):",
+        f"    {TURN} = {at}.item()",
+        f"    {torch}._check({TURN} >= 0)",
+    ]
+    if not loop.turns.test:
+        lines += [f"    {torch}._check({TURN} < {loop.name('count')})"]
+    for name in loop.given:
+        if loop.states[name] is Carried.NUMBER:
+            lines += [f"    {name} = {name}.item()", f"    {torch}._check({name} >= 0)"]
+    extra = ["False"] if loop.asks_first else []
+    parts = {name: loop.name(f"{name}_part") for name in loop.lists}
+    call = f"{loop.name('block')}({', '.join([TURN, *extra, *loop.given])})"
+    lines += [f"    {_tuple([*loop.states, *parts.values()])} = {call}"]
+    for name, part in parts.items():
+        axis, end, start = loop.lists[name].axis, loop.name(f"{name}_end"), loop.name(f"{name}_at")
+        large = whole(loop, name)
+        lines += [
+            f"    {start} = {end}.item()",
+            f"    {torch}._check({start} >= 0)",
+            f"    {torch}._check({start} + {part}.shape[{axis}] <= {large}.shape[{axis}])",
+            f"    {large} = {large}.slice_scatter({part}, {axis}, {start}, {start} + {part}.shape[{axis}])",
+            f"    {end} = {end} + {part}.shape[{axis}]",
+        ]
+    lines += [f"    return {_tuple([f'{at} + 1', *(_kept(loop, name) for name in loop.states), *_ends(loop)])}"]
+    return written("\n".join(lines))
+
+
+def _carried(loop: Loop) -> list[str]:
+    return [*loop.states, *_ends(loop)]
+
+
+def _ends(loop: Loop) -> list[str]:
+    return [one for name in loop.lists for one in (loop.name(f"{name}_end"), whole(loop, name))]
+
+
+def _kept(loop: Loop, name: str, value: str = "") -> str:
+    """A state as a turn gives it: torch.while_loop rejects results that share memory, or lie
+    otherwise in memory than what it was given."""
+    value = value or name
+    how = loop.states[name]
+    if how is Carried.NUMBER:
+        return f"{loop.torch}.full((), {value}, dtype={loop.torch}.int64)"
+    if how in _SEVERAL:
+        return f"tuple({_own(loop, 'one')} for one in {value})"
+    return _own(loop, value)
+
+
+def _own(loop: Loop, name: str) -> str:
+    """A copy that lies in memory as a new tensor does."""
+    return f"{name}.clone(memory_format={loop.torch}.contiguous_format)"
+
+
+def _call(loop: Loop) -> list[ast.stmt]:
+    torch = loop.torch
+    starts = [f"{torch}.full((), {int(loop.peels)}, dtype={torch}.int64)"]
+    for name, how in loop.states.items():
+        first = loop.own.get(f"{name}_first", "")
+        if loop.peels:
+            starts.append(_kept(loop, name, first))
+        elif how is Carried.FROM_NUMBER:
+            starts.append(f"{torch}.full_like({first}, {name})")
+        elif how is Carried.LEFT:
+            starts.append(f"{torch}.zeros_like({first})")
+        else:
+            starts.append(_kept(loop, name))
+    for name, joined in loop.lists.items():
+        length = f"{loop.own[f'{name}_first']}.shape[{joined.axis}]" if loop.peels else "0"
+        starts += [f"{torch}.full((), {length}, dtype={torch}.int64)", whole(loop, name)]
+    call = f"{torch}.while_loop({loop.name('goes_on')}, {loop.name('turn')}, {_tuple(starts)})"
+    return written(f"{_tuple([loop.name('at'), *_carried(loop)])} = {call}")
+
+
+def _end(loop: Loop) -> list[ast.stmt]:
+    """The lines that give numbers and lists their values after the loop."""
+    torch = loop.torch
+    lines = []
+    for name, how in loop.states.items():
+        if how is Carried.NUMBER:
+            lines += [f"{name} = {name}.item()", f"{torch}._check({name} >= 0)"]
+    for name, joined in loop.lists.items():
+        if joined.how == "stack":
+            continue
+        end, large = loop.name(f"{name}_end"), whole(loop, name)
+        lines += [
+            f"{end} = {end}.item()",
+            f"{torch}._check({end} >= 0)",
+            f"{torch}._check({end} <= {large}.shape[{joined.axis}])",
+        ]
+        part = f"{large}.narrow({joined.axis}, 0, {end})"
+        is_grown = joined.grown
+        lines += [f"{name} = {torch}.cat([{name}, {part}], {joined.axis})" if is_grown else f"{name}.append({part})"]
+    return written("\n".join(lines)) if lines else []
+
+
+def _tuple(parts: Sequence[str]) -> str:
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"

@@ -1,0 +1,205 @@
+"""Reads the header of a loop whose number of turns follows from a size: how many turns, and what each turn binds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from onnxsmith.exporter.lint._merge import changed
+from onnxsmith.exporter.lint._syntax import expression, keyword_or
+from onnxsmith.exporter.lint._values import Kind
+from onnxsmith.exporter.lint.base import Code
+
+TURN = "number"
+"""The number of the turn in the patch."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The turns of a loop: their number `count`, and `bound`, the pairs (target, value) of a turn, in terms of the
+    number of the turn. `before` are the pairs that are bound once. `index` maps the names of indices to the text of
+    their first value. With a `test`, on tensors, the loop runs as long as it holds. `removed` is a statement
+    before the loop that nothing needs any more."""
+
+    count: str
+    bound: Sequence[tuple[str, str]]
+    before: Sequence[tuple[str, str]] = ()
+    index: Sequence[tuple[str, str]] = ()
+    test: str = ""
+    removed: ast.stmt | None = None
+
+
+def turns_of(target: ast.expr, source: ast.expr, code: Code) -> Turns | None:
+    """The turns of `for target in source`; None if the source is not a range, blocks, or rows of tensors."""
+    match source:
+        case ast.Call(func=ast.Name(id="list" | "tuple" | "iter"), args=[inner], keywords=[]):
+            return turns_of(target, inner, code)
+        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
+            return _numbered(target, inner, keyword_or(source, 1, "start"), code)
+        case ast.Call(func=ast.Name(id="zip"), args=parts) if isinstance(target, ast.Tuple) and len(parts) == len(
+            target.elts
+        ):
+            return _together([turns_of(one, part, code) for one, part in zip(target.elts, parts, strict=True)])
+        case ast.Call(func=ast.Name(id="reversed"), args=[inner], keywords=[]) if isinstance(target, ast.Name):
+            found = turns_of(target, inner, code)
+            if found is None or not found.index:
+                return None
+            name, value = found.bound[0]
+            bound = [(name, f"{found.count} - 1 - {TURN}"), (name, _again(value, name))]
+            return Turns(found.count, bound, found.before)
+        case ast.Call(func=ast.Name(id="range"), args=args, keywords=[]) if isinstance(target, ast.Name):
+            return _range(target.id, args, code)
+    name = ast.unparse(target)
+    if isinstance(source, ast.Name):
+        statement = _bound_once(source, code)
+        found = turns_of(target, statement.value, code) if statement is not None else None
+        return replace(found, removed=statement) if found is not None else _rows(name, source, code)
+    match source:
+        case ast.Call(func=ast.Attribute(value=owner, attr="split" | "chunk" | "unbind" | "unsafe_split" as how)):
+            is_method = code.flow.kind(owner) is Kind.TENSOR
+            tensor = owner if is_method else source.args[0] if source.args else None
+            if how == "chunk" and not _follows(source, code):
+                return None
+            if tensor is not None and (is_method or code.flow.kind(tensor) is Kind.TENSOR):
+                return _pieces(name, tensor, how, source, 0 if is_method else 1)
+    return _rows(name, source, code)
+
+
+def _rows(name: str, source: ast.expr, code: Code) -> Turns | None:
+    """The turns of `for name in tensor`."""
+    if code.flow.kind(source) is not Kind.TENSOR:
+        return None
+    own = _own_name(source)
+    before = [] if own == ast.unparse(source) else [(own, ast.unparse(source))]
+    return Turns(f"{own}.shape[0]", [(name, f"{own}[{TURN}]")], before)
+
+
+def _range(name: str, args: Sequence[ast.expr], code: Code) -> Turns | None:
+    texts = [_sized(one, code) for one in args]
+    if not 1 <= len(texts) <= 3:
+        return None
+    start, stop = (texts[0], texts[1]) if len(texts) > 1 else ("0", texts[0])
+    step = texts[2] if len(texts) == 3 else "1"
+    if step.startswith("-"):
+        return None
+    return range_turns(name, start, stop, step)
+
+
+def range_turns(name: str, start: str, stop: str, step: str) -> Turns:
+    """The turns of `for name in range(start, stop, step)`."""
+    length = _bracketed(stop) if start == "0" else f"({stop} - {_bracketed(start)})"
+    count = stop if start == "0" and step == "1" else f"({length} + {_bracketed(step)} - 1) // {_bracketed(step)}"
+    if step == "1":
+        count = stop if start == "0" else length
+    value = TURN if step == "1" else f"{TURN} * {_bracketed(step)}"
+    return Turns(count, [(name, value if start == "0" else f"{start} + {value}")], index=[(name, start)])
+
+
+def _numbered(target: ast.expr, inner: ast.expr, start: ast.expr | None, code: Code) -> Turns | None:
+    if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or not isinstance(target.elts[0], ast.Name):
+        return None
+    found = turns_of(target.elts[1], inner, code)
+    if found is None:
+        return None
+    first = ast.unparse(start) if start is not None else "0"
+    number = target.elts[0].id
+    value = TURN if first == "0" else f"{TURN} + {first}"
+    return Turns(found.count, [(number, value), *found.bound], found.before, [(number, first), *found.index])
+
+
+def _together(parts: Sequence[Turns | None]) -> Turns | None:
+    found = [one for one in parts if one is not None]
+    if len(found) < len(parts) or not found:
+        return None
+    counts = list(dict.fromkeys(one.count for one in found))
+    count = counts[0] if len(counts) == 1 else f"min({', '.join(counts)})"
+    return Turns(
+        count,
+        [pair for one in found for pair in one.bound],
+        [pair for one in found for pair in one.before],
+        [pair for one in found for pair in one.index],
+    )
+
+
+def _pieces(name: str, tensor: ast.expr, how: str, call: ast.Call, place: int) -> Turns | None:
+    """The turns over `tensor.split(size, dim)`, `tensor.chunk(count, dim)`, `tensor.unbind(dim)`."""
+    is_rows = how == "unbind"
+    dim = keyword_or(call, place if is_rows else place + 1, "dim", "axis")
+    try:
+        axis = 0 if dim is None else ast.literal_eval(dim)
+    except ValueError:
+        return None
+    size = None if is_rows else keyword_or(call, place, "split_size", "split_size_or_sections", "chunks")
+    if not isinstance(axis, int) or (size is None and not is_rows):
+        return None
+    own = _own_name(tensor)
+    before = [] if own == ast.unparse(tensor) else [(own, ast.unparse(tensor))]
+    length = f"{own}.shape[{axis}]"
+    if size is None:
+        return Turns(length, [(name, f"{own}.select({axis}, {TURN})")], before)
+    if isinstance(size, ast.List | ast.Tuple):
+        return None
+    width = _bracketed(ast.unparse(size))
+    if how == "chunk":
+        before = [*before, (f"{own}_width", f"({length} + {width} - 1) // {width}")]
+        width = f"{own}_width"
+    part = f"{TURN} * {width}:({TURN} + 1) * {width}"
+    around = [":"] * axis + [part] if axis >= 0 else ["...", part] + [":"] * (-1 - axis)
+    count = f"({length} + {width} - 1) // {width}"
+    return Turns(count, [(name, f"{own}[{', '.join(around)}]")], before)
+
+
+def _bound_once(name: ast.Name, code: Code) -> ast.Assign | None:
+    """The statement that gives blocks this name, if nothing else reads it, and the tensor keeps its value."""
+    found = [one for one in ast.walk(code.flow.function) if isinstance(one, ast.Name) and one.id == name.id]
+    above = [code.parents[one] for one in found if isinstance(one.ctx, ast.Store)]
+    if len(found) != 2 or len(above) != 1 or not isinstance(above[0], ast.Assign) or len(above[0].targets) != 1:
+        return None
+    match above[0].value:
+        case ast.Call(func=ast.Attribute(value=owner, attr="split" | "unbind")) as call:
+            tensor = owner if code.flow.kind(owner) is Kind.TENSOR else call.args[0] if call.args else owner
+            stores = [
+                one
+                for one in ast.walk(code.flow.function)
+                if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id == getattr(tensor, "id", "")
+            ]
+            is_kept = isinstance(tensor, ast.Name) and all(one.lineno < above[0].lineno for one in stores)
+            return above[0] if is_kept else None
+    return None
+
+
+def _follows(call: ast.Call, code: Code) -> bool:
+    """Whether an argument of the call follows from a size."""
+    return any(code.flow.kind(one) is Kind.SIZE for one in (*call.args, *(pair.value for pair in call.keywords)))
+
+
+def _own_name(tensor: ast.expr) -> str:
+    """The tensor itself if it is a name, otherwise a name for it."""
+    return tensor.id if isinstance(tensor, ast.Name) else "whole"
+
+
+def _sized(node: ast.expr, code: Code) -> str:
+    """The text of an expression with `x.shape[0]` for `len(x)`, which a trace fixes."""
+
+    def length(one: ast.AST) -> ast.AST | None:
+        match one:
+            case ast.Call(func=ast.Name(id="len"), args=[tensor]) if code.flow.kind(tensor) is Kind.TENSOR:
+                return expression(f"{ast.unparse(tensor)}.shape[0]")
+        return None
+
+    return ast.unparse(changed(node, length))
+
+
+def _bracketed(text: str) -> str:
+    """The text in brackets, unless it is a name, a number or an attribute."""
+    is_simple = isinstance(expression(text), ast.Name | ast.Constant | ast.Attribute | ast.Subscript | ast.Call)
+    return text if is_simple else f"({text})"
+
+
+def _again(value: str, name: str) -> str:
+    """The text of a value with `name` in place of the number of the turn."""
+    node = expression(value)
+    return ast.unparse(
+        changed(node, lambda one: ast.Name(name) if isinstance(one, ast.Name) and one.id == TURN != name else None)
+    )
