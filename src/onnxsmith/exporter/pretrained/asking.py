@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ MOST = 3
 """The largest batch of a call."""
 LONGEST = 16
 """Tokens of the text; a choice: two more than the longest call needs."""
-_CLOSE, _ALIKE = 1e-3, 2e-2
+_CLOSE, ALIKE = 1e-3, 2e-2
 """Largest differences between two ways to compute the same numbers, relative to the largest number: by the same
 formula, and by the formula for one token and the one for a whole text. Choices: the formulas of Bamba differ by 0.3%, a
 wrong state by 30% and more."""
@@ -137,7 +138,7 @@ def goes_on(asked: Asking, new: int) -> bool:
         last = asked.call(asked.rows, 8 + new, 9 + new, first[asked.result])
     except (RuntimeError, ValueError, IndexError, TypeError, AttributeError):
         return False
-    return close(main(first), whole[:, 8:-1], _ALIKE) and close(main(last), whole[:, -1:], _ALIKE)
+    return close(main(first), whole[:, 8:-1], ALIKE) and close(main(last), whole[:, -1:], ALIKE)
 
 
 def close(found: torch.Tensor, wanted: torch.Tensor, within: float = _CLOSE) -> bool:
@@ -151,6 +152,18 @@ def main(result: Any) -> torch.Tensor:
     """The main output: the logits, or else the first."""
     found: torch.Tensor = result["logits"] if "logits" in result else result[0]
     return found
+
+
+@contextmanager
+def untouched(module: Any) -> Iterator[None]:
+    """Inside, calls may leave something in the module's attributes; afterwards the attributes are those from before."""
+    before = [(part, dict(vars(part))) for part in module.modules()]
+    try:
+        yield
+    finally:
+        for part, attributes in before:
+            vars(part).clear()
+            vars(part).update(attributes)
 
 
 def copied(state: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from onnxsmith.exporter.inputs import objects
+from onnxsmith.exporter.pretrained.after_image import LIMIT, goes_on_after
 from onnxsmith.exporter.pretrained.asking import MOST, Asking, asking, close, copied, goes_on, main, owned
 from onnxsmith.problem import problem
 from onnxsmith.seams.torch import trees as pytree
@@ -50,9 +51,16 @@ class _Leaf:
 
 
 def step(
-    module: Any, kwargs: Mapping[str, Any], dynamic: Mapping[str, Axes], vocabulary: int, names: Mapping[str, str]
+    module: Any,
+    kwargs: Mapping[str, Any],
+    dynamic: Mapping[str, Axes],
+    vocabulary: int,
+    names: Mapping[str, str],
+    *,
+    first: Mapping[str, Any] | None = None,
 ) -> Step:
     """The arguments of a call after `_PAST` tokens, measured at the model. `names` has what graphs call the state.
+    `first` are the arguments of a first call with images.
 
     Raises:
         OnnxsmithError: `export/no-state` if the model has no state with which a call goes on, or needs more than its
@@ -66,6 +74,9 @@ def step(
     rows = asked.rows
     given = asked.kwargs(rows, _PAST, _PAST + new, copied(asked.after(rows, _PAST)))
     more, limits = _generated(asked, leaves)
+    if first is not None:
+        after = goes_on_after(asked, first)
+        more, limits = [*more, *([after] if rows > 1 else [])], [*limits, LIMIT]
     if new == 1:
         limits = ["takes one token in a call", *limits]
     if rows == 1:
