@@ -28,6 +28,9 @@ _CLOSE, ALIKE = 1e-3, 2e-2
 formula, and by the formula for one token and the one for a whole text. Choices: the formulas of Bamba differ by 0.3%, a
 wrong state by 30% and more."""
 
+_NUMBERS = (torch.Tensor, int, float)
+"""What a module may keep of a call, and what is no part of a graph unless it is in the state."""
+
 
 def _tuple(hidden: torch.Tensor) -> Any:
     return (hidden,)
@@ -156,14 +159,20 @@ def main(result: Any) -> torch.Tensor:
 
 @contextmanager
 def untouched(module: Any) -> Iterator[None]:
-    """Inside, calls may leave something in the module's attributes; afterwards the attributes are those from before."""
+    """Inside, calls may leave tensors and numbers in the attributes of the module and its parts; afterwards these are
+    those from before. Other attributes stay: transformers counts on the hooks that its first call installs."""
     before = [(part, dict(vars(part))) for part in module.modules()]
     try:
         yield
     finally:
         for part, attributes in before:
-            vars(part).clear()
-            vars(part).update(attributes)
+            for name, now in list(vars(part).items()):
+                was = attributes.get(name)
+                if now is was or not any(isinstance(one, _NUMBERS) and type(one) is not bool for one in (now, was)):
+                    continue
+                vars(part)[name] = was
+                if name not in attributes:
+                    del vars(part)[name]
 
 
 def copied(state: Any) -> Any:
