@@ -16,6 +16,7 @@ import torch
 
 from onnxsmith.exporter.inputs import objects
 from onnxsmith.exporter.inputs.unpacked import Unpacked
+from onnxsmith.exporter.pretrained.static_cache import Fixed
 from onnxsmith.problem import problem
 from onnxsmith.seams.torch import trees as pytree
 
@@ -42,7 +43,8 @@ class Asking:
 
     `tokens` is the name of the text among forward's parameters, `rest` are inputs of every call. `mask` says of which
     tokens the model takes an attention mask: "all", the "new" ones, "none". `state` is the name of the state among the
-    parameters, `result` among the results. `rows` is the batch with which a call goes on: 1 if it takes none larger.
+    parameters, `result` among the results. `fixed` makes the empty state of a cache of fixed length; the mask then has
+    that length, too. `rows` is the batch with which a call goes on: 1 if it takes none larger.
     `encoder_kind` makes the form in which the model takes what its encoder made."""
 
     module: Any
@@ -55,6 +57,7 @@ class Asking:
     result: str = ""
     rows: int = 2
     encoder_kind: Callable[[torch.Tensor], Any] = _tuple
+    fixed: Fixed | None = None
 
     def kwargs(
         self, batch: int, start: int, stop: int, state: Any = None, encoder: int | None = None
@@ -69,7 +72,7 @@ class Asking:
             if "attention_mask" in found:
                 found["attention_mask"] = torch.ones(hidden.shape[:2], dtype=torch.int64)
         elif self.mask != "none":
-            seen = stop if self.mask == "all" else stop - start
+            seen = self.fixed.length if self.fixed else stop if self.mask == "all" else stop - start
             found["attention_mask"] = torch.ones(batch, seen, dtype=torch.int64)
         if state is not None:
             found[self.state] = state
@@ -77,9 +80,13 @@ class Asking:
 
     def call(self, batch: int, start: int, stop: int, state: Any = None, encoder: int | None = None) -> Any:
         """The results of such a call. The state is not changed."""
-        kept = {} if state is None else {"state": copied(state)}
+        kept = {"state": self.begun() if state is None else copied(state)}
         with torch.no_grad():
             return self.module(**self.kwargs(batch, start, stop, encoder=encoder, **kept), use_cache=True)
+
+    def begun(self) -> Any:
+        """The state that a first call takes; None if it takes none."""
+        return self.fixed.make() if self.fixed else None
 
     def after(self, batch: int, length: int, encoder: int | None = None) -> Any:
         """The state after a first call with `length` tokens."""
@@ -88,7 +95,7 @@ class Asking:
     def loop(self, batch: int, steps: int) -> list[torch.Tensor]:
         """The main output of each step of a text that is generated token by token, [batch, …]: by the model's own
         state, which one call hands to the next."""
-        state, found = None, []
+        state, found = self.begun(), []
         with torch.no_grad():
             for at in range(steps):
                 result = self.module(**self.kwargs(batch, at, at + 1, state), use_cache=True)
@@ -102,8 +109,9 @@ class Asking:
             return main(self.module(**self.kwargs(batch, 0, stop)))
 
 
-def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int) -> Asking:
-    """Finds out how the model is called: the name of its state, and of which tokens its mask is.
+def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int, fixed: Fixed | None = None) -> Asking:
+    """Finds out how the model is called: the name of its state, and of which tokens its mask is. `fixed` is the cache
+    that it is called with, if its length is fixed.
 
     Raises:
         OnnxsmithError: `export/no-state` if the model returns no state that the next call takes, or does not go on
@@ -125,6 +133,7 @@ def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int) -> Asking:
             rest["attention_mask"] = torch.ones(MOST, 1, dtype=torch.int64)
     found = Asking(module, tokens, text, rest, encoded)
     _name_state(found, kind)
+    found.fixed = fixed
     for found.rows in (2, 1):
         for found.mask in ("all", "new", "none") if masked and encoded is None else ("none",):
             if goes_on(found, 1):

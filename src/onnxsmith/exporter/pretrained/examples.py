@@ -14,6 +14,7 @@ from onnxsmith.exporter.pretrained.after_image import TEXTS
 from onnxsmith.exporter.pretrained.asking import untouched
 from onnxsmith.exporter.pretrained.image_tokens import placed
 from onnxsmith.exporter.pretrained.makers import MAKERS, Axes, part
+from onnxsmith.exporter.pretrained.static_cache import fixed
 from onnxsmith.exporter.pretrained.tasks import PAST
 from onnxsmith.exporter.pretrained.wanted import inputs
 from onnxsmith.problem import problem
@@ -63,7 +64,7 @@ def examples(module: Any, config: Any, folder: Path, task: str) -> Examples:
         found = _apart(module, replace(found, kwargs=placed(module, config, found.kwargs)))
     if "future_values" in wanted:
         found = replace(found, limits=(_DISTRIBUTIONS,))
-    return _with_past(module, config, found) if task.endswith(PAST) else found
+    return _with_past(module, config, folder, found) if task.endswith(PAST) else found
 
 
 def _shaped(name: str, tensor: torch.Tensor, axes: Axes, task: str, several: bool) -> tuple[torch.Tensor, Axes]:
@@ -98,11 +99,12 @@ def _apart(module: Any, found: Examples) -> Examples:
     return Examples(kwargs, dynamic)
 
 
-def _with_past(module: Any, config: Any, found: Examples) -> Examples:
+def _with_past(module: Any, config: Any, folder: Path, found: Examples) -> Examples:
     """The inputs of a later call: new tokens, and the state that the calls before returned."""
     vocabulary = int(part(config, "decoder", "text_config").vocab_size)
     kwargs, first = found.kwargs, None
     if "pixel_values" in kwargs and "decoder_input_ids" not in kwargs:
         kwargs, first = {name: one for name, one in kwargs.items() if name in TEXTS}, kwargs
-    made = states.step(module, kwargs, found.dynamic, vocabulary, {CACHE: PAST_INPUT}, first=first)
+    names, static = {CACHE: PAST_INPUT}, fixed(config, folder)
+    made = states.step(module, kwargs, found.dynamic, vocabulary, names, first=first, fixed=static)
     return Examples(made.kwargs, made.dynamic, made.more, made.limits)
