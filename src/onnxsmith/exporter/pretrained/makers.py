@@ -61,7 +61,7 @@ def _pictures(config: Any, folder: Path) -> Made:
 
 def _patches(vision: Any) -> Made:
     """Qwen's layout: the patches of all images below each other, each twice for two frames of a video."""
-    channels = int(getattr(vision, "in_channels", None) or getattr(vision, "in_chans", 3))
+    channels = int(getattr(vision, "in_channels", getattr(vision, "in_chans", 3)))
     width = channels * int(vision.temporal_patch_size) * int(vision.patch_size) ** 2
     return torch.randn(int(_grid_of(vision).prod(1).sum()), width), {}
 

@@ -58,7 +58,7 @@ def _of_time_series(config: Any, main: str) -> Iterator[str]:
 
 def _of_sounds(config: Any) -> Iterator[str]:
     """The sounds with which texts are compared, as spectrograms."""
-    audio = getattr(config, "audio_config", None)
+    audio: Any = getattr(config, "audio_config", None)
     if hasattr(audio, "spec_size"):
         yield "input_features"
         if audio.enable_fusion:
