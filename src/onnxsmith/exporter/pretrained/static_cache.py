@@ -37,7 +37,8 @@ def fixed(config: Any, folder: Path) -> Fixed | None:
     if said.get("cache_implementation") not in _STATIC:
         return None
     text = part(config, "text_config")
-    length = int(said.get("max_cache_len") or said.get("max_length") or getattr(text, "max_position_embeddings", 0))
+    positions: int = getattr(text, "max_position_embeddings", 0)
+    length = int(said.get("max_cache_len") or said.get("max_length") or positions)
     if getattr(config, "is_encoder_decoder", False) or length < LEAST:
         short = f"it holds {length} tokens, and {LEAST} are needed to measure it"
         raise problem(
