@@ -43,14 +43,17 @@ def goes_on_after(asked: Asking, first: Mapping[str, Any]) -> dict[str, Any]:
     def step(state: Any) -> dict[str, Any]:
         found = {asked.tokens: new, asked.state: copied(state)}
         if asked.mask != "none":
-            found["attention_mask"] = torch.ones(rows, count + 1 if asked.mask == "all" else 1, dtype=torch.int64)
+            seen = asked.fixed.length if asked.fixed else count + 1 if asked.mask == "all" else 1
+            found["attention_mask"] = torch.ones(rows, seen, dtype=torch.int64)
         return found
+
+    empty = {asked.state: asked.begun()} if asked.fixed else {}
 
     try:
         with torch.no_grad():
             with untouched(asked.module):
                 whole = main(asked.module(**longer))[:, -1:]
-                state = asked.module(**first, use_cache=True)[asked.result]
+                state = asked.module(**first, **empty, use_cache=True)[asked.result]
                 own = main(asked.module(**step(state), use_cache=True))
             found = main(asked.module(**step(state), use_cache=True))
     except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as error:

@@ -198,6 +198,8 @@ def _generated(asked: Asking, leaves: list[_Leaf]) -> tuple[list[dict[str, Any]]
                     else "export the task without -with-past: that file takes the whole text in each call",
                 )
             state = _as_the_example(asked, result[asked.result])
+    if asked.fixed:  # generated numbers of past tokens leave no room for a long text
+        found.append(asked.kwargs(asked.rows, 0, asked.text.shape[1], _empty(asked, leaves, asked.rows)))
     full, unfilled = _filled(asked, leaves)
     if asked.encoded is not None:
         limits = ["takes the cross-attention states from a first call"]
