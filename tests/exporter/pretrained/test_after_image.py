@@ -12,8 +12,9 @@ import torch
 import transformers
 
 import onnxsmith
-from onnxsmith.exporter.pretrained import states
+from onnxsmith.exporter.pretrained import folder, states
 from onnxsmith.exporter.pretrained.asking import untouched
+from onnxsmith.exporter.pretrained.image_tokens import placed
 from onnxsmith.problem import OnnxsmithError
 
 TASK, IMAGE = "image-text-to-text-with-past", 39
@@ -116,3 +117,51 @@ def test_calls_leave_no_attribute_behind() -> None:
         model(torch.ones(1, 3), pixel_values=torch.ones(1, 3, 4, 4))
         assert model.shift == 5
     assert model.shift == 0
+
+
+EYES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 20, "patch_size": 4}
+ROTARY = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]}
+IDEFICS = transformers.Idefics3Config(
+    vision_config={**EYES, "image_size": 16},
+    text_config={"model_type": "llama", **TEXT},
+    image_token_id=IMAGE,
+    scale_factor=2,
+)
+QWEN = transformers.Qwen2VLConfig(
+    vision_config={"depth": 1, "embed_dim": 16, "hidden_size": 16, "num_heads": 2, "patch_size": 4},
+    text_config={**TEXT, "rope_parameters": ROTARY},
+    image_token_id=IMAGE,
+    video_token_id=38,
+    vision_start_token_id=37,
+    vision_end_token_id=36,
+)
+
+
+@pytest.mark.parametrize(("config", "images"), [(IDEFICS, [2, 1, 3, 16, 16]), (QWEN, [64, 96])])
+def test_images_have_the_layout_that_the_processor_gives_them(tmp_path: Path, config: Any, images: list[int]) -> None:
+    config.save_pretrained(tmp_path)
+    model = folder.load(str(tmp_path), "image-text-to-text").model
+    assert list(model.kwargs["pixel_values"].shape) == images
+    with torch.no_grad():
+        assert model.module(**model.kwargs).logits.shape[0] == 2
+
+
+def test_positions_that_an_image_takes_are_no_state(tmp_path: Path) -> None:
+    QWEN.save_pretrained(tmp_path)
+    with pytest.raises(OnnxsmithError) as caught:
+        folder.load(str(tmp_path), TASK)
+    assert caught.value.problem.id == "export/no-state"
+    assert "after an image" in caught.value.problem.what
+
+
+def test_images_of_an_unknown_kind_are_refused_with_what_the_model_said() -> None:
+    class Other(Cached):
+        def get_image_features(self, pixel_values: torch.Tensor) -> torch.Tensor:
+            raise ValueError("five axes")
+
+    kwargs = {"input_ids": torch.ones(1, 3, dtype=torch.int64), "pixel_values": torch.ones(1, 3, 4, 4)}
+    model = Other(0)
+    with pytest.raises(OnnxsmithError) as caught:
+        placed(model, model.config, kwargs)
+    assert caught.value.problem.id == "export/no-inputs"
+    assert "five axes" in caught.value.problem.why
