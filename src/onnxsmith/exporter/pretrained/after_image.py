@@ -19,8 +19,8 @@ LIMIT = "reads no image: goes on from the state of a first call with it"
 TEXTS = ("input_ids", "attention_mask")
 """The arguments that are not about images."""
 _SAME = 1e-6
-"""Largest difference between two calls of one formula with the same tensors, relative to the largest number: ten times
-the rounding of float32. Positions that are off by the size of an image move random logits by 1e-4 and more."""
+"""Largest difference between two calls of one formula with the same tensors, relative to the largest number: some times
+the rounding of float32. A position that is off by one moves the logits of tiny random models by 1e-4 (Llama) and more."""
 _NEW = (3, 4)
 """The new token; the second, if the first stands for an image."""
 
