@@ -20,7 +20,7 @@ TEXTS = ("input_ids", "attention_mask")
 """The arguments that are not about images."""
 _SAME = 1e-6
 """Largest difference between two calls of one formula with the same tensors, relative to the largest number: some times
-the rounding of float32. A position that is off by one moves the logits of tiny random models by 1e-4 (Llama) and more."""
+the rounding of float32. A position that is off by one moves the logits of tiny random models by 1e-4 and more."""
 _NEW = (3, 4)
 """The new token; the second, if the first stands for an image."""
 
