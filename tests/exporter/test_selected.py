@@ -28,8 +28,9 @@ class LargestOfSelected(nn.Module):
 def test_a_selection_that_is_not_empty() -> None:
     x, group = torch.rand(6, 3), torch.tensor([0, 0, 1, 1, 2, 2])
     axes = "x:0=nodes;group:0=nodes"
-    with pytest.raises(onnxsmith.OnnxsmithError, match="selections of two elements or more"):
+    with pytest.raises(onnxsmith.OnnxsmithError, match="selections of two elements or more") as caught:
         onnxsmith.export(LargestOfSelected(), (x, group), dynamic=axes)
+    assert "--strategy torch-selected" in caught.value.problem.fix
     result = onnxsmith.export(LargestOfSelected(), (x, group), dynamic=axes, strategy="torch-selected")
     assert result.ok
     capture = result.report.part(Capture)

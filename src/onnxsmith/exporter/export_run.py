@@ -24,7 +24,7 @@ from onnxsmith.exporter.module.evaluation import is_program, set_evaluating
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.state import dropped, handing
 from onnxsmith.exporter.strategies.base import Strategy
-from onnxsmith.exporter.strategy_run import Made, Maker
+from onnxsmith.exporter.strategy_run import Made, Maker, option
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.translating import custom_operators
@@ -210,7 +210,8 @@ class Job:
             raise first.error
         others = [at for at, one in enumerate(tries) if one.error is None or one.error.problem != said]
         brief = "; ".join(f"{tries[at].strategy.title}: {tries[at].brief}" for at in others)
-        raised = OnnxsmithError(replace(said, why=said.why + (f" (tried as well: {brief})" if others else "")))
+        why = said.why + (f" (tried as well: {brief})" if others else "")
+        raised = OnnxsmithError(replace(said, why=why, fix=_or_accepted(said, tries)))
         for at in others:
             raised.add_note(failures[at])
         raise raised
@@ -311,6 +312,16 @@ def _needs_verification(strategy: Strategy) -> OnnxsmithError:
         "them",
         fix="remove --no-verify, or choose this strategy with --strategy",
     )
+
+
+def _or_accepted(said: Problem, tries: Sequence[Try]) -> str:
+    """The fix of a problem; of a branch on whether anything is selected also the strategy that takes one side of it, as
+    the line may lie in a library."""
+    refused = (one for one in tries if one.error and one.error.problem.id == "export/fixed-by-the-example")
+    asked = next((option(one.strategy) for one in refused), "")
+    if said.id != "forward/branch-on-data" or not asked.endswith("torch-selected"):
+        return said.fix
+    return f"{said.fix}; or, if every input selects two elements or more there, {asked}"
 
 
 def _of_branches(branches: Sequence[SizeBranch]) -> Iterator[Problem]:

@@ -59,9 +59,9 @@ _KEPT = 3
 """Sessions that one process keeps: the exported model, a probe of it, and one to spare."""
 
 
-def _id(strategy: Strategy) -> str:
-    """The name of a strategy for `--strategy`."""
-    return type(strategy).__module__.rpartition(".")[2].replace("_", "-")
+def option(strategy: Strategy) -> str:
+    """The option that asks for a strategy."""
+    return "--strategy " + type(strategy).__module__.rpartition(".")[2].replace("_", "-")
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Maker:
                     "the trace turned a value of the example's tensor, or the size of a selection, into a constant",
                     where=graph.fixed[0],
                     why="for another input the module may take another branch there; the graph would not",
-                    fix=f"use torch.where or torch.cond there; or accept the branch with --strategy {_id(strategy)}",
+                    fix=f"use torch.where or torch.cond there; or accept the branch with {option(strategy)}",
                 )
         lost = baked.constant_inputs(built, graph.model, next(iter(graph.fixed), ""))
         if lost and self.settings.verify and self.settings.strategy is None:

@@ -71,6 +71,30 @@ def test_auto_is_the_class_that_was_saved(architecture: str, task: str) -> None:
     assert tasks.chosen(transformers, config, "auto") == (task, getattr(transformers, architecture))
 
 
+@pytest.mark.parametrize(
+    "kind", ["Informer", "Autoformer", "TimeSeriesTransformer", "PatchTST", "PatchTSMixer", "TimesFm"]
+)
+def test_each_kind_of_time_series_has_a_class(kind: str) -> None:
+    task = "time-series-forecasting"
+    config = getattr(transformers, f"{kind}Config")(prediction_length=4)
+    found, made = tasks.chosen(transformers, config, task)
+    assert found == task
+    assert made.__name__ == (f"{kind}ForPrediction" if kind != "TimesFm" else "AutoModelForTimeSeriesPrediction")
+
+
+def test_auto_knows_the_task_of_a_class_without_an_auto_class() -> None:
+    config = transformers.InformerConfig(prediction_length=4, architectures=["InformerForPrediction"])
+    assert tasks.chosen(transformers, config, "auto") == ("time-series-forecasting", transformers.InformerForPrediction)
+
+
+def test_sounds_are_classified_by_models_of_sounds_and_texts_only() -> None:
+    task = "zero-shot-audio-classification"
+    assert tasks.chosen(transformers, transformers.ClapConfig(), task) == (task, transformers.AutoModel)
+    with pytest.raises(OnnxsmithError) as caught:
+        tasks.chosen(transformers, transformers.BertConfig(), task)
+    assert task not in caught.value.problem.fix
+
+
 @pytest.mark.parametrize(("architectures", "named"), [(["NetOfMine"], "'NetOfMine'"), (None, "names no class")])
 def test_auto_refuses_a_class_that_transformers_lacks(architectures: list[str] | None, named: str) -> None:
     with pytest.raises(OnnxsmithError) as caught:

@@ -9,6 +9,7 @@ import pytest
 import transformers
 
 import onnxsmith
+from onnxsmith.exporter.pretrained import makers
 from onnxsmith.report.parts.capture import Capture
 
 BATCH = "batch_size"
@@ -173,3 +174,60 @@ def test_several_answers_to_choose_from(tmp_path: Path) -> None:
     inputs, outputs = exported(tmp_path, "multiple-choice", transformers.BertConfig(**TEXT))
     assert inputs["input_ids"] == [BATCH, "num_choices", "sequence_length"]
     assert outputs == {"logits": [BATCH, "num_choices"]}
+
+
+def test_texts_that_are_compared_with_sounds(tmp_path: Path) -> None:
+    audio = {
+        "num_mel_bins": 8,
+        "spec_size": 16,
+        "window_size": 2,
+        "patch_embeds_hidden_size": 8,
+        "hidden_size": 8,
+        "depths": [1],
+        "num_attention_heads": [2],
+        "num_hidden_layers": 1,
+        "projection_dim": 8,
+    }
+    config = transformers.ClapConfig(text_config={**TEXT, "projection_dim": 8}, audio_config=audio, projection_dim=8)
+    inputs, outputs = exported(tmp_path, "zero-shot-audio-classification", config)
+    assert inputs["input_features"] == ["audio_batch_size", 1, 32, 8]
+    assert outputs["logits_per_audio"] == ["audio_batch_size", "text_batch_size"]
+
+
+def test_a_time_series_whose_values_are_drawn(tmp_path: Path) -> None:
+    config = transformers.TimeSeriesTransformerConfig(
+        prediction_length=4,
+        context_length=12,
+        lags_sequence=[1, 2, 3],
+        d_model=16,
+        num_time_features=1,
+        num_static_categorical_features=1,
+        cardinality=[5],
+        embedding_dimension=[2],
+        encoder_layers=1,
+        decoder_layers=1,
+    )
+    config.save_pretrained(tmp_path)
+    result = onnxsmith.export(str(tmp_path), task="time-series-forecasting", simplify=False)
+    assert result.ok
+    assert "draws no values" in result.report.headline
+    part = result.report.part(Capture)
+    inputs = {port.name: list(port.shape) for port in part.inputs}
+    assert inputs["past_values"] == [BATCH, 15]
+    assert inputs["static_categorical_features"] == [BATCH, 1]
+    assert [BATCH, 4] in [list(port.shape) for port in part.outputs if "params" in port.name]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        transformers.SamConfig(vision_config={"image_size": 64}, prompt_encoder_config={"image_size": 64}),
+        transformers.Sam2Config(vision_config={"backbone_config": {"model_type": "sam2_hiera_det_model",
+                                "image_size": [64, 64]}}),
+        transformers.EdgeTamConfig(vision_config={"backbone_config": {"model_type": "resnet"}},
+                                   prompt_encoder_config={"image_size": 64}),
+        transformers.VitPoseConfig(backbone_config={"model_type": "vitpose_backbone", "image_size": [64, 64]}),
+    ],
+)  # fmt: skip
+def test_an_image_has_the_size_that_a_part_of_the_configuration_says(tmp_path: Path, config: Any) -> None:
+    assert makers.MAKERS["pixel_values"](config, tmp_path)[0].shape == (2, 3, 64, 64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 
 from onnxsmith.exporter.inputs import objects
 from onnxsmith.exporter.inputs.unpacked import Unpacked
+from onnxsmith.exporter.pretrained.static_cache import Fixed
 from onnxsmith.problem import problem
 from onnxsmith.seams.torch import trees as pytree
 
@@ -22,10 +24,13 @@ MOST = 3
 """The largest batch of a call."""
 LONGEST = 16
 """Tokens of the text; a choice: two more than the longest call needs."""
-_CLOSE, _ALIKE = 1e-3, 2e-2
+_CLOSE, ALIKE = 1e-3, 2e-2
 """Largest differences between two ways to compute the same numbers, relative to the largest number: by the same
 formula, and by the formula for one token and the one for a whole text. Choices: the formulas of Bamba differ by 0.3%, a
 wrong state by 30% and more."""
+
+_NUMBERS = (torch.Tensor, int, float)
+"""What a module may keep of a call, and what is no part of a graph unless it is in the state."""
 
 
 def _tuple(hidden: torch.Tensor) -> Any:
@@ -38,7 +43,8 @@ class Asking:
 
     `tokens` is the name of the text among forward's parameters, `rest` are inputs of every call. `mask` says of which
     tokens the model takes an attention mask: "all", the "new" ones, "none". `state` is the name of the state among the
-    parameters, `result` among the results. `rows` is the batch with which a call goes on: 1 if it takes none larger.
+    parameters, `result` among the results. `fixed` makes the empty state of a cache of fixed length; the mask then has
+    that length, too. `rows` is the batch with which a call goes on: 1 if it takes none larger.
     `encoder_kind` makes the form in which the model takes what its encoder made."""
 
     module: Any
@@ -51,6 +57,7 @@ class Asking:
     result: str = ""
     rows: int = 2
     encoder_kind: Callable[[torch.Tensor], Any] = _tuple
+    fixed: Fixed | None = None
 
     def kwargs(
         self, batch: int, start: int, stop: int, state: Any = None, encoder: int | None = None
@@ -65,7 +72,7 @@ class Asking:
             if "attention_mask" in found:
                 found["attention_mask"] = torch.ones(hidden.shape[:2], dtype=torch.int64)
         elif self.mask != "none":
-            seen = stop if self.mask == "all" else stop - start
+            seen = self.fixed.length if self.fixed else stop if self.mask == "all" else stop - start
             found["attention_mask"] = torch.ones(batch, seen, dtype=torch.int64)
         if state is not None:
             found[self.state] = state
@@ -73,9 +80,13 @@ class Asking:
 
     def call(self, batch: int, start: int, stop: int, state: Any = None, encoder: int | None = None) -> Any:
         """The results of such a call. The state is not changed."""
-        kept = {} if state is None else {"state": copied(state)}
+        kept = {"state": self.begun() if state is None else copied(state)}
         with torch.no_grad():
             return self.module(**self.kwargs(batch, start, stop, encoder=encoder, **kept), use_cache=True)
+
+    def begun(self) -> Any:
+        """The state that a first call takes; None if it takes none."""
+        return self.fixed.make() if self.fixed else None
 
     def after(self, batch: int, length: int, encoder: int | None = None) -> Any:
         """The state after a first call with `length` tokens."""
@@ -84,7 +95,7 @@ class Asking:
     def loop(self, batch: int, steps: int) -> list[torch.Tensor]:
         """The main output of each step of a text that is generated token by token, [batch, …]: by the model's own
         state, which one call hands to the next."""
-        state, found = None, []
+        state, found = self.begun(), []
         with torch.no_grad():
             for at in range(steps):
                 result = self.module(**self.kwargs(batch, at, at + 1, state), use_cache=True)
@@ -98,8 +109,9 @@ class Asking:
             return main(self.module(**self.kwargs(batch, 0, stop)))
 
 
-def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int) -> Asking:
-    """Finds out how the model is called: the name of its state, and of which tokens its mask is.
+def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int, fixed: Fixed | None = None) -> Asking:
+    """Finds out how the model is called: the name of its state, and of which tokens its mask is. `fixed` is the cache
+    that it is called with, if its length is fixed.
 
     Raises:
         OnnxsmithError: `export/no-state` if the model returns no state that the next call takes, or does not go on
@@ -121,6 +133,7 @@ def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int) -> Asking:
             rest["attention_mask"] = torch.ones(MOST, 1, dtype=torch.int64)
     found = Asking(module, tokens, text, rest, encoded)
     _name_state(found, kind)
+    found.fixed = fixed
     for found.rows in (2, 1):
         for found.mask in ("all", "new", "none") if masked and encoded is None else ("none",):
             if goes_on(found, 1):
@@ -137,7 +150,7 @@ def goes_on(asked: Asking, new: int) -> bool:
         last = asked.call(asked.rows, 8 + new, 9 + new, first[asked.result])
     except (RuntimeError, ValueError, IndexError, TypeError, AttributeError):
         return False
-    return close(main(first), whole[:, 8:-1], _ALIKE) and close(main(last), whole[:, -1:], _ALIKE)
+    return close(main(first), whole[:, 8:-1], ALIKE) and close(main(last), whole[:, -1:], ALIKE)
 
 
 def close(found: torch.Tensor, wanted: torch.Tensor, within: float = _CLOSE) -> bool:
@@ -151,6 +164,24 @@ def main(result: Any) -> torch.Tensor:
     """The main output: the logits, or else the first."""
     found: torch.Tensor = result["logits"] if "logits" in result else result[0]
     return found
+
+
+@contextmanager
+def untouched(module: Any) -> Iterator[None]:
+    """Inside, calls may leave tensors and numbers in the attributes of the module and its parts; afterwards these are
+    those from before. Other attributes stay: transformers counts on the hooks that its first call installs."""
+    before = [(part, dict(vars(part))) for part in module.modules()]
+    try:
+        yield
+    finally:
+        for part, attributes in before:
+            for name, now in list(vars(part).items()):
+                was = attributes.get(name)
+                if now is was or not any(isinstance(one, _NUMBERS) and type(one) is not bool for one in (now, was)):
+                    continue
+                vars(part)[name] = was
+                if name not in attributes:
+                    del vars(part)[name]
 
 
 def copied(state: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,23 @@ from typing import Any
 import torch
 
 from onnxsmith.exporter.pretrained import states
+from onnxsmith.exporter.pretrained.after_image import TEXTS
+from onnxsmith.exporter.pretrained.asking import untouched
 from onnxsmith.exporter.pretrained.image_tokens import placed
-from onnxsmith.exporter.pretrained.makers import MAKERS, Axes, part, read
+from onnxsmith.exporter.pretrained.makers import MAKERS, Axes, part
+from onnxsmith.exporter.pretrained.static_cache import fixed
 from onnxsmith.exporter.pretrained.tasks import PAST
+from onnxsmith.exporter.pretrained.wanted import inputs
 from onnxsmith.problem import problem
 
 CACHE, PAST_INPUT = "cache", "past_key_values"
 """The argument and result of forward that hold keys and values, in transformers 5.24 and before it. Graphs use the
 earlier name: the programs that run them look for it."""
+
+_DISTRIBUTIONS = "gives the parameters of distributions, draws no values"
+"""Of models whose forward takes the future values and whose `generate` draws them, one after the other."""
+_COMPARED = {"pixel_values": "image", "input_features": "audio"}
+"""The inputs with which a model compares texts, and what their batch is called."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ def examples(module: Any, config: Any, folder: Path, task: str) -> Examples:
     """
     torch.manual_seed(0)
     parameters = inspect.signature(module.forward).parameters
-    wanted = _wanted(module, config, folder, parameters)
+    wanted = inputs(module, config, folder)
     unknown = [name for name in wanted if name not in MAKERS]
     if unknown:
         raise problem(
@@ -49,51 +57,34 @@ def examples(module: Any, config: Any, folder: Path, task: str) -> Examples:
             where=", ".join(unknown),
             fix="export it by a factory that returns (module, (), {name: tensor})",
         )
-    made = {name: _shaped(name, *MAKERS[name](config, folder), task) for name in wanted}
+    several = "pixel_attention_mask" in parameters  # the processor gives the images of a text an axis of their own
+    made = {name: _shaped(name, *MAKERS[name](config, folder), task, several) for name in wanted}
     found = Examples({name: one[0] for name, one in made.items()}, {name: one[1] for name, one in made.items()})
-    found = _apart(module, replace(found, kwargs=placed(module, config, found.kwargs)))
-    return _with_past(module, config, found) if task.endswith(PAST) else found
+    with untouched(module):
+        found = _apart(module, replace(found, kwargs=placed(module, config, found.kwargs)))
+    if "future_values" in wanted:
+        found = replace(found, limits=(_DISTRIBUTIONS,))
+    return _with_past(module, config, folder, found) if task.endswith(PAST) else found
 
 
-def _wanted(module: Any, config: Any, folder: Path, parameters: Mapping[str, Any]) -> list[str]:
-    main = module.main_input_name
-    names = {main}
-    if main == "input_ids":
-        names.add("attention_mask")
-        listed = read(folder / "tokenizer_config.json").get("model_input_names")
-        two = (getattr(config, "type_vocab_size", 0) or 0) > 1
-        if "token_type_ids" in listed if listed else two:
-            names.add("token_type_ids")
-        if hasattr(config, "vision_config") or config.model_type.startswith(("layoutlmv", "vilt")):
-            names.add("pixel_values")
-        names.add("bbox")
-    if main == "past_values" and "past_time_features" in parameters:
-        names |= {"past_time_features", "past_observed_mask", "future_values", "future_time_features"}
-    if "input_points" in parameters:
-        names |= {"input_points", "input_labels"}
-    if main == "pixel_values" and hasattr(config, "text_config"):
-        names |= {"input_ids", "attention_mask"}
-    if getattr(config, "is_encoder_decoder", False):
-        names |= {"decoder_input_ids", "decoder_input_values"}
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    needed = {p.name for p in parameters.values() if p.default is p.empty and p.kind in kinds}
-    return [name for name in parameters if name in names | needed]
-
-
-def _shaped(name: str, tensor: torch.Tensor, axes: Axes, task: str) -> tuple[torch.Tensor, Axes]:
-    """The tensor with the axis that a task adds: several choices of an answer, or two images that are compared."""
+def _shaped(name: str, tensor: torch.Tensor, axes: Axes, task: str, several: bool) -> tuple[torch.Tensor, Axes]:
+    """The tensor with the axis that a task adds: several choices of an answer, or two images that are compared; or with
+    an axis for the several images of a text, here one."""
     if task == "multiple-choice" and tensor.dim() == 2:
         return torch.stack([tensor, tensor, tensor], 1), {0: axes[0], 1: "num_choices", 2: axes[1]}
     if task == "keypoint-matching" and name == "pixel_values":
         return torch.stack([tensor, torch.flip(tensor, (-1,))], 1), {0: axes[0]}
+    if several and name == "pixel_values" and tensor.dim() == 4:
+        return tensor[:, None], {axis + (axis > 0): dim for axis, dim in axes.items()}
     return tensor, axes
 
 
 def _apart(module: Any, found: Examples) -> Examples:
-    """Gives texts and images different batch sizes if the model accepts that (CLIP compares each text with each image);
-    calls the model to find out."""
+    """Gives texts and images (or sounds) different batch sizes if the model accepts that (CLIP compares each text with
+    each image); calls the model to find out."""
     texts = [name for name in ("input_ids", "attention_mask") if name in found.kwargs]
-    if not texts or "pixel_values" not in found.kwargs:
+    other = next((kind for name, kind in _COMPARED.items() if name in found.kwargs), None)
+    if not texts or other is None:
         return found
     more = {name: torch.cat([found.kwargs[name], found.kwargs[name][:1]]) for name in texts}
     kwargs = found.kwargs | more
@@ -104,12 +95,16 @@ def _apart(module: Any, found: Examples) -> Examples:
         return found
     dynamic = dict(found.dynamic)
     for name, axes in found.dynamic.items():
-        dynamic[name] = {**axes, 0: "text_batch_size" if name in texts else "image_batch_size"}
+        dynamic[name] = {**axes, 0: "text_batch_size" if name in texts else f"{other}_batch_size"}
     return Examples(kwargs, dynamic)
 
 
-def _with_past(module: Any, config: Any, found: Examples) -> Examples:
+def _with_past(module: Any, config: Any, folder: Path, found: Examples) -> Examples:
     """The inputs of a later call: new tokens, and the state that the calls before returned."""
     vocabulary = int(part(config, "decoder", "text_config").vocab_size)
-    made = states.step(module, found.kwargs, found.dynamic, vocabulary, {CACHE: PAST_INPUT})
+    kwargs, first = found.kwargs, None
+    if "pixel_values" in kwargs and "decoder_input_ids" not in kwargs:
+        kwargs, first = {name: one for name, one in kwargs.items() if name in TEXTS}, kwargs
+    names, static = {CACHE: PAST_INPUT}, fixed(config, folder)
+    made = states.step(module, kwargs, found.dynamic, vocabulary, names, first=first, fixed=static)
     return Examples(made.kwargs, made.dynamic, made.more, made.limits)

@@ -12,6 +12,8 @@ import torch
 _BATCH, _LENGTH, _NEW, _PIXELS, _SAMPLES = 2, 8, 3, 224, 16000
 """Sizes of the examples; a choice: small and different from each other. 224 pixels and 16000 samples (1 s at 16 kHz)
 are the usual sizes of image and speech models."""
+_SECONDS = 10
+"""Length of a sound, of 48000 samples a second with a frame each 480, if CLAP's processor is not saved: its default."""
 _TEXT = {0: "batch_size", 1: "sequence_length"}
 
 Axes = dict[int, str]
@@ -45,14 +47,41 @@ def _decoder_tokens(config: Any, folder: Path) -> Made:
 
 def _pictures(config: Any, folder: Path) -> Made:
     vision = part(config, "vision_config", "encoder")
+    if hasattr(vision, "spatial_merge_size") and hasattr(vision, "temporal_patch_size"):
+        return _patches(vision)
     processor = read(folder / "preprocessor_config.json")
-    height, width = _picture_size(vision, processor)
+    height, width = _picture_size(_sized(config, vision), processor)
     shape = [_BATCH, int(getattr(vision, "num_channels", 3) or 3), height, width]
     if hasattr(vision, "num_frames"):
         shape.insert(1, int(vision.num_frames))
     size = processor.get("size")
     varies = isinstance(size, Mapping) and "longest_edge" in size  # the processor keeps the shape of the picture
     return torch.randn(shape), {0: "batch_size", 2: "height", 3: "width"} if varies else {0: "batch_size"}
+
+
+def _patches(vision: Any) -> Made:
+    """Qwen's layout: the patches of all images below each other, each twice for two frames of a video."""
+    channels = int(getattr(vision, "in_channels", getattr(vision, "in_chans", 3)))
+    width = channels * int(vision.temporal_patch_size) * int(vision.patch_size) ** 2
+    return torch.randn(int(_grid_of(vision).prod(1).sum()), width), {}
+
+
+def _grid_of(vision: Any) -> torch.Tensor:
+    """Frames, rows and columns of patches in each image; two by four tokens of the text."""
+    side = int(vision.spatial_merge_size)
+    return torch.tensor([[1, 2 * side, 4 * side]] * _BATCH)
+
+
+def _grid(config: Any, folder: Path) -> Made:
+    return _grid_of(config.vision_config), {}
+
+
+def _sized(config: Any, vision: Any) -> Any:
+    """The part of the configuration that says how large an image is: that of images, its backbone, or that of prompts,
+    whose points lie in the image."""
+    backbone, prompts = getattr(vision, "backbone_config", None), getattr(config, "prompt_encoder_config", None)
+    parts = (one for one in (vision, backbone, prompts) if getattr(one, "image_size", None) is not None)
+    return next(parts, vision)
 
 
 def _picture_size(config: Any, processor: Mapping[str, Any]) -> tuple[int, int]:
@@ -79,10 +108,30 @@ def _features(config: Any, folder: Path) -> Made:
     if hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions"):
         # Whisper's layout: its encoder halves the number of frames.
         return torch.randn(_BATCH, int(config.num_mel_bins), 2 * int(config.max_source_positions)), {0: "batch_size"}
+    if hasattr(config, "audio_config") and hasattr(config.audio_config, "spec_size"):
+        return _picture_of_sound(config.audio_config, read(folder / "preprocessor_config.json"))
     sizes = ("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel")
     bins = next((int(getattr(config, name)) for name in sizes if hasattr(config, name)), 80)
     bins *= int(getattr(config, "input_channels", 1))
     return torch.randn(_BATCH, 100, bins), {0: "batch_size", 1: "audio_sequence_length"}
+
+
+def _picture_of_sound(config: Any, processor: Mapping[str, Any]) -> Made:
+    """CLAP's layout: a spectrogram as an image, one for a sound, or four if parts of a long sound are joined. The
+    processor says how many frames it has; the model stretches fewer than it takes."""
+    bins = int(config.num_mel_bins)
+    widest = int(config.spec_size) * (int(config.spec_size) // bins)
+    samples, hop = processor.get("nb_max_samples", _SECONDS * 48000), processor.get("hop_length", 480)
+    frames = min(samples // hop + 1, widest)
+    return torch.randn(_BATCH, 4 if config.enable_fusion else 1, frames, bins), {0: "batch_size"}
+
+
+def _longer(config: Any, folder: Path) -> Made:
+    return (torch.arange(_BATCH) % 2 == 0)[:, None], {0: "batch_size"}
+
+
+def _datasets(config: Any, folder: Path) -> Made:
+    return torch.arange(_BATCH) % int(config.backbone_config.num_experts), {0: "batch_size"}
 
 
 def _points(config: Any, folder: Path) -> Made:
@@ -128,7 +177,16 @@ def _prediction(config: Any) -> int:
 
 
 def _time_features(config: Any) -> int:
-    return int(config.num_time_features)
+    return int(config.num_time_features) + int(getattr(config, "num_dynamic_real_features", 0))
+
+
+def _categories(config: Any, folder: Path) -> Made:
+    columns = [torch.randint(0, size, (_BATCH,)) for size in config.cardinality]
+    return torch.stack(columns, 1), {0: "batch_size"}
+
+
+def _static_features(config: Any, folder: Path) -> Made:
+    return torch.randn(_BATCH, int(config.num_static_real_features)), {0: "batch_size"}
 
 
 MAKERS: dict[str, Callable[[Any, Path], Made]] = {
@@ -144,6 +202,11 @@ MAKERS: dict[str, Callable[[Any, Path], Made]] = {
     "input_labels": _point_labels,
     "decoder_input_values": _frames,
     "past_values": _series(_context, _values, torch.randn),
+    "image_grid_thw": _grid,
+    "is_longer": _longer,
+    "dataset_index": _datasets,
+    "static_categorical_features": _categories,
+    "static_real_features": _static_features,
     "past_observed_mask": _series(_context, _values, torch.ones),
     "past_time_features": _series(_context, _time_features, torch.randn),
     "future_values": _series(_prediction, _values, torch.randn),

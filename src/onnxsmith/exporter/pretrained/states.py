@@ -14,7 +14,9 @@ from typing import Any
 import torch
 
 from onnxsmith.exporter.inputs import objects
+from onnxsmith.exporter.pretrained.after_image import LIMIT, goes_on_after
 from onnxsmith.exporter.pretrained.asking import MOST, Asking, asking, close, copied, goes_on, main, owned
+from onnxsmith.exporter.pretrained.static_cache import UNFIX, Fixed
 from onnxsmith.problem import problem
 from onnxsmith.seams.torch import trees as pytree
 
@@ -50,22 +52,35 @@ class _Leaf:
 
 
 def step(
-    module: Any, kwargs: Mapping[str, Any], dynamic: Mapping[str, Axes], vocabulary: int, names: Mapping[str, str]
+    module: Any,
+    kwargs: Mapping[str, Any],
+    dynamic: Mapping[str, Axes],
+    vocabulary: int,
+    names: Mapping[str, str],
+    *,
+    first: Mapping[str, Any] | None = None,
+    fixed: Fixed | None = None,
 ) -> Step:
     """The arguments of a call after `_PAST` tokens, measured at the model. `names` has what graphs call the state.
+    `first` are the arguments of a first call with images, `fixed` is the cache of the model if its length is fixed.
 
     Raises:
         OnnxsmithError: `export/no-state` if the model has no state with which a call goes on, or needs more than its
             tensors.
     """
-    asked = asking(module, kwargs, vocabulary)
+    asked = asking(module, kwargs, vocabulary, fixed)
     leaves = list(_leaves(asked))
-    recurrent = any(not {SEEN, WINDOW, ENCODER} & {*leaf.axes.values()} for leaf in leaves)
+    recurrent = fixed is None and any(not {SEEN, WINDOW, ENCODER} & {*leaf.axes.values()} for leaf in leaves)
     new = _NEW if not recurrent and goes_on(asked, _NEW) else 1
     _follow(asked, leaves)
     rows = asked.rows
     given = asked.kwargs(rows, _PAST, _PAST + new, copied(asked.after(rows, _PAST)))
     more, limits = _generated(asked, leaves)
+    if first is not None:
+        after = goes_on_after(asked, first)
+        more, limits = [*more, *([after] if rows > 1 else [])], [*limits, LIMIT]
+    if fixed is not None:
+        limits = [f"holds {fixed.length} tokens at most", *limits]
     if new == 1:
         limits = ["takes one token in a call", *limits]
     if rows == 1:
@@ -86,7 +101,8 @@ def _dynamic(asked: Asking, leaves: list[_Leaf], dynamic: Mapping[str, Axes], na
         seen = any(SEEN in leaf.axes.values() for leaf in leaves)
         tokens = SEQUENCE if new > 1 else "1"
         total = f"{SEEN} + {tokens}" if seen else "total_sequence_length"
-        found["attention_mask"] = {0: BATCH, **({1: total} if asked.mask == "all" else length)}
+        along = {} if asked.fixed else {1: total} if asked.mask == "all" else length
+        found["attention_mask"] = {0: BATCH, **along}
     found |= {".".join(filter(None, [name, leaf.path])): leaf.axes for leaf in leaves}
     fixed = {BATCH} if asked.rows == 1 else set()
     return {key: {axis: dim for axis, dim in axes.items() if dim not in fixed} for key, axes in found.items()}
@@ -129,8 +145,8 @@ def _follow(asked: Asking, leaves: list[_Leaf]) -> None:
         if type(held) is int and (held, getattr(other, name, None)) == (_PAST, _PAST + 3)
     ]
     windows = [(at, leaf) for at, leaf in enumerate(leaves) if leaf.window]
-    if asked.mask != "all" or not (counts or windows):
-        return
+    if asked.mask != "all" or asked.fixed or not (counts or windows):
+        return  # a mask of fixed length does not say how many tokens were there before
     tokens, state = asked.tokens, asked.state
 
     def follow(_: Any, args: Any, kwargs: Any) -> None:
@@ -177,9 +193,13 @@ def _generated(asked: Asking, leaves: list[_Leaf]) -> tuple[list[dict[str, Any]]
                     where=f"token {at} of a text, batch {batch}",
                     why="a text that is generated step by step from these tensors differs from the one that the model "
                     "generates",
-                    fix="export the task without -with-past: that file takes the whole text in each call",
+                    fix=UNFIX
+                    if asked.fixed
+                    else "export the task without -with-past: that file takes the whole text in each call",
                 )
             state = _as_the_example(asked, result[asked.result])
+    if asked.fixed:  # generated numbers of past tokens leave no room for a long text
+        found.append(asked.kwargs(asked.rows, 0, asked.text.shape[1], _empty(asked, leaves, asked.rows)))
     full, unfilled = _filled(asked, leaves)
     if asked.encoded is not None:
         limits = ["takes the cross-attention states from a first call"]

@@ -25,6 +25,7 @@ _CLASSES = {
     "image-feature-extraction": ("",),
     "image-segmentation": ("ImageSegmentation", "SemanticSegmentation", "UniversalSegmentation"),
     "image-text-to-text": ("ImageTextToText",),
+    f"image-text-to-text{PAST}": ("ImageTextToText",),
     "image-to-image": ("ImageToImage",),
     "keypoint-detection": ("KeypointDetection", "PoseEstimation"),
     "keypoint-matching": ("KeypointMatching",),
@@ -47,17 +48,23 @@ _CLASSES = {
     "token-classification": ("TokenClassification",),
     "video-classification": ("VideoClassification",),
     "visual-question-answering": ("VisualQuestionAnswering",),
+    "zero-shot-audio-classification": ("",),
     "zero-shot-classification": ("SequenceClassification",),
     "zero-shot-image-classification": ("ZeroShotImageClassification",),
     "zero-shot-object-detection": ("ZeroShotObjectDetection",),
 }
 
 
+_ENDINGS = {"time-series-forecasting": "ForPrediction"}
+"""How the class of a model is called that no auto class of its task has: `InformerForPrediction` for `InformerConfig`.
+The pipelines of transformers have no such models, and its auto class has two of the seven families."""
+
+_PARTS = {"zero-shot-audio-classification": ("audio_config", "text_config")}
+"""The parts that the configuration of a model has to have where the auto class of the task makes other models, too."""
+
 UNSUPPORTED = {
     "any-to-any": "such a model takes and gives texts, images and sounds in one call, and no example of all is known",
     "decision": "its inputs are made from the candidates by the pipeline, not by a tokenizer",
-    "zero-shot-audio-classification": "its features are cut and joined by the processor in a way that the "
-    "configuration does not say",
 }
 """Tasks of `transformers.pipeline` for which no example inputs are made, and why."""
 
@@ -68,8 +75,8 @@ def supported() -> dict[str, tuple[str, ...]]:
 
 
 def chosen(transformers: Any, config: Any, task: str) -> tuple[str, Any]:
-    """The task, and the class of transformers for the model: an auto class, or for `auto` the class with which the
-    model was saved.
+    """The task, and the class of transformers for the model: an auto class, a class of the model's own, or for `auto`
+    the class with which the model was saved.
 
     Raises:
         OnnxsmithError: `export/task` if there is no such task, or transformers has no such model for the task, or the
@@ -86,9 +93,12 @@ def chosen(transformers: Any, config: Any, task: str) -> tuple[str, Any]:
         )
     if task not in _CLASSES:
         raise problem("export/task", f"there is no task {task!r}", fix=f"one of: {', '.join(_CLASSES)}")
+    kinds = _kinds(transformers, config, task)
     for auto in _autos(transformers, task):
-        if classes(auto, config):
+        if kinds and classes(auto, config):
             return task, auto
+    if kinds:
+        return task, kinds[0]
     raise problem(
         "export/task",
         f"transformers has no {config.model_type!r} model for {task!r}",
@@ -97,7 +107,18 @@ def chosen(transformers: Any, config: Any, task: str) -> tuple[str, Any]:
 
 
 def _able(transformers: Any, config: Any) -> list[str]:
-    return [task for task in _CLASSES if any(classes(auto, config) for auto in _autos(transformers, task))]
+    return [task for task in _CLASSES if _kinds(transformers, config, task)]
+
+
+def _kinds(transformers: Any, config: Any, task: str) -> list[Any]:
+    """The classes of the model for a task: those of its auto classes, or else the one with the task's ending."""
+    if not all(hasattr(config, part) for part in _PARTS.get(task, ())):
+        return []
+    found = [kind for auto in _autos(transformers, task) for kind in classes(auto, config)]
+    if not found and task in _ENDINGS:
+        name = type(config).__name__.removesuffix("Config") + _ENDINGS[task]
+        found = [kind for kind in [getattr(transformers, name, None)] if kind is not None]
+    return found
 
 
 def _autos(transformers: Any, task: str) -> Iterator[Any]:
@@ -118,7 +139,6 @@ def _saved_with(transformers: Any, config: Any) -> tuple[str, Any]:
             fix=f"give the task: {', '.join(_able(transformers, config)) or 'none of the known tasks fits'}",
         )
     for task in _CLASSES:
-        for auto in _autos(transformers, task):
-            if kind in classes(auto, config):
-                return task, kind
+        if kind in _kinds(transformers, config, task):
+            return task, kind
     return kind.__name__, kind

@@ -1,0 +1,57 @@
+"""A cache of fixed length, which `generation_config.json` asks for: its tensors keep their sizes from call to call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxsmith.exporter.pretrained.makers import part, read
+from onnxsmith.problem import problem
+
+_STATIC = ("static", "offloaded_static")
+"""Values of `cache_implementation` in transformers 5.24 that mean `StaticCache`."""
+LEAST = 17
+"""Tokens that the calls which measure a state need; one more than the longest text of `asking.py`."""
+UNFIX = "remove cache_implementation from generation_config.json: the file then has a state that grows"
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """An empty cache, made anew by each call of `make`, that holds `length` tokens."""
+
+    length: int
+    make: Callable[[], Any]
+
+
+def fixed(config: Any, folder: Path) -> Fixed | None:
+    """The cache of fixed length of a folder, or None if its generation uses another. The length is `max_cache_len` or
+    `max_length` of `generation_config.json`, or else the number of the model's positions.
+
+    Raises:
+        OnnxsmithError: `export/no-state` if the cache is shorter than `LEAST`, or the model has an encoder, whose
+            states a static cache keeps together with those of the decoder.
+    """
+    said = read(folder / "generation_config.json")
+    if said.get("cache_implementation") not in _STATIC:
+        return None
+    text = part(config, "text_config")
+    positions: int = getattr(text, "max_position_embeddings", 0)
+    length = int(said.get("max_cache_len") or said.get("max_length") or positions)
+    if getattr(config, "is_encoder_decoder", False) or length < LEAST:
+        short = f"it holds {length} tokens, and {LEAST} are needed to measure it"
+        raise problem(
+            "export/no-state",
+            "a static cache of this model is not exported",
+            where="cache_implementation in generation_config.json",
+            why="the model has an encoder" if getattr(config, "is_encoder_decoder", False) else short,
+            fix=UNFIX,
+        )
+
+    def make() -> Any:
+        import transformers
+
+        return transformers.StaticCache(config=config, max_cache_len=length)
+
+    return Fixed(length, make)
