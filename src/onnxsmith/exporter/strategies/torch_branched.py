@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,7 @@ from onnxsmith.exporter.tracing.idle_conversions import is_raised
 from onnxsmith.model.surgery.either import Condition, either
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.sources.factory import is_models
 
 _MOST_PATHS = 16
 """Paths through the branches that are traced. A choice: each is one more trace, and one more copy of what differs."""
@@ -139,6 +141,9 @@ def _without_last(model: ir.Model) -> ir.Model:
 
 
 def _raises(error: OnnxsmithError) -> bool:
-    """Whether a statement of the module raised the error that stopped the trace."""
+    """Whether a statement of the module raised the error that stopped the trace; torch's own code raises, too."""
     cause = error.__cause__
-    return cause is not None and is_raised(cause.__traceback__)
+    if cause is None or not is_raised(cause.__traceback__):
+        return False
+    *_, (frame, _line) = traceback.walk_tb(cause.__traceback__)
+    return is_models(frame.f_code.co_filename)
