@@ -62,6 +62,16 @@ class OverlapAdd(nn.Module):
         return out[:, : x.shape[1]]
 
 
+class Scored(nn.Module):
+    """A tensor to which each turn adds in place."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        score = x[:, 0] * 0
+        for i in range(0, x.shape[1], 2):
+            score += x[:, i].softmax(-1)
+        return score
+
+
 class States(nn.Module):
     """A state that is None before the first turn, a sum that is a number, a count, and a first turn of its own."""
 
@@ -170,7 +180,7 @@ class Counted(nn.Module):
 
 @pytest.mark.parametrize(
     "net",
-    [Named(), Counted(), Joined(), Largest(), States(), Mask(), Until(), Padded()],
+    [Named(), Counted(), Joined(), Largest(), States(), Mask(), Until(), Padded(), Scored()],
     ids=lambda net: type(net).__name__,
 )
 def test_the_graph_follows_the_loop(net: nn.Module) -> None:
