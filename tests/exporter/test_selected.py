@@ -21,6 +21,8 @@ class LargestOfSelected(nn.Module):
 
     def forward(self, x: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
         kept = group[x.sum(1) > -100]
+        if kept.numel() == 0:
+            return x.double()  # another dtype, so that no If gives both sides
         count = int(kept.max()) + 1 if kept.numel() > 0 else 0
         return x.new_zeros(count, x.shape[1]).index_add(0, kept, x[x.sum(1) > -100])
 
