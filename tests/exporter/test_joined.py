@@ -96,6 +96,27 @@ def test_a_condition_that_is_the_wrong_way_round_is_refused(monkeypatch: pytest.
     assert "DIFFERENT" in result.report.headline
 
 
+class Halved(nn.Module):
+    """A loop on sizes: a path for each number of turns, which follows from both sizes together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(2, 2, 3, stride=2, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        while min(x.shape[2], x.shape[3]) > 4:
+            x = torch.relu(self.down(x))
+        return x
+
+
+@pytest.mark.parametrize("strategy", ["torch-joined", "torch-all-sides"])
+def test_paths_that_do_not_cover_larger_sizes_are_refused(strategy: str) -> None:
+    with pytest.raises(OnnxsmithError) as caught:
+        onnxsmith.export(Halved(), (torch.rand(1, 2, 20, 24),), dynamic="x:2=h,3=w", strategy=strategy)
+    assert caught.value.problem.id == "forward/size-compared"
+    assert "more sides" in caught.value.problem.what
+
+
 _H, _W = (sympy.Symbol(name, integer=True, positive=True) for name in "hw")
 _CONDITIONS = {
     "order": (_H <= _W, lambda h, w: h <= w),

@@ -13,7 +13,15 @@ from onnxsmith.exporter.inputs.resized import resized
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.recomposing import recomposing
-from onnxsmith.exporter.tracing.size_branches import Axis, SizeBranch, dynamic_axes, one_sided, other_sizes, within
+from onnxsmith.exporter.tracing.size_branches import (
+    Axis,
+    SizeBranch,
+    dynamic_axes,
+    more_sides,
+    one_sided,
+    other_sizes,
+    within,
+)
 from onnxsmith.exporter.tracing.size_conditions import holds
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model.surgery.either import either
@@ -24,6 +32,14 @@ _MOST_PATHS = 4
 """Paths through the branches that are traced. A choice: each is one more copy of what differs between them."""
 _MOST_SIZES = 16
 """Sizes at which the module is asked whether it runs. A choice: more is slow for a large module."""
+
+
+_FACTORS = (2, 4, 8, 16, 32, 64)
+"""Times the example's sizes at which one of the paths has to be taken. A choice: a loop that halves a size has another
+path at each of them."""
+_MOST_LARGER = 4
+"""Larger sizes at which the module is run, of those at which no path is taken. A choice: it is asked whether it raises
+there."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +97,36 @@ class TorchJoined(TorchExport):
             said.append(", ".join(f"{dim} = {size}" for dim, size in sizes.items() if now[dim] != size))
         if len(paths) == 1:
             raise one_sided(captured.branches)
+        self._check_covered(program, example, paths, now, axes)
         return _joined(paths, program, said)
+
+    def _check_covered(
+        self,
+        program: TorchProgram,
+        example: Example,
+        paths: Sequence[Path],
+        now: Mapping[str, int],
+        axes: Mapping[Axis, str],
+    ) -> None:
+        """Refuses paths of which none is taken at larger sizes that the module accepts: a loop on sizes has a path for
+        each number of turns, and the last path has no condition in the graph."""
+        dims = sorted(set(axes.values()))
+        together = [{**now, **{dim: now[dim] * by for dim in dims}} for by in _FACTORS]
+        alone = [{**now, dim: now[dim] * by} for dim in dims for by in _FACTORS] if len(dims) > 1 else []
+        asked = 0
+        with TorchEager().prepare(program) as session:
+            for sizes in (*together, *alone):
+                at = {axis: sizes[dim] for axis, dim in axes.items()}
+                if any(path.is_taken(at) for path in paths) or not within(sizes, program.limits):
+                    continue
+                asked += 1
+                if asked > _MOST_LARGER:
+                    return
+                try:
+                    session.run(resized(program, example, sizes))
+                except OnnxsmithError:  # the module raises there: no graph does
+                    continue
+                raise more_sides(paths[0].conditions, sizes)
 
     def _another(
         self,

@@ -135,6 +135,19 @@ def one_sided(branches: Sequence[SizeBranch]) -> OnnxsmithError:
     )
 
 
+def more_sides(branches: Sequence[SizeBranch], sizes: Mapping[str, int]) -> OnnxsmithError:
+    """The error for branches that take another side yet at these sizes."""
+    at = ", ".join(f"{dim} = {size}" for dim, size in sizes.items())
+    return problem(
+        "forward/size-compared",
+        "branches on dynamic sizes have more sides than were traced",
+        where=next((branch.line for branch in branches), ""),
+        why=f"at {at} the module takes a side that no trace took; a loop on sizes has one for each number of turns",
+        fix="write the sides as one computation, a loop on sizes with torch.while_loop; or limit the sizes: "
+        "dynamic={'x': {0: torch.export.Dim('n', max=64)}}",
+    )
+
+
 def dynamic_axes(program: TorchProgram) -> dict[Axis, str]:
     """The dynamic axes of a program's inputs, with the names of their dimensions."""
     ports = program.signature.inputs
