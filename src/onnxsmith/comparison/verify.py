@@ -108,13 +108,13 @@ def verify(
     results = checks.results()
     agrees = not mismatch and all(output.equal for output in results)
     power, unmeasured, weak = _power(evidence.faults, runs, checks, results, plan.seed) if agrees else (None, (), ())
-    is_asked = any(one.given is not None for one in roundings.values())
+    refused = all(run.left_out for run in taken)
     unsure = (
-        *(() if any(not run.left_out for run in taken) else (f"{candidate.name} refuses all inputs that were tried",)),
+        *((f"{candidate.name} refuses all inputs that were tried",) if refused else ()),
         *checks.undecided,
-        *(_unseen(evidence, runs, checks, asked=is_asked) if agrees else ()),
-        *(() if evidence.identical or is_asked else weak),
+        *(_unsure(evidence, runs, checks, weak, roundings) if agrees else ()),
     )
+    shapes = () if checks.undecided else _only_shapes_compared(results)
     return Verification(
         reference=reference.name,
         candidate=candidate.name,
@@ -125,12 +125,7 @@ def verify(
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured),
-        untried=(
-            *explorer.untried,
-            *checks.untried,
-            *one_sided,
-            *(() if checks.undecided else _only_shapes_compared(results)),
-        ),
+        untried=(*explorer.untried, *checks.untried, *one_sided, *shapes),
         power=power,
         unsure=unsure if agrees else (),
     )
@@ -237,6 +232,18 @@ def _power(
     # Bit-exact outputs need no planted faults: faults in inputs are then an extra measurement.
     weak = "" if checks.exact and found.kind == "inputs" else found.shortcoming()
     return found, (), (weak,) if weak else ()
+
+
+def _unsure(
+    evidence: Evidence,
+    runs: Sequence[Run],
+    checks: Checks,
+    weak: tuple[str, ...],
+    roundings: Mapping[str, Rounding],
+) -> tuple[str, ...]:
+    """Sentences on why outputs that agree prove too little. With a tolerance of the user, fewer proofs are asked for."""
+    is_asked = any(one.given is not None for one in roundings.values())
+    return (*_unseen(evidence, runs, checks, asked=is_asked), *(() if evidence.identical or is_asked else weak))
 
 
 def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: bool) -> tuple[str, ...]:

@@ -16,18 +16,9 @@ from onnxsmith.exporter.pretrained import folder, states
 from onnxsmith.exporter.pretrained.asking import untouched
 from onnxsmith.exporter.pretrained.image_tokens import placed
 from onnxsmith.problem import OnnxsmithError
+from tests.exporter.pretrained.texts import TEXT
 
 TASK, IMAGE = "image-text-to-text-with-past", 39
-TEXT = {
-    "vocab_size": 40,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "intermediate_size": 20,
-    "max_position_embeddings": 64,
-    "pad_token_id": 0,
-}
 VISION = {
     "model_type": "clip_vision_model",
     "hidden_size": 16,

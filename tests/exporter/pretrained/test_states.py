@@ -14,17 +14,8 @@ import transformers
 import onnxsmith
 from onnxsmith.exporter.pretrained import states
 from onnxsmith.problem import OnnxsmithError
+from tests.exporter.pretrained.texts import TEXT
 
-TEXT = {
-    "vocab_size": 40,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "intermediate_size": 20,
-    "max_position_embeddings": 64,
-    "pad_token_id": 0,
-}
 KINDS: dict[str, Any] = {
     "cache": transformers.LlamaConfig(**TEXT),
     "window": transformers.MistralConfig(**TEXT, sliding_window=4),

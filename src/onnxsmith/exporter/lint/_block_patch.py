@@ -64,16 +64,10 @@ def _patch(loop: ast.For | ast.While, body: list[ast.stmt], turns: _block_turns.
     lines, asks = _block_body.without_first(lines, turns.index, lists, fresh("is_first", taken))
     lines = _block_body.extremes(_block_body.always_padded(lines, code), code.torch, code)
     lines = _block_body.selected(lines, scope.bound | scope.stored, code)
-    written = _block_states.mutated(body) | {name for name in _added_to(body) if states.get(name) is Carried.TENSOR}
+    written = _block_states.mutated(body, {name for name, how in states.items() if how is Carried.TENSOR})
     made = _block_loops.Loop(turns, lines, states, lists, written, scope.read, asks, code.torch, taken)
     swaps: Swaps = {loop: _block_loops.patch(made)}
     return swaps | _joined(made)
-
-
-def _added_to(body: list[ast.stmt]) -> set[str]:
-    """The names of `name += …`, which writes to a tensor in place."""
-    nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.AugAssign)]
-    return {node.target.id for node in nodes if isinstance(node.target, ast.Name)}
 
 
 def _joined(made: _block_loops.Loop) -> Swaps:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -129,9 +129,12 @@ def reads_first(body: Sequence[ast.stmt], name: str) -> bool:
     return False
 
 
-def mutated(body: Sequence[ast.stmt]) -> set[str]:
-    """The names whose tensors the statements write to in place."""
-    return set(_written(body))
+def mutated(body: Sequence[ast.stmt], tensors: Set[str] = frozenset()) -> set[str]:
+    """The names whose tensors the statements write to in place. `name += …` writes to one of the `tensors`, and binds
+    any other name anew."""
+    nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.AugAssign)]
+    added = {node.target.id for node in nodes if isinstance(node.target, ast.Name)}
+    return set(_written(body)) | (added & tensors)
 
 
 def _written(body: Sequence[ast.stmt]) -> Iterator[str]:

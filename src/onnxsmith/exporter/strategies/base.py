@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -36,6 +36,15 @@ class Captured:
     numbers: Mapping[str, frozenset[int]] = field(default_factory=dict)
     branches: Sequence[SizeBranch] = ()
     counted: Sequence[str] = ()
+
+
+def numbers_of(paths: Iterable[Captured]) -> dict[str, frozenset[int]]:
+    """The numbers of several graphs of one module, by symbol."""
+    found: dict[str, frozenset[int]] = {}
+    for path in paths:
+        for symbol, some in path.numbers.items():
+            found[symbol] = found.get(symbol, frozenset()) | some
+    return found
 
 
 class Strategy(ABC):

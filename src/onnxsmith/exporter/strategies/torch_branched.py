@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
-from onnxsmith.exporter.strategies.base import Captured, Example
+from onnxsmith.exporter.strategies.base import Captured, Example, numbers_of
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.strategies.torch_recomposed import TorchRecomposed
 from onnxsmith.exporter.tracing.data_branches import Decisions
@@ -66,10 +66,7 @@ class _Sides:
         notes = [f"both sides of the branch on data at {line} were traced: the graph has an If" for line in self.lines]
         notes += [f"the side of the branch at {line} that raises is not in the graph" for line in self.raising]
         own = dict.fromkeys(note for path in self.paths for note in path.notes)
-        numbers: dict[str, frozenset[int]] = {}
-        for path in self.paths:
-            for symbol, some in path.numbers.items():
-                numbers[symbol] = numbers.get(symbol, frozenset()) | some
+        numbers = numbers_of(self.paths)
         branches = tuple({(one.line, one.condition): one for path in self.paths for one in path.branches}.values())
         return replace(first, model=model, notes=(*notes, *own), numbers=numbers, branches=branches)
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 import torch
 
 from onnxsmith.exporter.inputs.resized import resized
-from onnxsmith.exporter.strategies.base import Captured, Example
+from onnxsmith.exporter.strategies.base import Captured, Example, numbers_of
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.recomposing import recomposing
 from onnxsmith.exporter.tracing.size_branches import (
@@ -116,8 +116,7 @@ class TorchJoined(TorchExport):
         asked = 0
         with TorchEager().prepare(program) as session:
             for sizes in (*together, *alone):
-                at = {axis: sizes[dim] for axis, dim in axes.items()}
-                if any(path.is_taken(at) for path in paths) or not within(sizes, program.limits):
+                if _has_path(paths, sizes, axes) or not within(sizes, program.limits):
                     continue
                 asked += 1
                 if asked > _MOST_LARGER:
@@ -142,8 +141,7 @@ class TorchJoined(TorchExport):
         asked = 0
         with TorchEager().prepare(program) as session:
             for sizes in other_sizes(known, now, axes):
-                at = {axis: sizes[dim] for axis, dim in axes.items()}
-                if any(path.is_taken(at) for path in paths) or not within(sizes, program.limits):
+                if _has_path(paths, sizes, axes) or not within(sizes, program.limits):
                     continue
                 asked += 1
                 if asked > _MOST_SIZES:
@@ -155,9 +153,15 @@ class TorchJoined(TorchExport):
                 except OnnxsmithError:  # the module does not run there, or a line of that side fixes an axis
                     continue
                 path = Path(captured, captured.branches)
-                if path.is_taken(at):
+                if _has_path([path], sizes, axes):
                     return path, sizes
         return None
+
+
+def _has_path(paths: Sequence[Path], sizes: Mapping[str, int], axes: Mapping[Axis, str]) -> bool:
+    """Whether inputs whose dimensions have these sizes take one of the paths."""
+    at = {axis: sizes[dim] for axis, dim in axes.items()}
+    return any(path.is_taken(at) for path in paths)
 
 
 def _joined(paths: Sequence[Path], program: TorchProgram, sizes: Sequence[str]) -> Captured:
@@ -170,10 +174,6 @@ def _joined(paths: Sequence[Path], program: TorchProgram, sizes: Sequence[str]) 
         lines.update(dict.fromkeys(one.line for one in deciding))
         whole = either(_condition(deciding, program), paths[index].captured.model, whole)
     first = paths[0].captured
-    numbers: dict[str, frozenset[int]] = {}
-    for path in paths:
-        for symbol, some in path.captured.numbers.items():
-            numbers[symbol] = numbers.get(symbol, frozenset()) | some
     said = f"traced at {'; at '.join(sizes)} as well, for the other side of the branch on sizes at {', '.join(lines)}"
     own = dict.fromkeys(note for path in paths for note in path.captured.notes)
     notes = (f"{said}: the graph has an If", *own)
@@ -182,7 +182,7 @@ def _joined(paths: Sequence[Path], program: TorchProgram, sizes: Sequence[str]) 
         first.how.replace(TorchExport.title, TorchJoined.title),
         bounds=_bounds([path.captured for path in paths]),
         notes=notes,
-        numbers=numbers,
+        numbers=numbers_of(path.captured for path in paths),
     )
 
 

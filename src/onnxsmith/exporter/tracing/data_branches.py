@@ -13,12 +13,11 @@ import torch
 
 from onnxsmith.exporter.translating.function_substitution import InPlaceOf
 from onnxsmith.seams.torch.data_questions import answering
+from onnxsmith.seams.torch.tensors import MOST_ELEMENTS
 from onnxsmith.sources.factory import is_models
 
 _TRIED = 8
 """Counts at which two conditions on one count are held together. A choice: code compares counts with 0, 1 and 2."""
-_SHORT = 64
-"""Elements of a range whose values a trace knows, as of other small tensors."""
 
 
 @dataclass
@@ -75,7 +74,7 @@ def _short_range(*bounds: Any, dtype: Any = None, device: Any = None, **others: 
         any(others.values())
         or not bounds
         or not all(type(one) is int for one in bounds)
-        or len(range(*bounds)) > _SHORT
+        or len(range(*bounds)) > MOST_ELEMENTS
     ):
         return NotImplemented
     return torch.tensor(list(range(*bounds)), dtype=dtype or torch.int64, device=device)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _CONVERT = "torch._subclasses.fake_tensor:FakeTensorConverter.from_real_tensor"
 _LIMIT = "torch._subclasses.fake_tensor:CONSTANT_NUMEL_LIMIT"
-_MOST_ELEMENTS = 64
+MOST_ELEMENTS = 64
 """Elements of a tensor whose values a trace keeps. A choice: more than an image has channels; torch keeps one."""
 
 REACHES = (
@@ -41,6 +41,7 @@ if not TYPE_CHECKING:
     FakeTensor, FakeTensorMode, TorchDispatchMode = (required(path) for path in REACHES[:3])
 
 __all__ = [
+    "MOST_ELEMENTS",
     "FakeTensor",
     "FakeTensorMode",
     "TorchDispatchMode",
@@ -101,7 +102,7 @@ def _is_option(tensor: torch.Tensor) -> bool:
     if isinstance(tensor, FakeTensor):
         return False
     is_whole = not tensor.dtype.is_floating_point and not tensor.dtype.is_complex
-    return tensor.numel() == 1 or (is_whole and tensor.numel() <= _MOST_ELEMENTS)
+    return tensor.numel() == 1 or (is_whole and tensor.numel() <= MOST_ELEMENTS)
 
 
 @contextmanager
@@ -124,5 +125,5 @@ def known_constants(module: torch.nn.Module) -> Iterator[None]:
             fake.constant = tensor.detach().clone()
         return fake
 
-    with replaced_at(_CONVERT, converted), replaced_at(_LIMIT, _MOST_ELEMENTS):
+    with replaced_at(_CONVERT, converted), replaced_at(_LIMIT, MOST_ELEMENTS):
         yield
