@@ -241,7 +241,7 @@ def _unsure(
     weak: tuple[str, ...],
     roundings: Mapping[str, Rounding],
 ) -> tuple[str, ...]:
-    """Sentences on why outputs that agree prove too little. With a tolerance of the user, fewer proofs are asked for."""
+    """Sentences on why outputs that agree prove too little. A tolerance that the user gave asks for fewer proofs."""
     is_asked = any(one.given is not None for one in roundings.values())
     return (*_unseen(evidence, runs, checks, asked=is_asked), *(() if evidence.identical or is_asked else weak))
 
