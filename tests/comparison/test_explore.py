@@ -82,7 +82,7 @@ def test_several_symbols_move_in_one_run() -> None:
     text = "g (float[a,b] x, float[c,d] z) => (float[a,b] y, float[c,d] w) { y = Neg(x)\n w = Abs(z) }"
     part = held(text, text)
     assert all({0, 1} <= set(sizes) and len(sizes) >= 5 for sizes in (part.sizes or {}).values())
-    assert len(part.runs) <= 3 + 3 + 1 + 4
+    assert len(part.runs) <= 3 + 3 + 1 + 4 + 1
 
 
 @pytest.mark.parametrize(
@@ -211,6 +211,20 @@ def test_a_generated_input_that_is_refused_is_replaced(tmp_path: Path) -> None:
     result = onnxsmith.run(from_text(HEAD + text), random=True)
     assert result.outputs["y"].shape[1] == 6
     assert any("was refused" in note for note in result.report.notes)
+
+
+@pytest.mark.parametrize("limit", [40, 100, 300])
+def test_a_fault_where_two_sizes_are_large_together_is_seen(limit: int) -> None:
+    """In every other run at least one of height and width is small, or a little larger than the example's."""
+    text = f"""g (float[b,h,w] x) => (float[b,h,w] y) <int64 limit = {{{limit}}}> {{
+        s = Shape<start = 1, end = 3>(x)
+        least = ReduceMin<keepdims = 0>(s)
+        is_large = Greater(least, limit)
+        z = Neg(x)
+        y = Where(is_large, z, x)
+    }}"""
+    assert held(text, text).equal
+    assert not held(text.replace("Where(is_large, z, x)", "Identity(x)"), text).equal
 
 
 def test_what_is_short_is_tried_long_where_that_is_cheap() -> None:

@@ -98,6 +98,21 @@ def test_sizes_that_have_to_be_equal_change_together() -> None:
     assert len(alone) == 2 * 12  # sizes of one symbol that are tried at most
 
 
+@pytest.mark.parametrize(
+    ("takes", "large"),
+    [
+        (lambda *_: True, (257, 257, 257)),
+        (lambda p, q, t: t < 200, (131, 131, 131)),
+        (lambda p, q, t: t % 32 == 0, (320, 320, 320)),
+        (lambda p, q, t: p + q == t, (257, 257, 514)),
+        (lambda p, q, t: p == q, (257, 257, 257)),
+    ],
+)
+def test_all_are_large_together_once(takes: Callable[..., bool], large: tuple[int, ...]) -> None:
+    runs = Resized(THREE, takes, p=32, q=32, t=64).runs
+    assert [sizes for sizes in runs if min(sizes) >= 65] == [large]
+
+
 def test_a_size_that_is_the_sum_of_two_others_stays_it() -> None:
     found = Resized(THREE, lambda p, q, t: p + q == t, p=2, q=3, t=5)
     assert found.resizer.notes == ["dimension t is taken as the sum of p and q only"]

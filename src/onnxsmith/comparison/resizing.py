@@ -30,6 +30,12 @@ _SHORT = 64
 """The largest accepted size of a symbol for which `_LONG` is still tried."""
 _FEW = 1 << 20
 """Elements that the inputs, and the outputs, of a `_LONG` run may have."""
+_LEVELS = (257, 131, 67)
+"""Least sizes of all symbols in a run in which all are large: primes above 256, 128 and 64."""
+_MANY = 1 << 24
+"""Elements of all tensors in such a run."""
+_ROUND = 64
+"""Of what the sizes of such a run are multiples, if the reference refuses the primes. A choice."""
 
 
 class Resizer:
@@ -49,10 +55,11 @@ class Resizer:
         self.tied: list[list[str]] = []
         """Symbols that need equal sizes, or of which one is the sum of the others."""
         self._equal: list[list[str]] = []
+        self._accepted: list[Mapping[str, int]] = [self._base]
 
     def runs(self) -> Iterator[Run]:
         """Runs with all symbols resized; then each symbol that failed there; then symbols that change only together;
-        then 0."""
+        then large ones; then 0."""
         beyond = {symbol: self._beyond(symbol) for symbol in self._symbols}
         together = 0
         rounds = proposals.rounds(self._base, beyond)
@@ -75,6 +82,7 @@ class Resizer:
         if not together and len(moved) > 1:
             run = self._try({**self._base, **moved})
             yield from [run] if run is not None else []
+        yield from self._large(beyond)
         alone = [[symbol] for symbol in self._symbols if not any(symbol in group for group in self._equal)]
         for symbols in [*self._equal, *alone][:_EMPTY]:
             run = self._try({**self._base, **dict.fromkeys(symbols, 0)}, counts=False)
@@ -92,6 +100,37 @@ class Resizer:
             if run is not None:
                 yield run
                 return
+
+    def _large(self, beyond: Mapping[str, int]) -> Iterator[Run]:
+        """A run with all symbols large together, and beyond the numbers in the graph: a condition such as
+        `min(height, width) > 64` has one answer in every run that has only one of them large. Batches stay as they are
+        if that is too large or refused."""
+        batches = proposals.batches(self._plan.generator.signature)
+        for symbols in (self._symbols, [one for one in self._symbols if one not in batches]):
+            if len(symbols) < 2:
+                continue
+            furthest = max(beyond[symbol] for symbol in symbols)  # a number may limit one of them only if others are large
+            for level in dict.fromkeys((max(furthest, _LONG), *_LEVELS)):
+                least = {symbol: max(level, beyond[symbol]) for symbol in symbols}
+                if any(all(sizes[one] >= least[one] for one in symbols) for sizes in self._accepted):
+                    return
+                for asked in (least, {symbol: -(-size // _ROUND) * _ROUND for symbol, size in least.items()}):
+                    sizes = self._summed({**self._base, **asked})
+                    run = self._try(sizes) if self._elements(sizes) <= max(self._most, _MANY) else None
+                    if run is not None:
+                        yield run
+                        return
+
+    def _summed(self, sizes: dict[str, int]) -> dict[str, int]:
+        """The sizes, with each symbol that is a sum of two others at their sum, and each group of equal ones at their
+        largest."""
+        for group in self.tied:
+            if group in self._equal:
+                sizes |= dict.fromkeys(group, max(sizes[one] for one in group))
+            else:
+                *parts, total = group
+                sizes[total] = sum(sizes[one] for one in parts)
+        return sizes
 
     def _by_sums(self, rounds: list[dict[str, int]]) -> Iterator[Run]:
         """Repeats the rounds with a symbol that is the sum of two others in the base kept as their sum: the length of
@@ -205,4 +244,5 @@ class Resizer:
         if run is not None and counts:
             for symbol in self._symbols:
                 self._taken[symbol] |= {sizes[symbol]} - {self._base[symbol]}
+            self._accepted.append(sizes)
         return run
