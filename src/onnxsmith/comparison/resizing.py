@@ -109,7 +109,7 @@ class Resizer:
         for symbols in (self._symbols, [one for one in self._symbols if one not in batches]):
             if len(symbols) < 2:
                 continue
-            furthest = max(beyond[symbol] for symbol in symbols)  # a number may limit one of them only if others are large
+            furthest = max(beyond[symbol] for symbol in symbols)  # a number may limit one if others are large
             for level in dict.fromkeys((max(furthest, _LONG), *_LEVELS)):
                 least = {symbol: max(level, beyond[symbol]) for symbol in symbols}
                 if any(all(sizes[one] >= least[one] for one in symbols) for sizes in self._accepted):
