@@ -46,6 +46,7 @@ ALL = dict.fromkeys(("x", "pair.0", "pair.1", "named.a", "named.b"), ("batch", 4
         {"x": {0: "batch"}, "times": 2, "pair": {0: "batch"}, "named": {0: "batch"}},
         {"x": {0: "batch"}, "pair.0": {0: "batch"}, "pair.1": {0: "batch"}, "named": {0: BATCH}},
         "x:0=batch;pair:0=batch;named:0=batch",
+        "x:0=batch, pair:0=batch,named:0=batch",
     ],
 )
 def test_nested_as_the_arguments(dynamic: Any) -> None:

@@ -32,8 +32,8 @@ _FEW = 1 << 20
 """Elements that the inputs, and the outputs, of a `_LONG` run may have."""
 _LEVELS = (257, 131, 67)
 """Least sizes of all symbols in a run in which all are large: primes above 256, 128 and 64."""
-_MANY = 1 << 24
-"""Elements of all tensors in such a run."""
+_MANY = 1 << 22
+"""Elements that the outputs of such a run, and all its tensors together, may have."""
 _ROUND = 64
 """Of what the sizes of such a run are multiples, if the reference refuses the primes. A choice."""
 
@@ -104,22 +104,28 @@ class Resizer:
     def _large(self, beyond: Mapping[str, int]) -> Iterator[Run]:
         """A run with all symbols large together, and beyond the numbers in the graph: a condition such as
         `min(height, width) > 64` has one answer in every run that has only one of them large. Batches stay as they are
-        if that is too large or refused."""
+        if two other symbols are there."""
         batches = proposals.batches(self._plan.generator.signature)
-        for symbols in (self._symbols, [one for one in self._symbols if one not in batches]):
-            if len(symbols) < 2:
-                continue
-            furthest = max(beyond[symbol] for symbol in symbols)  # a number may limit one if others are large
-            for level in dict.fromkeys((max(furthest, _LONG), *_LEVELS)):
-                least = {symbol: max(level, beyond[symbol]) for symbol in symbols}
-                if any(all(sizes[one] >= least[one] for one in symbols) for sizes in self._accepted):
+        others = [symbol for symbol in self._symbols if symbol not in batches]
+        symbols = others if len(others) > 1 else self._symbols
+        if len(symbols) < 2:
+            return
+        furthest = max(beyond[symbol] for symbol in symbols)  # a number may limit one if others are large
+        for level in dict.fromkeys((max(furthest, _LONG), *_LEVELS)):
+            least = {symbol: max(level, beyond[symbol]) for symbol in symbols}
+            if any(all(sizes[one] >= least[one] for one in symbols) for sizes in self._accepted):
+                return
+            for asked in (least, {symbol: -(-size // _ROUND) * _ROUND for symbol, size in least.items()}):
+                sizes = self._summed({**self._base, **asked})
+                run = self._try(sizes) if self._is_affordable(sizes) else None
+                if run is not None:
+                    yield run
                     return
-                for asked in (least, {symbol: -(-size // _ROUND) * _ROUND for symbol, size in least.items()}):
-                    sizes = self._summed({**self._base, **asked})
-                    run = self._try(sizes) if self._elements(sizes) <= max(self._most, _MANY) else None
-                    if run is not None:
-                        yield run
-                        return
+
+    def _is_affordable(self, sizes: Mapping[str, int]) -> bool:
+        """Whether a run at these sizes has few elements: in its tensors of known shapes, and in its outputs."""
+        times = math.prod(sizes[one] / max(self._base[one], 1) for one in self._symbols)
+        return self._elements(sizes) <= max(self._most, _MANY) and times * self._given <= _MANY
 
     def _summed(self, sizes: dict[str, int]) -> dict[str, int]:
         """The sizes, with each symbol that is a sum of two others at their sum, and each group of equal ones at their

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -97,8 +97,8 @@ def parse(dynamic: Dynamic | Sequence[str]) -> Asked:
         return asked
     for text in [dynamic] if isinstance(dynamic, str) else dynamic or ():
         for piece in filter(None, (piece.strip() for piece in str(text).split(";"))):
-            name, axes = _piece(piece)
-            asked.axes.setdefault(name, {}).update(axes)
+            for name, axes in _pieces(piece):
+                asked.axes.setdefault(name, {}).update(axes)
     return asked
 
 
@@ -108,19 +108,20 @@ def is_text(dynamic: object) -> bool:
     return dynamic is None or isinstance(dynamic, str) or texts
 
 
-def _piece(piece: str) -> tuple[str, dict[int, str]]:
-    name, colon, rest = piece.rpartition(":")
-    if not colon or not name.strip():
-        raise unreadable(piece, "an input's name, a colon and its axes are needed")
-    axes: dict[int, str] = {}
-    for item in rest.split(","):
-        number, equals, dim = (part.strip() for part in item.partition("="))
+def _pieces(piece: str) -> Iterator[tuple[str, dict[int, str]]]:
+    """The inputs of a text, each with its axes: `x:0=batch,2=height`; an item with a colon begins the next input."""
+    name = ""
+    for item in piece.split(","):
+        before, colon, rest = item.rpartition(":")
+        name = before.strip() if colon else name
+        if not name:
+            raise unreadable(piece, "an input's name, a colon and its axes are needed")
+        number, equals, dim = (part.strip() for part in rest.partition("="))
         try:
             axis = int(number)
         except ValueError as error:
             raise unreadable(piece, f"{number!r} is not the number of an axis") from error
-        axes[axis] = _dim(dim, piece) if equals else f"{name.strip()}.{axis}"
-    return name.strip(), axes
+        yield name, {axis: _dim(dim, piece) if equals else f"{name}.{axis}"}
 
 
 def _items(axes: object, where: str) -> list[tuple[Any, Any]]:
