@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,43 @@ class Growing(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.past[0] = torch.cat([self.past[0], self.linear(x)], 1)
         return self.past[0].sum(1)
+
+
+class Cache:
+    def __init__(self, begun: Any) -> None:
+        self.layers = [begun]
+
+
+class Kept(nn.Module):
+    """A running sum inside what an attribute holds: `read` gets it there, `write` gives the next one."""
+
+    def __init__(self, held: Any, read: Callable[[Any], torch.Tensor], write: Callable[[Any, torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.held, self.read, self.write = held, read, write
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = self.read(self.held) + x
+        self.held = self.write(self.held, found)
+        return found
+
+
+def _cached(cache: Cache, found: torch.Tensor) -> Cache:
+    cache.layers[0] = (found, cache.layers[0][1])
+    return cache
+
+
+def _appended(queue: deque[torch.Tensor], found: torch.Tensor) -> deque[torch.Tensor]:
+    queue.append(found)
+    return queue
+
+
+ZERO = torch.zeros(1, 4)
+INSIDE = [
+    Kept((ZERO, ZERO), lambda held: held[0], lambda _, found: (found, found * 2)),
+    Kept({"a": [ZERO]}, lambda held: held["a"][0], lambda _, found: {"a": [found]}),
+    Kept(Cache((ZERO, ZERO)), lambda held: held.layers[0][0], _cached),
+    Kept(deque([ZERO, ZERO], maxlen=2), lambda held: held[-1], _appended),
+]
 
 
 class Outer(nn.Module):
@@ -160,6 +198,35 @@ def test_the_headline_names_a_dropped_state(make: Callable[[], nn.Module]) -> No
     module = make()
     example = torch.randn(1, 3, 8) if isinstance(module, Stream) else torch.randn(1, 4)
     assert "is dropped" in onnxsmith.export(module, (example,)).report.headline
+
+
+@pytest.mark.parametrize("module", INSIDE)
+def test_a_state_inside_what_an_attribute_holds(module: Kept, tmp_path: Path) -> None:
+    inputs = [torch.randn(1, 4) for _ in range(3)]
+    assert "is dropped" in onnxsmith.export(module, (inputs[0],)).report.headline
+    result = onnxsmith.export(module, (inputs[0],), output=tmp_path / "kept.onnx", state="auto")
+    assert "dropped" not in result.report.headline
+    wanted = [sum(inputs[: number + 1]).numpy() for number in range(3)]  # type: ignore[union-attr]
+    for ours, theirs in zip(fed_back(tmp_path / "kept.onnx", inputs), wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_a_state_that_begins_as_none_and_becomes_a_tuple() -> None:
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm, self.state = nn.LSTM(4, 4, batch_first=True), None
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y, self.state = self.lstm(x, self.state)
+            return y
+
+    example = (torch.randn(2, 3, 4),)
+    assert "the state state.0, state.1 is dropped" in onnxsmith.export(Recurrent(), example).report.headline
+    with pytest.raises(onnxsmith.OnnxsmithError, match="state.0 holds no tensor") as caught:
+        onnxsmith.export(Recurrent(), example, state="auto")
+    begun = "self.state = (torch.zeros(1, 2, 4), torch.zeros(1, 2, 4),)"
+    assert begun in caught.value.problem.fix
 
 
 def test_a_write_that_nothing_reads_is_no_state() -> None:

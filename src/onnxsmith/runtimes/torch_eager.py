@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -180,27 +181,29 @@ class TorchSession(Session):
 class Memory:
     """The state of a module between calls: buffers and attributes, also of its submodules.
 
-    A stateful forward overwrites its state, binds a new tensor to it, or counts in a plain attribute. `restore` undoes
-    all three, so that each run starts from the same state. It also undoes changes of a list or dictionary that an
-    attribute holds, but not changes deeper inside. Hooks that forward registers in its first call are removed, too:
-    the attribute that says that they are there is gone, so the next call registers them again.
+    A stateful forward overwrites its state, binds a new tensor to it, counts in a plain attribute, or changes what an
+    attribute holds: a list, a dictionary, a deque, an object. `restore` undoes all of these, so that each run starts
+    from the same state. Hooks that forward registers in its first call are removed, too: the attribute that says that
+    they are there is gone, so the next call registers them again.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
         import torch
 
+        from onnxsmith.seams.torch.held import held, is_open
         from onnxsmith.seams.torch.tensors import buffers_of
 
         inner = [m for m in module.modules() if not isinstance(m, torch.jit.ScriptModule)]
         self._attributes = [(vars(m), dict(vars(m)), dict(buffers_of(m))) for m in inner]
         torchs = vars(torch.nn.Module()).keys()
-        own = [value for m in inner for name, value in vars(m).items() if name not in torchs]
-        held = [value for value in own if isinstance(value, torch.Tensor)]
         hooks = [value for m in inner for name, value in vars(m).items() if "_hooks" in name and name in torchs]
-        self._dictionaries = [(value, dict(value)) for value in own if type(value) is dict]
-        self._dictionaries += [(value, dict(value)) for value in hooks if isinstance(value, dict)]
-        self._lists = [(value, list(value)) for value in own if type(value) is list]
-        self._tensors = [(tensor, tensor.detach().clone()) for tensor in (*module.buffers(), *held)]
+        values = {id(one.value): one.value for one in held(module)}.values()
+        self._dictionaries = [(value, dict(value)) for value in (*values, *hooks) if isinstance(value, dict)]
+        self._dictionaries += [(vars(value), dict(vars(value))) for value in values if is_open(value)]
+        self._lists = [(value, list(value)) for value in values if isinstance(value, list | deque)]
+        tensors = (value for value in (*values, *module.buffers()) if isinstance(value, torch.Tensor))
+        unique = {id(tensor): tensor for tensor in tensors if not isinstance(tensor, torch.nn.Parameter)}
+        self._tensors = [(tensor, tensor.detach().clone()) for tensor in unique.values()]
 
     def restore(self) -> None:
         """Restores the state of the time when this object was made."""
@@ -212,16 +215,24 @@ class Memory:
             attributes["_buffers"].clear()
             attributes["_buffers"].update(buffers)
         for dictionary, items in self._dictionaries:
-            dictionary.clear()
-            dictionary.update(items)
+            if not _is_as(list(dictionary.values()), list(items.values())) or [*dictionary] != [*items]:
+                dictionary.clear()
+                dictionary.update(items)
         for sequence, values in self._lists:
-            sequence[:] = values
+            if not _is_as(list(sequence), values):
+                sequence.clear()
+                sequence.extend(values)
         with torch.no_grad():
             for tensor, copy in self._tensors:
                 if tensor.shape == copy.shape:
                     tensor.copy_(copy)
                 else:
                     tensor.data = copy
+
+
+def _is_as(now: list[Any], before: list[Any]) -> bool:
+    """Whether the very same objects are there, in the same order."""
+    return len(now) == len(before) and all(one is other for one, other in zip(now, before, strict=True))
 
 
 def _check_limits(feeds: Feeds, program: TorchProgram) -> None:

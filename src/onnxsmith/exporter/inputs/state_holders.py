@@ -1,6 +1,7 @@
 """Finds the tensors of a module that forward changes, and reads and replaces them.
 
-A tensor may be a buffer, a plain attribute, or an item of a list or dictionary that an attribute holds.
+A tensor may be a buffer, a plain attribute, or lie inside what an attribute holds: a list, tuple, dictionary, deque or
+object.
 """
 
 from __future__ import annotations
@@ -11,10 +12,8 @@ from typing import Any
 
 import torch
 
+from onnxsmith.seams.torch.held import Step, held
 from onnxsmith.seams.torch.tensors import buffers_of, version_of
-
-_PLAIN = vars(torch.nn.Module()).keys() | {"forward"}
-"""Attributes that every module has; none of them is a state."""
 
 Mark = tuple[int, int]
 """Identity and version of a tensor: both stay the same while nothing writes to it."""
@@ -22,51 +21,65 @@ Mark = tuple[int, int]
 
 @dataclass(frozen=True)
 class Holder:
-    """A place that holds a tensor: the path of the submodule, its attribute, and the key in a list or dictionary
-    (None: the attribute itself)."""
+    """A place that holds a tensor: the path of the submodule, its attribute, and the steps inside what the attribute
+    holds (none: the attribute itself)."""
 
     part: str
     attribute: str
-    key: Any = None
+    steps: tuple[Step, ...] = ()
 
     @property
     def name(self) -> str:
         """The path of the place, `encoder.cache` or `caches.0`."""
-        steps = (self.part, self.attribute, "" if self.key is None else str(self.key))
-        return ".".join(filter(None, steps))
+        return ".".join(filter(None, (self.part, self.attribute, *(str(key) for _, key in self.steps))))
 
     def read(self, module: torch.nn.Module) -> Any:
         """What the place holds now; None if there is nothing."""
-        container, key = self._place(module)
         try:
-            return container[key]
-        except (KeyError, IndexError):
+            found = self._attributes(module)[self.attribute]
+            for step in self.steps:
+                found = _at(found, step)
+        except (KeyError, IndexError, TypeError, AttributeError):
             return None
+        return found
 
     def write(self, module: torch.nn.Module, value: Any) -> None:
-        """Puts a value in the place."""
-        container, key = self._place(module)
-        container[key] = value
+        """Puts a value in the place; a tuple on the way is replaced by one with the value."""
+        attributes = self._attributes(module)
+        attributes[self.attribute] = _with(attributes.get(self.attribute), self.steps, value)
 
-    def _place(self, module: torch.nn.Module) -> tuple[Any, Any]:
+    def _attributes(self, module: torch.nn.Module) -> MutableMapping[str, Any]:
         part = module.get_submodule(self.part)
         buffers = buffers_of(part)
-        attributes: MutableMapping[str, Any] = buffers if self.attribute in buffers else vars(part)
-        return (attributes, self.attribute) if self.key is None else (attributes[self.attribute], self.key)
+        return buffers if self.attribute in buffers else vars(part)
+
+
+def _at(container: Any, step: Step) -> Any:
+    kind, key = step
+    return vars(container)[key] if kind == "attribute" else container[key]
+
+
+def _with(container: Any, steps: tuple[Step, ...], value: Any) -> Any:
+    """The container with the value at the end of the steps: itself, or another tuple."""
+    if not steps:
+        return value
+    kind, key = steps[0]
+    inner = _with(_at(container, steps[0]), steps[1:], value)
+    if kind == "attribute":
+        setattr(container, key, inner)
+    elif isinstance(container, tuple):
+        items = [*container[:key], inner, *container[key + 1 :]]
+        return type(container)(*items) if hasattr(container, "_fields") else type(container)(items)
+    else:
+        container[key] = inner
+    return container
 
 
 def holders(module: torch.nn.Module) -> Iterator[Holder]:
-    """Every place that holds a tensor or None. Parameters are not among them."""
-    for path, part in module.named_modules():
-        if isinstance(part, torch.jit.ScriptModule):
-            continue
-        own = {name: value for name, value in vars(part).items() if name not in _PLAIN}
-        for name, value in {**own, **buffers_of(part)}.items():
-            if value is None or _is_state(value):
-                yield Holder(path, name)
-            elif type(value) in (list, dict):
-                items = value.items() if isinstance(value, dict) else enumerate(value)
-                yield from (Holder(path, name, key) for key, item in items if _is_state(item))
+    """Every place that holds a tensor, and every attribute that holds None. Parameters are not among them."""
+    for one in held(module):
+        if _is_state(one.value) or (one.value is None and not one.steps):
+            yield Holder(one.part, one.attribute, one.steps)
 
 
 def _is_state(value: Any) -> bool:

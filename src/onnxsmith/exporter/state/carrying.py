@@ -165,19 +165,29 @@ def _keeps_more(steps: Steps, places: Sequence[Holder], call: int) -> OnnxsmithE
 
 def _late(steps: Steps, places: Sequence[Holder]) -> OnnxsmithError:
     place = places[0]
-    tensor = next(state[place] for state in steps.states if state.get(place) is not None)
+    tensors = {one: next(state[one] for state in steps.states if state.get(one) is not None) for one in places}
+    together = [tensors[one] for one in places if (one.part, one.attribute) == (place.part, place.attribute)]
+    begun = f"register it with what it is before the first call: {_registration(place, tensors[place])}"
+    if [one.steps for one in places][: len(together)] == [(("item", index),) for index in range(len(together))]:
+        parts = " ".join(f"{_zeros(tensor)}," for tensor in together)
+        begun = f"begin with what it is before the first call: self.{place.attribute} = ({parts})"
     return _problem(
         f"{place.name} holds no tensor before the first call",
         place.name,
-        f"register it with what it is before the first call: {_registration(place, tensor)}",
+        begun,
         "the first call of a graph needs a tensor for each of its inputs",
     )
 
 
 def _registration(place: Holder, tensor: Any) -> str:
+    return f'self.register_buffer("{place.attribute}", {_zeros(tensor)})'
+
+
+def _zeros(tensor: Any) -> str:
+    """The code of a tensor of zeros of this shape and dtype."""
     shape = ", ".join(map(str, tensor.shape)) if isinstance(tensor, torch.Tensor) else ""
     dtype = f", dtype={tensor.dtype}" if isinstance(tensor, torch.Tensor) and tensor.dtype != torch.float32 else ""
-    return f'self.register_buffer("{place.attribute}", torch.zeros({shape or "()"}{dtype}))'
+    return f"torch.zeros({shape or '()'}{dtype})"
 
 
 def _kind(tensor: Any) -> str:
