@@ -279,3 +279,14 @@ def test_a_module_without_inputs() -> None:
             return torch.ones(3) * 2
 
     assert onnxsmith.export(Constant(), strategy="torch-export").ok
+
+
+def test_a_dimension_that_only_an_expression_names() -> None:
+    class Pairs(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x[:, ::2] * 2
+
+    h = Dim("h")
+    assert shapes(Pairs(), torch.randn(2, 8), dynamic={"x": {1: 2 * h}}) == {"x": (2, "2*h")}
+    with pytest.raises(onnxsmith.OnnxsmithError, match="dimension '2\\*h' is 7"):
+        shapes(Pairs(), torch.randn(2, 7), dynamic={"x": {1: 2 * h}})

@@ -80,7 +80,9 @@ class Cache:
 class Kept(nn.Module):
     """A running sum inside what an attribute holds: `read` gets it there, `write` gives the next one."""
 
-    def __init__(self, held: Any, read: Callable[[Any], torch.Tensor], write: Callable[[Any, torch.Tensor], Any]) -> None:
+    def __init__(
+        self, held: Any, read: Callable[[Any], torch.Tensor], write: Callable[[Any, torch.Tensor], Any]
+    ) -> None:
         super().__init__()
         self.held, self.read, self.write = held, read, write
 
@@ -223,7 +225,7 @@ def test_a_state_that_begins_as_none_and_becomes_a_tuple() -> None:
 
     example = (torch.randn(2, 3, 4),)
     assert "the state state.0, state.1 is dropped" in onnxsmith.export(Recurrent(), example).report.headline
-    with pytest.raises(onnxsmith.OnnxsmithError, match="state.0 holds no tensor") as caught:
+    with pytest.raises(onnxsmith.OnnxsmithError, match=r"state\.0 holds no tensor") as caught:
         onnxsmith.export(Recurrent(), example, state="auto")
     begun = "self.state = (torch.zeros(1, 2, 4), torch.zeros(1, 2, 4),)"
     assert begun in caught.value.problem.fix

@@ -126,11 +126,32 @@ def _unique(proposals: Iterator[Sizes]) -> Iterator[Sizes]:
 
 
 def of_feed(signature: Signature, values: Mapping[str, Any]) -> Sizes:
-    """The size of each symbol of the inputs in the given arrays."""
-    return {
-        dim: size
+    """The size of each symbol of the inputs in the given arrays; of a symbol that stands in expressions only, the one
+    for which the expression has the array's size."""
+    given = [
+        (dim, size)
         for port in signature.inputs
         if isinstance(values.get(port.name), np.ndarray)
         for dim, size in zip(port.shape or (), values[port.name].shape, strict=False)
-        if isinstance(dim, str) and is_symbol(dim)
-    }
+        if isinstance(dim, str)
+    ]
+    found = {dim: size for dim, size in given if is_symbol(dim)}
+    for dim, size in given:
+        unknown = [name for name in dims.names_in(dim) if name not in found]
+        solved = _solved(dim, unknown[0], size, found) if len(unknown) == 1 and dim not in found else None
+        if solved is not None:
+            found[unknown[0]] = solved
+    return found
+
+
+def _solved(dim: str, name: str, size: int, known: Sizes) -> int | None:
+    """The size of the symbol at which an expression that is linear in it has this size: 4 of `2*h` for 8."""
+    low, high = (dims.evaluate(dim, {**known, name: at}) for at in _APART)
+    if low is None or high is None or low == high:
+        return None
+    at = _APART[0] + (size - low) * (_APART[1] - _APART[0]) // (high - low)
+    return at if at >= 0 and dims.evaluate(dim, {**known, name: at}) == size else None
+
+
+_APART = (720720, 2 * 720720)
+"""Two sizes that all small numbers divide, so that quotients are exact at them, and large enough to subtract from."""

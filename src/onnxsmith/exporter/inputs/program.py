@@ -17,9 +17,10 @@ import torch
 from onnxsmith.exporter.inputs import objects, port_names, stateful
 from onnxsmith.exporter.inputs.parameters import signature
 from onnxsmith.exporter.inputs.state_holders import Watched
-from onnxsmith.feeds.shapes import size_of
+from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model.graph.signature import Dim, Port, Signature, is_symbol
 from onnxsmith.model.graph.tensor_paths import near
+from onnxsmith.model.shapes import dims
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_array
 from onnxsmith.seams.torch import trees as pytree
@@ -189,16 +190,14 @@ def _check_sizes(inputs: Sequence[Port], example: Mapping[str, np.ndarray[Any, A
                     f"dimension {dim!r} is {known[0]} on {known[1]} and {size} on axis {axis} of {port.name!r}",
                     fix="give the two axes different names, or examples of the same size",
                 )
+    known_sizes = of_feed(Signature(tuple(inputs), ()), example)
     for dim, (size, where) in sizes.items():
-        if (
-            not is_symbol(dim)
-            and size_of(dim, {name: found[0] for name, found in sizes.items() if is_symbol(name)}) != size
-        ):
+        if not is_symbol(dim) and dims.evaluate(dim, known_sizes) != size:
             raise problem(
                 "export/dimension-conflict",
                 f"dimension {dim!r} is {size} on {where}",
-                why="the sizes of its terms in the examples add up to another number",
-                fix="give examples whose sizes add up, or give the dimension a name of its own",
+                why="the sizes of its terms in the examples give another number, or none",
+                fix="give examples whose sizes fit, or give the dimension a name of its own",
             )
 
 

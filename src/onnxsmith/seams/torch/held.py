@@ -1,4 +1,4 @@
-"""Walks what a module holds between calls: lists, tuples, dictionaries, deques and plain objects, and what is in them."""
+"""Walks what a module holds between calls: containers and plain objects, and what is in them."""
 
 from __future__ import annotations
 
