@@ -133,18 +133,6 @@ class Printed(nn.Module):
         return x
 
 
-class LastRow(nn.Module):
-    """What a turn binds is read after the loop."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        total = torch.zeros_like(x[0])
-        for i in range(x.shape[0]):
-            row = x[i] * 2
-            total = total + row
-        return total + row
-
-
-@pytest.mark.parametrize("net", [Printed(), LastRow()], ids=["effect", "left over"])
-def test_what_cannot_be_written_otherwise_stays_refused(net: nn.Module) -> None:
+def test_what_cannot_be_written_otherwise_stays_refused() -> None:
     with pytest.raises(OnnxsmithError):
-        onnxsmith.export(net, (torch.ones(3, 4),), dynamic="x:0=n", strategy="torch-recomposed")
+        onnxsmith.export(Printed(), (torch.ones(3, 4),), dynamic="x:0=n", strategy="torch-recomposed")

@@ -6,36 +6,58 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from onnxsmith.exporter.lint._list_pieces import is_filled, uses
 from onnxsmith.exporter.lint._loops import Env, as_tensor, assigned
 from onnxsmith.exporter.lint._merge import changed
+from onnxsmith.exporter.lint._options import without_options
 from onnxsmith.exporter.lint._rows import Rows, axis_of, rows_of
 from onnxsmith.exporter.lint._syntax import function, method_call, names_of, one_or_tuple, torch_call
 from onnxsmith.exporter.lint._values import Kind
+from onnxsmith.exporter.lint.base import Code
 
 Swaps = dict[ast.AST, ast.AST | list[ast.stmt]]
 
 
-def over_axis(loop: ast.For, torch: str, env: Env, forward: ast.FunctionDef) -> Swaps | None:
+def over_axis(loop: ast.For, code: Code) -> Swaps | None:
     """The patch of a loop over the rows of tensors; None if the body does more than assign, append and write rows.
 
     Lists that the loop appends to become tensors, and torch.stack and torch.cat of them are removed. A tensor whose
     rows the loop writes gets all rows in one operation after it.
     """
-    rows = rows_of(loop)
+    env, torch = code.flow.before.get(loop, {}), code.torch
+    rows = rows_of(loop, without_options(loop.body, code))
     body = _body(rows, loop) if rows is not None and not loop.orelse else None
     if rows is None or body is None or rows.is_used([*body.kept, *body.appended.values()]):
         return None
     carried = assigned(body.kept, env) if body.kept else []
     if carried is None or not (carried or body.appended):
         return None
-    if _left_over([*carried, *body.appended], loop, forward) or set(carried) & set(rows.tensors):
+    if any(is_filled(name, loop, code) for name in body.appended):
         return None
-    swaps = _without_stacks(body.appended, forward, loop)
+    if _left_over([*carried, *body.appended], loop, code) or set(carried) & set(rows.tensors):
+        return None
+    swaps = _without_stacks(body.appended, loop, code)
     if swaps is None:
         return None
     made = _scan(rows, body, carried, env, torch) if carried else _vmap(rows, body, torch)
     swaps[loop] = [*made, *body.written]
     return swaps
+
+
+def may_scan_nothing(loop: ast.For, swaps: Swaps) -> bool:
+    """Whether the patch of a loop scans rows of which there may be none, as in `range(1, n)`: onnxruntime's Scan
+    refuses that."""
+    match loop.iter:
+        case ast.Call(func=ast.Name(id="range"), args=[start, _, *_]):
+            is_whole = ast.unparse(start) == "0"
+        case ast.Call(func=ast.Name(id="range"), args=[stop]):
+            is_whole = not isinstance(stop, ast.BinOp)
+        case _:
+            is_whole = not isinstance(loop.iter, ast.Subscript)
+    made = swaps[loop]
+    lines = made if isinstance(made, list) else []
+    scans = (isinstance(one, ast.Attribute) and one.attr == "scan" for line in lines for one in ast.walk(line))
+    return not is_whole and any(scans)
 
 
 @dataclass(frozen=True)
@@ -89,8 +111,8 @@ def _scan(rows: Rows, body: _Body, carried: list[str], env: Env, torch: str) -> 
     unpack: list[ast.stmt] = [ast.Assign([names_of(rows.names)], ast.Name("rows"))] if len(rows.names) > 1 else []
     states = ast.Tuple([ast.Name(name) for name in carried])
     # A turn always returns a result; scan rejects results that share memory with the state.
-    results = [*body.appended.values()] or [method_call(ast.Name(carried[0]), "clone")]
-    copied = [method_call(one, "clone") if isinstance(one, ast.Name) else one for one in results]
+    results = [*body.appended.values()] or [ast.Name(carried[0])]
+    copied: list[ast.expr] = [one if isinstance(one, ast.BinOp) else method_call(one, "clone") for one in results]
     inner = [ast.Assign([states], ast.Name("state")), *unpack, *body.kept]
     inner.append(ast.Return(ast.Tuple([states, ast.Tuple(copied)])))
     turn = function("turn", ["state", "rows" if len(rows.names) > 1 else rows.names[0]], inner)
@@ -130,11 +152,12 @@ def _bound(parts: Iterable[ast.AST]) -> set[str]:
     return {node.id for node in nodes if isinstance(getattr(node, "ctx", None), ast.Store)}
 
 
-def _left_over(carried: Sequence[str], loop: ast.For, forward: ast.FunctionDef) -> bool:
+def _left_over(carried: Sequence[str], loop: ast.For, code: Code) -> bool:
     """Whether a name that is local to a turn is read after the loop."""
     own = _bound([loop])
     inside = {id(node) for node in ast.walk(loop)}
-    after = [n for n in ast.walk(forward) if isinstance(n, ast.Name) and id(n) not in inside]
+    nodes = ast.walk(code.flow.function)
+    after = [n for n in nodes if isinstance(n, ast.Name) and id(n) not in inside and code.runs(n)]
     for name in own - set(carried):
         places = [(n.lineno, isinstance(n.ctx, ast.Store)) for n in after if n.id == name and n.lineno > loop.lineno]
         bound = min((line for line, is_bound in places if is_bound), default=None)
@@ -143,31 +166,26 @@ def _left_over(carried: Sequence[str], loop: ast.For, forward: ast.FunctionDef) 
     return False
 
 
-def _without_stacks(appended: Mapping[str, ast.expr], forward: ast.FunctionDef, loop: ast.For) -> Swaps | None:
+def _without_stacks(appended: Mapping[str, ast.expr], loop: ast.For, code: Code) -> Swaps | None:
     """Replaces torch.stack and torch.cat of the lists, which are tensors after the loop; None if a list is used in any
     other way."""
     inside = {id(node) for node in ast.walk(loop)}
     swaps: Swaps = {}
     done: set[int] = set()
-    for node in ast.walk(forward):
+    for node in ast.walk(code.flow.function):
         match node:
             case ast.Call(func=ast.Attribute(attr="stack" | "cat" as how), args=[ast.Name(id=name) as read, *rest]):
                 if name not in appended:
                     continue
                 given = rest[0] if rest else next((k.value for k in node.keywords if k.arg in ("dim", "axis")), None)
-                try:
-                    axis = 0 if given is None else ast.literal_eval(given)
-                except ValueError:
-                    return None
-                if not isinstance(axis, int):
+                axis = 0 if given is None else code.number(given)
+                if axis is None:
                     return None
                 swaps[node] = _stacked(name, how, axis)
                 done.add(id(read))
-    for node in ast.walk(forward):
-        if isinstance(node, ast.Name) and node.id in appended and id(node) not in done | inside:
-            above = isinstance(node.ctx, ast.Store)
-            if not above:
-                return None
+    read = (node for name in appended for node in uses(name, loop, code) if isinstance(node.ctx, ast.Load))
+    if any(id(node) not in done | inside for node in read):
+        return None
     return swaps
 
 

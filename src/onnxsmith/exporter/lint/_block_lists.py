@@ -3,41 +3,83 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
+from onnxsmith.exporter.lint._list_pieces import forwards, in_pieces, is_filled, uses
+from onnxsmith.exporter.lint._merge import changed
 from onnxsmith.exporter.lint._syntax import keyword_or
-from onnxsmith.exporter.lint.base import Code
+from onnxsmith.exporter.lint.base import Code, New
 
 
 @dataclass(frozen=True)
 class Joined:
     """A list that torch.cat or torch.stack (`how`) joins along `axis` after the loop. `reads` are the expressions that
     read a stacked list, with the text that replaces each, in which `{}` is the whole. `grown`: the name is a tensor,
-    which each turn extends."""
+    which each turn extends. `flipped`: each turn adds its part in front. `pieces`: the list has other elements too; it
+    becomes one of pieces, for which `swaps` are the new nodes after the loop."""
 
     how: str
     axis: int
     reads: tuple[tuple[ast.expr, str], ...] = ()
     grown: bool = False
+    flipped: bool = False
+    pieces: bool = False
+    swaps: Mapping[ast.AST, New] = field(default_factory=dict)
 
 
-def lists_of(loop: ast.For | ast.While, code: Code) -> dict[str, Joined] | None:
-    """The lists that the loop appends to, by name; None if one is used in another way."""
+def lists_of(loop: ast.For | ast.While, body: Sequence[ast.stmt], code: Code) -> dict[str, Joined] | None:
+    """The lists that the lines of a turn add to, by name; None if one is used in another way."""
     found: dict[str, Joined] = {}
-    appended = _appended(loop.body, code)
-    for name, nodes in appended.items():
-        inside = [one for part in loop.body for one in ast.walk(part) if isinstance(one, ast.Name) and one.id == name]
+    front = {name for name, _ in _inserted(body)}
+    for name, nodes in _appended(body, code).items():
+        inside = [one for part in body for one in ast.walk(part) if isinstance(one, ast.Name) and one.id == name]
         if any(id(one) not in nodes for one in inside):
             return None
         how = joined(name, loop, code)
         if how is None:
             return None
+        if name in front:
+            values = [value for other, value in _inserted(body) if other == name]
+            if len(values) != 1 or len(nodes) != 1 or (how.how == "cat" and not _is_one(values[0], how.axis)):
+                return None
+            how = replace(how, flipped=True)
         found[name] = how
     return found
 
 
-def grown(body: Sequence[ast.stmt], torch: str) -> tuple[list[ast.stmt], dict[str, Joined]]:
+def _inserted(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    """The lists to whose front a turn adds, with what it adds."""
+    for statement in body:
+        for node in ast.walk(statement):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr="insert"), args=[ast.Constant(value=0), value]
+                ):
+                    yield name, value
+
+
+def _is_one(value: ast.expr, axis: int) -> bool:
+    """Whether the value has one row along the axis."""
+    match value:
+        case ast.Call(func=ast.Attribute(attr="unsqueeze"), args=[at]):
+            return ast.unparse(at) == str(axis)
+    return False
+
+
+def appending(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The lines with `parts.append(y)` in place of `parts.insert(0, y)`."""
+
+    def change(node: ast.AST) -> ast.AST | None:
+        match node:
+            case ast.Call(func=ast.Attribute(attr="insert") as method, args=[ast.Constant(value=0), value]):
+                return ast.Call(ast.Attribute(method.value, "append"), [value], [])
+        return None
+
+    return [changed(statement, change) for statement in body]
+
+
+def grown(body: Sequence[ast.stmt], torch: str, code: Code) -> tuple[list[ast.stmt], dict[str, Joined]]:
     """The body with `parts.append(y)` in place of `out = torch.cat([out, y], dim)`, and these tensors."""
     made: list[ast.stmt] = []
     found: dict[str, Joined] = {}
@@ -50,7 +92,7 @@ def grown(body: Sequence[ast.stmt], torch: str) -> tuple[list[ast.stmt], dict[st
                     args=[ast.List(elts=parts) | ast.Tuple(elts=parts), *_],
                 ) as call,
             ) if home == torch and parts and isinstance(parts[0], ast.Name) and parts[0].id == name:
-                axis = axis_of(call)
+                axis = axis_of(call, code)
                 others = [
                     one for part in body for one in ast.walk(part) if isinstance(one, ast.Name) and one.id == name
                 ]
@@ -67,10 +109,12 @@ def _appended(body: Sequence[ast.stmt], code: Code) -> dict[str, set[int]]:
     """The names of lists that the reached statements append to, with the ids of the nodes that do so."""
     found: dict[str, set[int]] = {}
     for statement in body:
-        for node in (one for one in ast.walk(statement) if one in code.flow.reached):
+        for node in (one for one in ast.walk(statement) if one in code.flow.reached or one not in code.parents):
             match node:
-                case ast.Expr(
-                    value=ast.Call(func=ast.Attribute(value=ast.Name(id=name) as one, attr="append" | "extend"))
+                case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name) as one, attr=how))) if how in (
+                    "append",
+                    "extend",
+                    "insert",
                 ):
                     found.setdefault(name, set()).add(id(one))
                 case ast.AugAssign(target=ast.Name(id=name) as one, op=ast.Add(), value=ast.List()):
@@ -95,45 +139,56 @@ def joined(name: str, loop: ast.AST, code: Code) -> Joined | None:
     """How the list is joined after the loop. A list that is only handed on counts as joined as all lists of the
     function are, if there is one way: the comparison with the module shows whether it is."""
     inside = {id(node) for node in ast.walk(loop)}
+    mine = {id(node) for node in uses(name, loop, code)}
     others = [node for node in ast.walk(code.flow.function) if isinstance(node, ast.Call) and id(node) not in inside]
-    calls = [node for node in others if _way(node) is not None]
+    calls = [node for node in others if _way(node, code) is not None]
     own = [call for call in calls if _list(call) == name]
     counted = [node for node in others if _called(node) in ("sum", "len") and _list(node) == name]
-    known = [found for call in own or ([] if counted else calls) if (found := _way(call)) is not None]
+    known = [found for call in own or ([] if counted else calls) if (found := _way(call, code)) is not None]
     ways = set(known) or {("stack", 0)}
     way, axis = next(iter(ways))
     if len(ways) != 1 or axis is None or (way == "cat" and counted) or not (known or counted):
         return None
-    read = inside | {id(call.args[0]) for call in (*own, *counted)}
+    if way == "stack" and (is_filled(name, loop, code) or not _only_joined(mine, _read(inside, own, counted), code)):
+        swaps = in_pieces(name, axis, loop, code)
+        return None if swaps is None else Joined(way, axis, pieces=True, swaps=swaps)
     is_stack = way == "stack"
-    if not _only_joined(name, read, code, appends=not is_stack) or (is_stack and not (own or counted)):
+    read = _read(inside, own, counted)
+    if not _only_joined(mine, read, code, appends=not is_stack) or (is_stack and not (own or counted)):
         return None
     texts = {"sum": f"{{}}.sum({axis})", "len": f"{{}}.shape[{axis}]"}
     reads = [(call, texts.get(_called(call), "{}")) for call in (*own, *counted)]
     return Joined(way, axis, tuple(reads) if is_stack else ())
 
 
-def _way(call: ast.Call) -> tuple[str, int | None] | None:
+def _read(inside: Set[int], *calls: Sequence[ast.Call]) -> set[int]:
+    """The ids of the nodes in a loop and of the first arguments of calls."""
+    return {*inside, *(id(call.args[0]) for held in calls for call in held)}
+
+
+def _way(call: ast.Call, code: Code) -> tuple[str, int | None] | None:
     """The function and the axis of a call that joins a list with a name; None for other calls."""
     match call.func:
         case ast.Attribute(attr="cat" | "concat" | "stack" as how) if _list(call):
-            return "stack" if how == "stack" else "cat", axis_of(call)
+            return "stack" if how == "stack" else "cat", axis_of(call, code)
     return None
 
 
 def _list(call: ast.Call) -> str:
-    """The name that is the first argument; empty if there is none."""
-    return call.args[0].id if call.args and isinstance(call.args[0], ast.Name) else ""
+    """The list that is the first argument, also backwards; empty if there is none."""
+    held = forwards(call.args[0]) if call.args else None
+    return held.id if isinstance(held, ast.Name) else ""
 
 
 def _called(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
-def _only_joined(name: str, allowed: set[int], code: Code, *, appends: bool) -> bool:
-    """Whether the list is otherwise only bound; with `appends`, appended to, or an element of a list."""
+def _only_joined(mine: Set[int], allowed: Set[int], code: Code, *, appends: bool = False) -> bool:
+    """Whether the nodes `mine`, which name a list, otherwise only bind it; with `appends`, also append to it or hold it
+    in another list."""
     for node in ast.walk(code.flow.function):
-        if not isinstance(node, ast.Name) or node.id != name or id(node) in allowed or isinstance(node.ctx, ast.Store):
+        if not isinstance(node, ast.Name) or id(node) not in mine - allowed or isinstance(node.ctx, ast.Store):
             continue
         above = code.parents.get(node)
         is_appended = isinstance(above, ast.Attribute) and above.attr in ("append", "extend")
@@ -142,11 +197,7 @@ def _only_joined(name: str, allowed: set[int], code: Code, *, appends: bool) -> 
     return True
 
 
-def axis_of(call: ast.Call) -> int | None:
-    """The axis of torch.cat or torch.stack; None if it is no number in the code."""
+def axis_of(call: ast.Call, code: Code) -> int | None:
+    """The axis of torch.cat or torch.stack; None if it is not known."""
     given = keyword_or(call, 1, "dim", "axis")
-    try:
-        axis = 0 if given is None else ast.literal_eval(given)
-    except ValueError:
-        return None
-    return axis if isinstance(axis, int) else None
+    return 0 if given is None else code.number(given)

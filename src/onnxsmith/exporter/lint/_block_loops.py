@@ -7,7 +7,7 @@ append to becomes a tensor, which the turns write to. Its length comes from a fi
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from onnxsmith.exporter.lint._block_lists import Joined
@@ -15,7 +15,7 @@ from onnxsmith.exporter.lint._block_states import Carried
 from onnxsmith.exporter.lint._block_turns import TURN, Turns
 from onnxsmith.exporter.lint._syntax import fresh, written
 
-_FROM_NONE = (Carried.FROM_NONE, Carried.SEVERAL_FROM_NONE)
+_FROM_NONE = (Carried.FROM_NONE, Carried.SEVERAL_FROM_NONE, Carried.FLAG)
 _SEVERAL = (Carried.SEVERAL, Carried.SEVERAL_FROM_NONE)
 
 
@@ -23,7 +23,8 @@ _SEVERAL = (Carried.SEVERAL, Carried.SEVERAL_FROM_NONE)
 class Loop:
     """A loop over blocks. `body` are the lines of a turn, in which `is_first` stands for "this is the first turn" if
     `asks_first`. `mutated` are the names that a turn writes to in place,
-    `read` the tensors that it only reads. `taken` are all names of the function."""
+    `read` the tensors that it only reads. `taken` are all names of the function, `unbound` those of states that the
+    first turn binds, `mappings` those of dicts."""
 
     turns: Turns
     body: Sequence[ast.stmt]
@@ -34,6 +35,8 @@ class Loop:
     asks_first: bool
     torch: str
     taken: frozenset[str]
+    unbound: Sequence[str] = ()
+    mappings: Set[str] = frozenset()
     own: dict[str, str] = field(default_factory=dict)
 
     def name(self, name: str) -> str:
@@ -75,6 +78,7 @@ def whole(loop: Loop, name: str) -> str:
 def _start(loop: Loop) -> list[ast.stmt]:
     # torch.while_loop rejects tensors of the outer function that share memory, and passes on unusual strides.
     lines = [f"{name} = {_own(loop, name)}" for name in loop.read]
+    lines += [f"{name} = None" for name in loop.unbound]
     lines += [f"{target} = {value}" for target, value in loop.turns.before]
     counts = [] if loop.turns.test else [f"{loop.name('count')} = {loop.turns.count}"]
     return written("\n".join([*lines, *counts])) if lines or counts else []
@@ -84,7 +88,7 @@ def _block(loop: Loop) -> list[ast.stmt]:
     """The function of one turn."""
     extra = [loop.name("is_first")] if loop.asks_first else []
     lines = [f"def {loop.name('block')}({', '.join([TURN, *extra, *loop.given])}):"]
-    lines += [f"    {name} = {name}.clone()" for name in loop.given if name in loop.mutated]
+    lines += [f"    {name} = {_writable(loop, name)}" for name in loop.given if name in loop.mutated]
     lines += [f"    {target} = {value}" for target, value in loop.turns.bound]
     lines += [f"    {name} = []" for name in loop.lists]
     given = [*loop.states, *(_part(loop, name) for name in loop.lists)]
@@ -93,6 +97,18 @@ def _block(loop: Loop) -> list[ast.stmt]:
     assert isinstance(made, ast.FunctionDef)
     made.body[-1:-1] = loop.body
     return [made]
+
+
+def _writable(loop: Loop, name: str) -> str:
+    """A copy of a tensor, or of a container and its tensors, that a turn may write to."""
+    if loop.states[name] not in _SEVERAL:
+        return f"{name}.clone()"
+    return _each(loop, name if name in loop.mappings else f"list({name})", "one.clone()")
+
+
+def _each(loop: Loop, container: str, copy: str) -> str:
+    """A container with copies of the tensors `one`, in containers inside it too."""
+    return f"{loop.torch}.utils._pytree.tree_map(lambda one: {copy}, {container})"
 
 
 def _part(loop: Loop, name: str) -> str:
@@ -145,7 +161,8 @@ def _turn(loop: Loop) -> list[ast.stmt]:
             lines += [f"    {name} = {name}.item()", f"    {torch}._check({name} >= 0)"]
     extra = ["False"] if loop.asks_first else []
     parts = {name: loop.name(f"{name}_part") for name in loop.lists}
-    call = f"{loop.name('block')}({', '.join([TURN, *extra, *loop.given])})"
+    given = [loop.name(f"{name}_first") if loop.states[name] is Carried.FLAG else name for name in loop.given]
+    call = f"{loop.name('block')}({', '.join([TURN, *extra, *given])})"
     lines += [f"    {_tuple([*loop.states, *parts.values()])} = {call}"]
     for name, part in parts.items():
         axis, end, start = loop.lists[name].axis, loop.name(f"{name}_end"), loop.name(f"{name}_at")
@@ -157,12 +174,17 @@ def _turn(loop: Loop) -> list[ast.stmt]:
             f"    {large} = {large}.slice_scatter({part}, {axis}, {start}, {start} + {part}.shape[{axis}])",
             f"    {end} = {end} + {part}.shape[{axis}]",
         ]
-    lines += [f"    return {_tuple([f'{at} + 1', *(_kept(loop, name) for name in loop.states), *_ends(loop)])}"]
+    lines += [f"    return {_tuple([f'{at} + 1', *(_kept(loop, name) for name in _moved(loop)), *_ends(loop)])}"]
     return written("\n".join(lines))
 
 
 def _carried(loop: Loop) -> list[str]:
-    return [*loop.states, *_ends(loop)]
+    return [*_moved(loop), *_ends(loop)]
+
+
+def _moved(loop: Loop) -> list[str]:
+    """The states that differ from turn to turn."""
+    return [name for name, how in loop.states.items() if how is not Carried.FLAG]
 
 
 def _ends(loop: Loop) -> list[str]:
@@ -177,7 +199,7 @@ def _kept(loop: Loop, name: str, value: str = "") -> str:
     if how is Carried.NUMBER:
         return f"{loop.torch}.full((), {value}, dtype={loop.torch}.int64)"
     if how in _SEVERAL:
-        return f"tuple({_own(loop, 'one')} for one in {value})"
+        return _each(loop, value if name in loop.mappings else f"tuple({value})", _own(loop, "one"))
     return _own(loop, value)
 
 
@@ -189,8 +211,8 @@ def _own(loop: Loop, name: str) -> str:
 def _call(loop: Loop) -> list[ast.stmt]:
     torch = loop.torch
     starts = [f"{torch}.full((), {int(loop.peels)}, dtype={torch}.int64)"]
-    for name, how in loop.states.items():
-        first = loop.own.get(f"{name}_first", "")
+    for name in _moved(loop):
+        first, how = loop.own.get(f"{name}_first", ""), loop.states[name]
         if loop.peels:
             starts.append(_kept(loop, name, first))
         elif how is Carried.FROM_NUMBER:
@@ -213,7 +235,16 @@ def _end(loop: Loop) -> list[ast.stmt]:
     for name, how in loop.states.items():
         if how is Carried.NUMBER:
             lines += [f"{name} = {name}.item()", f"{torch}._check({name} >= 0)"]
+        if how is Carried.FLAG:
+            lines.append(f"{name} = {loop.name(f'{name}_first')}")
+        if how in _SEVERAL and name in loop.mutated - loop.mappings:
+            lines.append(f"{name} = list({name})")
     for name, joined in loop.lists.items():
+        axis = joined.axis
+        if joined.flipped:
+            lines.append(f"{whole(loop, name)} = {whole(loop, name)}.flip({axis})")
+        if joined.pieces:
+            lines.append(f"{name} = [*(one.unsqueeze({axis}) for one in {name}), {whole(loop, name)}]")
         if joined.how == "stack":
             continue
         end, large = loop.name(f"{name}_end"), whole(loop, name)

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
+from dataclasses import replace
 
-from onnxsmith.exporter.lint import _block_body, _block_lists, _block_loops, _block_states, _block_turns
-from onnxsmith.exporter.lint._axis_loops import over_axis
+from onnxsmith.exporter.lint import (
+    _block_body,
+    _block_branches,
+    _block_lists,
+    _block_loops,
+    _block_states,
+    _block_turns,
+    _list_pieces,
+)
+from onnxsmith.exporter.lint._axis_loops import may_scan_nothing, over_axis
 from onnxsmith.exporter.lint._block_lists import Joined
 from onnxsmith.exporter.lint._block_states import Carried
 from onnxsmith.exporter.lint._counting import counted, tested
+from onnxsmith.exporter.lint._options import without_options
+from onnxsmith.exporter.lint._reads import following
 from onnxsmith.exporter.lint._syntax import expression, fresh
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Code, New
@@ -45,29 +57,54 @@ def over_axis_works(node: ast.For, code: Code) -> bool:
     """Whether the loop goes over rows of tensors, for which the check of such loops has a patch."""
     if code.flow.kind(node.iter) not in (Kind.TENSOR, Kind.SIZE) or not code.torch:
         return False
-    return over_axis(node, code.torch, code.flow.before.get(node, {}), code.flow.function) is not None
+    found = over_axis(node, code)
+    return found is not None and not may_scan_nothing(node, found)
 
 
-def _patch(loop: ast.For | ast.While, body: list[ast.stmt], turns: _block_turns.Turns, code: Code) -> Swaps | None:
+def _patch(loop: ast.For | ast.While, lines: list[ast.stmt], turns: _block_turns.Turns, code: Code) -> Swaps | None:
+    body, ends = without_options(lines, code), dict(turns.last)
+    body = _block_branches.in_every_turn(_block_branches.without_continue(body), ends)
     if not code.torch or loop.orelse or _block_body.leaves(body) or _block_turns.TURN in _taken(code):
         return None
-    lists = _block_lists.lists_of(loop, code)
+    body, lasts = _list_pieces.last_read(body, dict(turns.index), loop, code)
+    lists = _block_lists.lists_of(loop, body, code)
     if lists is None:
         return None
-    lines, grown = _block_lists.grown(body, code.torch)
+    body = _list_pieces.with_last(_block_lists.appending(body), lasts)
+    body, grown = _block_lists.grown(body, code.torch, code)
     lists = {**lists, **grown}
-    scope = _block_states.Scope(loop, body, frozenset(name for name, _ in turns.index) | _bound(loop), code)
-    states = scope.states(lists)
+    filled = {name for name in lists if _list_pieces.is_filled(name, loop, code)}
+    taken = _taken(code)
+    body, asks = _block_body.without_first(body, turns.index, lists.keys() - filled, fresh("is_first", taken))
+    starts = {f"{name}_last": f"{name}[-1]" for name in lasts if name in filled}
+    scope = _block_states.Scope(loop, body, frozenset(name for name, _ in turns.index) | _bound(loop), code, starts)
+    states = scope.states(lists, begins=asks)
     if states is None or (turns.test and (lists or Carried.NUMBER not in states.values())):
         return None
-    taken = _taken(code)
-    lines, asks = _block_body.without_first(lines, turns.index, lists, fresh("is_first", taken))
-    lines = _block_body.extremes(_block_body.always_padded(lines, code), code.torch, code)
-    lines = _block_body.selected(lines, scope.bound | scope.stored, code)
-    written = _block_states.mutated(body, {name for name, how in states.items() if how is Carried.TENSOR})
-    made = _block_loops.Loop(turns, lines, states, lists, written, scope.read, asks, code.torch, taken)
+    made = _block_loops.Loop(
+        replace(turns, before=[*turns.before, *starts.items()]),
+        _traceable(body, scope, {name for name, how in states.items() if how is Carried.NUMBER}, code),
+        states,
+        lists,
+        _block_states.mutated(body, {name for name, how in states.items() if how is Carried.TENSOR}),
+        scope.read,
+        asks,
+        code.torch,
+        taken,
+        scope.unbound(states),
+        scope.mappings,
+    )
     swaps: Swaps = {loop: _block_loops.patch(made)}
-    return swaps | _joined(made)
+    return swaps | _joined(made) | {old: new for joined in lists.values() for old, new in joined.swaps.items()}
+
+
+def _traceable(body: list[ast.stmt], scope: _block_states.Scope, counts: Set[str], code: Code) -> list[ast.stmt]:
+    """The lines of a turn as torch can trace them for any number of the turn. `counts` are the states that are
+    numbers."""
+    lines = _block_body.extremes(_block_body.always_padded(body, code), code.torch, code)
+    numbers = following(body, scope.bound | counts)
+    lines = _block_branches.Choosing(numbers, scope.known, code, code.torch).lines(lines)
+    return _block_body.selected(lines, scope.bound | scope.stored, code)
 
 
 def _joined(made: _block_loops.Loop) -> Swaps:
@@ -100,7 +137,7 @@ def of_comprehension(node: ast.ListComp, code: Code) -> Swaps | None:
         return None
     match above:
         case ast.Call(func=ast.Attribute(attr="cat" | "concat" | "stack" as how), args=[first, *_]) if first is node:
-            axis = _block_lists.axis_of(above)
+            axis = _block_lists.axis_of(above, code)
             if axis is None:
                 return None
             joined = Joined("stack" if how == "stack" else "cat", axis)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from onnxsmith.exporter.lint._values import Kind, Value
+from onnxsmith.exporter.lint._reads import names, reads_first, roots, stored
+from onnxsmith.exporter.lint._values import TENSOR, Kind, Value
 from onnxsmith.exporter.lint.base import Code
 
 
@@ -25,6 +26,8 @@ class Carried(Enum):
     """None, which the first turn replaces by a tensor."""
     SEVERAL_FROM_NONE = auto()
     """None, which the first turn replaces by a tuple of tensors."""
+    FLAG = auto()
+    """True or False, which is the same after each turn."""
     LEFT = auto()
     """A tensor that is bound in a turn, and read after the loop."""
 
@@ -32,48 +35,75 @@ class Carried(Enum):
 @dataclass(frozen=True)
 class Scope:
     """The names of a loop: `loop` with its `body`, in the function of `code`; `bound` are the names that its header
-    binds."""
+    binds, `started` tensors that the patch binds before the loop."""
 
     loop: ast.For | ast.While
     body: Sequence[ast.stmt]
     bound: frozenset[str]
     code: Code
+    started: Collection[str] = ()
+
+    @property
+    def before(self) -> dict[str, Value]:
+        """The values of the names before the loop."""
+        return {**self.code.flow.before.get(self.loop, {}), **dict.fromkeys(self.started, TENSOR)}
+
+    @property
+    def known(self) -> Set[str]:
+        """The names that have a value when a turn starts."""
+        return self.bound | self.before.keys()
+
+    @property
+    def mappings(self) -> set[str]:
+        """The names of dicts, which have texts as their keys."""
+        return {
+            node.value.id
+            for node in ast.walk(self.code.flow.function)
+            if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+            if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+        }
+
+    def unbound(self, states: Mapping[str, Carried]) -> list[str]:
+        """The states that only the first turn binds."""
+        return [name for name, how in states.items() if how is not Carried.LEFT and name not in self.before]
 
     @property
     def stored(self) -> frozenset[str]:
         """The names that a turn binds."""
-        return frozenset(_stored(self.body))
+        return frozenset(stored(self.body))
 
     @property
     def read(self) -> list[str]:
         """The tensors from before the loop that its turns only read."""
-        before = self.code.flow.before.get(self.loop, {})
+        before = self.before
         header = [self.loop.iter] if isinstance(self.loop, ast.For) else []
-        names = {one.id for one in _names([*header, *self.body])} - self.stored - mutated(self.body)
+        read = {one.id for one in names([*header, *self.body])} - self.stored - self.bound - mutated(self.body)
         around = [one for one in self.code.up(self.loop) if isinstance(one, ast.For | ast.While)]
         if around:  # the loop around has its own copies of what it does not bind
-            names &= set(_stored(around[0].body))
-        return sorted(name for name in names if name in before and before[name].kind is Kind.TENSOR)
+            read &= set(stored(around[0].body))
+        return sorted(name for name in read if name in before and before[name].kind is Kind.TENSOR)
 
-    def states(self, lists: Iterable[str]) -> dict[str, Carried] | None:
-        """What the loop carries, without the `lists` that it appends to; None if it carries what a graph cannot."""
-        before = self.code.flow.before.get(self.loop, {})
+    def states(self, lists: Iterable[str], *, begins: bool) -> dict[str, Carried] | None:
+        """What the loop carries, without the `lists` that it appends to; None if it carries what a graph cannot.
+        `begins`: the first turn has lines of its own, which may bind what later turns read."""
+        before = self.before
         found: dict[str, Carried] = {}
-        written = set(_written(self.body))
-        for name in sorted(set(_stored(self.body)) | written):
+        for name in sorted(set(stored(self.body)) | set(written(self.body))):
             if name in lists or name in self.bound:
                 if name in self.bound and self.is_read_later(name):
                     return None
                 continue
             if name not in before:
-                if not self.is_read_later(name):
-                    continue
-                found[name] = Carried.LEFT
+                if begins and reads_first(self.body, name):
+                    several = self._bound_kinds(name) == {Kind.MANY}
+                    found[name] = Carried.SEVERAL_FROM_NONE if several else Carried.FROM_NONE
+                elif self.is_read_later(name):
+                    found[name] = Carried.LEFT
             elif reads_first(self.body, name) or self.is_read_later(name):
                 how = self._how(name, before[name])
                 if how is None:
                     return None
-                found[name] = how
+                found[name] = how if how is not Carried.FROM_NONE or reads_first(self.body, name) else Carried.LEFT
         if any(how is Carried.LEFT and self._bound_kinds(name) != {Kind.TENSOR} for name, how in found.items()):
             return None
         return found
@@ -87,23 +117,25 @@ class Scope:
         if value.known and value.live is None:
             several = Kind.MANY in kinds and Kind.TENSOR not in kinds
             return Carried.SEVERAL_FROM_NONE if several else Carried.FROM_NONE
+        if isinstance(value.live, bool):
+            return Carried.FLAG if kinds == {Kind.OTHER} else None
         is_number = value.kind is Kind.SIZE or (isinstance(value.live, int | float) and value.live is not None)
         if is_number and kinds & {Kind.TENSOR, Kind.MANY}:
             return Carried.FROM_NUMBER
-        is_index = isinstance(value.live, int) and not isinstance(value.live, bool) and value.live >= 0
+        is_index = isinstance(value.live, int) and value.live >= 0
         if value.kind is Kind.SIZE or is_index:
             return Carried.NUMBER
         return None
 
     def _bound_kinds(self, name: str) -> set[Kind]:
-        stores = (node for node in _names(self.body) if node.id == name and isinstance(node.ctx, ast.Store))
+        stores = (node for node in names(self.body) if node.id == name and isinstance(node.ctx, ast.Store))
         return {self.code.flow.kind(node) for node in stores}
 
     def is_read_later(self, name: str) -> bool:
         """Whether the name is read after the loop before it is bound again."""
         function = self.code.flow.function
         inside = {id(node) for node in ast.walk(self.loop)}
-        others = [one for one in _names([function]) if one.id == name and id(one) not in inside]
+        others = [one for one in names([function]) if one.id == name and id(one) not in inside and self.code.runs(one)]
         if any(isinstance(above, ast.For | ast.While) for above in self.code.up(self.loop)):
             return any(isinstance(one.ctx, ast.Load) for one in others)
         end = self.loop.end_lineno or self.loop.lineno
@@ -116,66 +148,23 @@ class Scope:
         return False
 
 
-def reads_first(body: Sequence[ast.stmt], name: str) -> bool:
-    """Whether the statements may read the name before they bind it."""
-    for statement in body:
-        if isinstance(statement, ast.AugAssign) and name in _roots([statement.target]):
-            return True
-        used = [one for one in _names([statement]) if one.id == name]
-        if any(isinstance(one.ctx, ast.Load) for one in used):
-            return True
-        if used and isinstance(statement, ast.Assign | ast.AnnAssign | ast.With):
-            return False
-    return False
-
-
 def mutated(body: Sequence[ast.stmt], tensors: Set[str] = frozenset()) -> set[str]:
     """The names whose tensors the statements write to in place. `name += …` writes to one of the `tensors`, and binds
     any other name anew."""
     nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.AugAssign)]
     added = {node.target.id for node in nodes if isinstance(node.target, ast.Name)}
-    return set(_written(body)) | (added & tensors)
+    return set(written(body)) | (added & tensors)
 
 
-def _written(body: Sequence[ast.stmt]) -> Iterator[str]:
+def written(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """The names whose tensors or elements the statements write to."""
     for statement in body:
         for node in ast.walk(statement):
             match node:
                 case ast.Assign(targets=targets):
-                    yield from _roots(one for one in targets if isinstance(one, ast.Subscript))
+                    parts = [part for one in targets for part in (one.elts if isinstance(one, ast.Tuple) else [one])]
+                    yield from roots(one for one in parts if isinstance(one, ast.Subscript))
                 case ast.AugAssign(target=ast.Subscript() as one):
-                    yield from _roots([one])
+                    yield from roots([one])
                 case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name.endswith("_") and name[0] != "_":
-                    yield from _roots([owner])
-
-
-def _roots(nodes: Iterable[ast.expr]) -> Iterator[str]:
-    """The names at the start of `name[…]`, `name.narrow(…)`, `name.T[…]`."""
-    for node in nodes:
-        one = node
-        while not isinstance(one, ast.Name):
-            match one:
-                case ast.Subscript(value=inner) | ast.Attribute(value=inner) | ast.Call(func=inner):
-                    one = inner
-                case _:
-                    break
-        if isinstance(one, ast.Name):
-            yield one.id
-
-
-def _stored(body: Sequence[ast.stmt]) -> Iterator[str]:
-    inner = {
-        id(name)
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.comprehension)
-        for name in ast.walk(node.target)
-    }
-    for one in _names(body):
-        if isinstance(one.ctx, ast.Store) and id(one) not in inner:
-            yield one.id
-
-
-def _names(body: Sequence[ast.AST]) -> list[ast.Name]:
-    nodes = (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name))
-    return [node for node in nodes if hasattr(node, "ctx")]
+                    yield from roots([owner])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from onnxsmith.exporter.lint._merge import changed
-from onnxsmith.exporter.lint._syntax import expression, keyword_or
+from onnxsmith.exporter.lint._syntax import expression, keyword_or, substituted
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Code
 
@@ -19,13 +19,14 @@ TURN = "number"
 class Turns:
     """The turns of a loop: their number `count`, and `bound`, the pairs (target, value) of a turn, in terms of the
     number of the turn. `before` are the pairs that are bound once. `index` maps the names of indices to the text of
-    their first value. With a `test`, on tensors, the loop runs as long as it holds. `removed` is a statement
-    before the loop that nothing needs any more."""
+    their first value, `last` to that of their last value, where it is known. With a `test`, on tensors, the loop runs
+    as long as it holds. `removed` is a statement before the loop that nothing needs any more."""
 
     count: str
     bound: Sequence[tuple[str, str]]
     before: Sequence[tuple[str, str]] = ()
     index: Sequence[tuple[str, str]] = ()
+    last: Sequence[tuple[str, str]] = ()
     test: str = ""
     removed: ast.stmt | None = None
 
@@ -41,13 +42,8 @@ def turns_of(target: ast.expr, source: ast.expr, code: Code) -> Turns | None:
             target.elts
         ):
             return _together([turns_of(one, part, code) for one, part in zip(target.elts, parts, strict=True)])
-        case ast.Call(func=ast.Name(id="reversed"), args=[inner], keywords=[]) if isinstance(target, ast.Name):
-            found = turns_of(target, inner, code)
-            if found is None or not found.index:
-                return None
-            name, value = found.bound[0]
-            bound = [(name, f"{found.count} - 1 - {TURN}"), (name, _again(value, name))]
-            return Turns(found.count, bound, found.before)
+        case ast.Call(func=ast.Name(id="reversed"), args=[inner], keywords=[]):
+            return _backwards(turns_of(target, inner, code))
         case ast.Call(func=ast.Name(id="range"), args=args, keywords=[]) if isinstance(target, ast.Name):
             return _range(target.id, args, code)
     name = ast.unparse(target)
@@ -62,8 +58,18 @@ def turns_of(target: ast.expr, source: ast.expr, code: Code) -> Turns | None:
             if how == "chunk" and not _follows(source, code):
                 return None
             if tensor is not None and (is_method or code.flow.kind(tensor) is Kind.TENSOR):
-                return _pieces(name, tensor, how, source, 0 if is_method else 1)
+                return _pieces(name, tensor, how, source, code)
     return _rows(name, source, code)
+
+
+def _backwards(turns: Turns | None) -> Turns | None:
+    """The same turns, the last one first."""
+    if turns is None or turns.removed is not None:
+        return None
+    number = "at_last"
+    before = [*turns.before, (number, f"{turns.count} - 1")]
+    bound = [(name, substituted(value, {TURN: f"{number} - {TURN}"})) for name, value in turns.bound]
+    return Turns(turns.count, bound, before, turns.last, turns.index)
 
 
 def _rows(name: str, source: ast.expr, code: Code) -> Turns | None:
@@ -71,7 +77,7 @@ def _rows(name: str, source: ast.expr, code: Code) -> Turns | None:
     if code.flow.kind(source) is not Kind.TENSOR:
         return None
     own = _own_name(source)
-    before = [] if own == ast.unparse(source) else [(own, ast.unparse(source))]
+    before = [] if own == ast.unparse(source) else [(own, _copied(source, code))]
     return Turns(f"{own}.shape[0]", [(name, f"{own}[{TURN}]")], before)
 
 
@@ -82,8 +88,23 @@ def _range(name: str, args: Sequence[ast.expr], code: Code) -> Turns | None:
     start, stop = (texts[0], texts[1]) if len(texts) > 1 else ("0", texts[0])
     step = texts[2] if len(texts) == 3 else "1"
     if step.startswith("-"):
-        return None
+        return _down(name, start, stop, _bracketed(step[1:])) if len(texts) == 3 else None
     return range_turns(name, start, stop, step)
+
+
+def _down(name: str, start: str, stop: str, step: str) -> Turns:
+    """The turns of `for name in range(start, stop, -step)`."""
+    count = _plain(f"{start} + 1" if stop == "-1" else f"{start} - {_bracketed(stop)}")
+    if step != "1":
+        count = f"({count} + {step} - 1) // {step}"
+    value = f"{start} - {TURN}" if step == "1" else f"{start} - {TURN} * {step}"
+    last = _plain(f"{stop} + 1") if step == "1" else ""
+    return Turns(count, [(name, value)], index=[(name, start)], last=[(name, last)])
+
+
+def _plain(text: str) -> str:
+    """The text of a number without `- 1 + 1`, as users write it."""
+    return {"-1 + 1": "0", "0 + 1": "1"}.get(text, text.removesuffix(" - 1 + 1"))
 
 
 def range_turns(name: str, start: str, stop: str, step: str) -> Turns:
@@ -93,7 +114,8 @@ def range_turns(name: str, start: str, stop: str, step: str) -> Turns:
     if step == "1":
         count = stop if start == "0" else length
     value = TURN if step == "1" else f"{TURN} * {_bracketed(step)}"
-    return Turns(count, [(name, value if start == "0" else f"{start} + {value}")], index=[(name, start)])
+    last = [(name, ast.unparse(expression(f"{stop} - 1")))] if step == "1" else []
+    return Turns(count, [(name, value if start == "0" else f"{start} + {value}")], index=[(name, start)], last=last)
 
 
 def _numbered(target: ast.expr, inner: ast.expr, start: ast.expr | None, code: Code) -> Turns | None:
@@ -105,12 +127,13 @@ def _numbered(target: ast.expr, inner: ast.expr, start: ast.expr | None, code: C
     first = ast.unparse(start) if start is not None else "0"
     number = target.elts[0].id
     value = TURN if first == "0" else f"{TURN} + {first}"
-    return Turns(found.count, [(number, value), *found.bound], found.before, [(number, first), *found.index])
+    last = [(number, f"{found.count} - 1"), *found.last] if first == "0" else found.last
+    return Turns(found.count, [(number, value), *found.bound], found.before, [(number, first), *found.index], last)
 
 
 def _together(parts: Sequence[Turns | None]) -> Turns | None:
-    found = [one for one in parts if one is not None]
-    if len(found) < len(parts) or not found:
+    found = [_renamed(one, place) for place, one in enumerate(parts) if one is not None]
+    if len(found) < len(parts) or not found or any(one.removed is not None for one in found):
         return None
     counts = list(dict.fromkeys(one.count for one in found))
     count = counts[0] if len(counts) == 1 else f"min({', '.join(counts)})"
@@ -119,22 +142,30 @@ def _together(parts: Sequence[Turns | None]) -> Turns | None:
         [pair for one in found for pair in one.bound],
         [pair for one in found for pair in one.before],
         [pair for one in found for pair in one.index],
+        [pair for one in found for pair in one.last] if len(counts) == 1 else (),
     )
 
 
-def _pieces(name: str, tensor: ast.expr, how: str, call: ast.Call, place: int) -> Turns | None:
+def _renamed(turns: Turns, place: int) -> Turns:
+    """The turns with names of their own for what is bound before the loop: `zip` binds several."""
+    names = {name: f"{name}_{place}" for name, _ in turns.before if place}
+    if not names:
+        return turns
+    pairs = [(names[name], substituted(value, names)) for name, value in turns.before]
+    bound = [(name, substituted(value, names)) for name, value in turns.bound]
+    return replace(turns, count=substituted(turns.count, names), bound=bound, before=pairs)
+
+
+def _pieces(name: str, tensor: ast.expr, how: str, call: ast.Call, code: Code) -> Turns | None:
     """The turns over `tensor.split(size, dim)`, `tensor.chunk(count, dim)`, `tensor.unbind(dim)`."""
-    is_rows = how == "unbind"
+    is_rows, place = how == "unbind", int(tensor in call.args)
     dim = keyword_or(call, place if is_rows else place + 1, "dim", "axis")
-    try:
-        axis = 0 if dim is None else ast.literal_eval(dim)
-    except ValueError:
-        return None
+    axis = 0 if dim is None else code.number(dim)
     size = None if is_rows else keyword_or(call, place, "split_size", "split_size_or_sections", "chunks")
-    if not isinstance(axis, int) or (size is None and not is_rows):
+    if axis is None or (size is None and not is_rows):
         return None
     own = _own_name(tensor)
-    before = [] if own == ast.unparse(tensor) else [(own, ast.unparse(tensor))]
+    before = [] if own == ast.unparse(tensor) else [(own, _copied(tensor, code))]
     length = f"{own}.shape[{axis}]"
     if size is None:
         return Turns(length, [(name, f"{own}.select({axis}, {TURN})")], before)
@@ -179,6 +210,11 @@ def _own_name(tensor: ast.expr) -> str:
     return tensor.id if isinstance(tensor, ast.Name) else "whole"
 
 
+def _copied(tensor: ast.expr, code: Code) -> str:
+    """A copy: torch.while_loop rejects tensors of the outer function that share memory."""
+    return f"{ast.unparse(tensor)}.clone(memory_format={code.torch}.contiguous_format)"
+
+
 def _sized(node: ast.expr, code: Code) -> str:
     """The text of an expression with `x.shape[0]` for `len(x)`, which a trace fixes."""
 
@@ -195,11 +231,3 @@ def _bracketed(text: str) -> str:
     """The text in brackets, unless it is a name, a number or an attribute."""
     is_simple = isinstance(expression(text), ast.Name | ast.Constant | ast.Attribute | ast.Subscript | ast.Call)
     return text if is_simple else f"({text})"
-
-
-def _again(value: str, name: str) -> str:
-    """The text of a value with `name` in place of the number of the turn."""
-    node = expression(value)
-    return ast.unparse(
-        changed(node, lambda one: ast.Name(name) if isinstance(one, ast.Name) and one.id == TURN != name else None)
-    )

@@ -116,7 +116,8 @@ class Expressions:
 
     def _generators(self, generators: list[ast.comprehension]) -> None:
         for one in generators:
-            self.bind(one.target, self.each(self.value(one.iter)), None)
+            self.value(one.iter)
+            self.bind(one.target, self.each_of(one.iter), None)
             for test in one.ifs:
                 self.value(test)
 
@@ -253,6 +254,17 @@ class Expressions:
                         self.env[target.value.id] = Value(Kind.MANY)
                 if isinstance(target, ast.Attribute):
                     self.env[ast.unparse(target)] = value
+
+    def each_of(self, source: ast.expr) -> Value:
+        """The value of one element of an expression that was read; the parts of enumerate and zip are kept apart."""
+        found = self.each(self.values[source])
+        match source:
+            case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
+                return replace(found, items=(OTHER, self.each_of(inner)))
+            case ast.Call(func=ast.Name(id="zip"), args=parts):
+                if not any(isinstance(part, ast.Starred) for part in parts):
+                    return replace(found, items=tuple(self.each_of(part) for part in parts))
+        return found
 
     def each(self, value: Value) -> Value:
         """The value of one element when the value is iterated."""

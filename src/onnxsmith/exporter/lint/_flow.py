@@ -54,7 +54,8 @@ class Flow(Expressions):
                 return self._branches(node)
             case ast.For():
                 self.before.setdefault(node, dict(self.env))
-                self.bind(node.target, self.each(self.value(node.iter)), None)
+                self.value(node.iter)
+                self.bind(node.target, self.each_of(node.iter), None)
                 self._loop(node.body, node.orelse)
             case ast.While():
                 self.before.setdefault(node, dict(self.env))

@@ -8,7 +8,7 @@ import inspect
 import linecache
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -70,7 +70,10 @@ class Reader:
             call = self.calls.get(id(part))
             if call is not None and not isinstance(part, torch.jit.ScriptModule):
                 self._forward(part, call)
-        return self._codes
+        flows: dict[types.FunctionType, list[Flow]] = {}
+        for code in self._codes:
+            flows.setdefault(code.function, []).append(code.flow)
+        return [replace(code, flows=tuple(flows[code.function])) for code in self._codes]
 
     def _forward(self, part: torch.nn.Module, call: Call) -> None:
         is_root = part is self.module

@@ -29,8 +29,8 @@ class Rows:
         return any(isinstance(n, ast.Name) and n.id == self.turn for one in parts for n in ast.walk(one))
 
 
-def rows_of(loop: ast.For) -> Rows | None:
-    """The rows that the loop reads; None if it is not a loop over rows."""
+def rows_of(loop: ast.For, lines: list[ast.stmt]) -> Rows | None:
+    """The rows that the `lines` of a turn read; None if it is not a loop over rows."""
     match loop:
         case ast.For(target=ast.Name(id=turn), iter=ast.Call(func=ast.Name(id="range"), args=args, keywords=[])):
             if len(args) > 2:
@@ -52,13 +52,13 @@ def rows_of(loop: ast.For) -> Rows | None:
                         return own if all(map(_is_whole, left)) else ast.Subscript(own, ast.Tuple(left))
                 return None
 
-            body = [changed(statement, row) for statement in loop.body]
+            body = [changed(statement, row) for statement in lines]
             names = [_row_name(tensor, axis, found) for tensor, axis in found]
             tensors = [tensor for tensor, _ in found]
             sources = [_rows_first(of, axis, start, stop) for (_, axis), of in found.items()]
             return Rows(body, names, tensors, sources, turn, start, stop) if found else None
         case ast.For(target=ast.Name(id=name), iter=source):
-            return Rows(loop.body, [name], [ast.unparse(source)], [source])
+            return Rows(lines, [name], [ast.unparse(source)], [source])
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 
 def function(name: str, parameters: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
@@ -61,3 +62,16 @@ def fresh(name: str, taken: frozenset[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+class _Substitution(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return expression(self._names[node.id]) if node.id in self._names else node
+
+
+def substituted(text: str, names: Mapping[str, str]) -> str:
+    """The text of an expression with other expressions in place of these names."""
+    return ast.unparse(_Substitution(names).visit(expression(text)))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import ClassVar
 
+from onnxsmith.exporter.lint._expressions import UNDECIDED
 from onnxsmith.exporter.lint._flow import Flow
 from onnxsmith.problem import Problem
 from onnxsmith.report.parts.diagnosis import Weight
@@ -40,7 +42,8 @@ class Code:
     """One function of the user: the function, its source `file`, and its `flow`.
 
     `parents` maps a node to its parent. `is_root`: the function is the module's own forward. `arguments` are then its
-    tensor arguments, with their sizes on the dynamic axes: {"x": {0: 4}}.
+    tensor arguments, with their sizes on the dynamic axes: {"x": {0: 4}}. `flows` are all readings of the function, one
+    for each call of it.
     """
 
     function: FunctionType
@@ -50,6 +53,7 @@ class Code:
     arguments: Mapping[str, Mapping[int, int]]
     is_root: bool
     is_stateful: frozenset[str] = frozenset()
+    flows: Sequence[Flow] = ()
 
     def up(self, node: ast.AST) -> Iterator[ast.AST]:
         """The ancestors of the node, the innermost first."""
@@ -73,6 +77,31 @@ class Code:
                 return False
             below = above
         return False
+
+    def decided(self, test: ast.expr) -> bool | None:
+        """Whether a test on options is true in every call of the function; None if that is not known, or differs."""
+        found = {flow.decide(test) for flow in self.flows or (self.flow,) if test in flow.values}
+        only = found.pop() if len(found) == 1 else UNDECIDED
+        return None if only is UNDECIDED else bool(only)
+
+    def runs(self, node: ast.AST) -> bool:
+        """Whether no branch on options keeps the node from running in every call of the function."""
+        below = node
+        for above in self.up(node):
+            if isinstance(above, ast.If) and below is not above.test:
+                decided = self.decided(above.test)
+                if decided is not None and below not in (above.body if decided else above.orelse):
+                    return False
+            below = above
+        return True
+
+    def number(self, node: ast.expr) -> int | None:
+        """The whole number that an expression is in every call of the function, if it is known."""
+        try:
+            return operator.index(ast.literal_eval(node))
+        except (ValueError, TypeError):
+            found = {flow.live(node) for flow in self.flows or (self.flow,) if isinstance(flow.live(node), int)}
+            return found.pop() if len(found) == 1 else None
 
     @property
     def torch(self) -> str:

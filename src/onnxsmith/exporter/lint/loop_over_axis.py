@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from onnxsmith.exporter.lint._axis_loops import over_axis
+from onnxsmith.exporter.lint._axis_loops import may_scan_nothing, over_axis
 from onnxsmith.exporter.lint._block_patch import of_for
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
@@ -38,8 +38,8 @@ class LoopOverAxis(Check):
             return
         swaps = None
         if isinstance(node, ast.For) and code.torch:
-            swaps = over_axis(node, code.torch, code.flow.before.get(node, {}), code.flow.function)
-            if swaps is None and of_for(node, code):
+            swaps = over_axis(node, code)
+            if (swaps is None or may_scan_nothing(node, swaps)) and of_for(node, code):
                 return  # forward/loop-over-blocks says it
         elif isinstance(node, ast.comprehension) and code.torch:
             swaps = over_rows(node, code)

@@ -28,6 +28,9 @@ _CREATED = re.compile(r"create_symbol (\w+) = \d+ for L\S+\[(\d+)\]\.size\(\)\[(
 _COUNTED = re.compile(r"^eval Eq\(.*[a-zA-Z].*, \d+\) \[guard added\]")
 _REPLACED = re.compile(r"set_replacement (\w+) = (\d+) ")
 
+_INNER = "_hop_compile_and_call"
+"""The function of torch that traces the bodies of while_loop, scan and cond (torch 2.13)."""
+
 
 class FrozenAxisError(OnnxsmithError):
     """The problem of `axes` (input, axis) requested as dynamic that a strategy fixed. `lines` (`file:line`) are the
@@ -77,16 +80,27 @@ class Watch:
     def take(self, message: str, frame: FrameType | None) -> None:
         """Reads one line of torch's log; `frame` is the frame that wrote it."""
         created = _CREATED.search(message)
-        if created:
+        if created and not _is_inner(frame):
             self._axes[created[1]] = (int(created[2]), int(created[3]))
         if _COUNTED.search(message):
             self.counted.append(model_frame(frame, Flat.forward.__code__))
         replaced = _REPLACED.search(message)
-        if replaced and replaced[1] in self._axes:
+        if replaced and _is_inner(frame):
+            self.counted.append(model_frame(frame, Flat.forward.__code__))
+        elif replaced and replaced[1] in self._axes:
             tensor, axis = self._axes[replaced[1]]
             self.frozen.append(
                 Frozen(self.ports[tensor], axis, int(replaced[2]), model_frame(frame, Flat.forward.__code__))
             )
+
+
+def _is_inner(frame: FrameType | None) -> bool:
+    """Whether torch traces the body of a loop or a branch: that trace has symbols of its own, with the same names."""
+    while frame is not None:
+        if frame.f_code.co_name == _INNER:
+            return True
+        frame = frame.f_back
+    return False
 
 
 class _Handler(logging.Handler):
