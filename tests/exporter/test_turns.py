@@ -118,7 +118,7 @@ class Turn(nn.Module):
             if t == 0:  # noqa: SIM108  # as users write it
                 h = self.cell(x[:, t])
             else:
-                h = self.cell(x[:, t]) + h.tanh()
+                h = self.cell(x[:, t]) + h.tanh() @ self.cell.weight.T
             if t % self.often == 1 and t > 1:
                 slow, more = slow + h, h * 2
                 total = total + more
@@ -130,7 +130,8 @@ class Turn(nn.Module):
             if t == 0:
                 continue
             total = total + x[:, t - 1]
-        return torch.stack(outs, 1), last, total
+        outs = torch.stack(outs, 1)
+        return outs * 2, last, total
 
 
 class Steps(nn.Module):
@@ -147,7 +148,7 @@ class Steps(nn.Module):
             ys.append(y)
         more = [start]
         for i in range(1, len(t)):
-            more.append(more[-1] + (t[i] - t[i - 1]) * self.f(more[-1]))
+            more.append(more[-1] + (t[i] - t[i - 1]) * self.f(more[i - 1]))
         more.append(start * 2)
         return torch.stack(ys), torch.stack(more[::-1], 1), more[0], len(ys) * y
 

@@ -183,8 +183,8 @@ def _without_stacks(appended: Mapping[str, ast.expr], loop: ast.For, code: Code)
                     return None
                 swaps[node] = _stacked(name, how, axis)
                 done.add(id(read))
-    read = (node for name in appended for node in uses(name, loop, code) if isinstance(node.ctx, ast.Load))
-    if any(id(node) not in done | inside for node in read):
+    listed = (node for name in appended for node in uses(name, loop, code) if isinstance(node.ctx, ast.Load))
+    if any(id(node) not in done | inside for node in listed):
         return None
     return swaps
 
