@@ -18,17 +18,14 @@ from onnxsmith.clock import stage
 from onnxsmith.comparison import runtime_choice, single_precision
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan, Run
-from onnxsmith.comparison.noise import Noise
-from onnxsmith.comparison.probe import Probe
-from onnxsmith.comparison.rounding import Rounding, asked, quantises_inside, roundings
-from onnxsmith.comparison.sessions import agreement, both_levels, spread
-from onnxsmith.comparison.verify import Evidence, Side, verify
-from onnxsmith.comparison.view import View
+from onnxsmith.comparison.rounding import asked, roundings
+from onnxsmith.comparison.verify import Evidence
 from onnxsmith.exporter.graph import baked
 from onnxsmith.exporter.graph import capture as capturing
 from onnxsmith.exporter.graph.weightless import Weights
 from onnxsmith.exporter.inputs import program as programs
 from onnxsmith.exporter.inside import with_inside
+from onnxsmith.exporter.levels import AtLevels
 from onnxsmith.exporter.module import called_paths
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.state import handing
@@ -51,12 +48,8 @@ from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Options
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double, in_single
 from onnxsmith.simplifier.rounds import simplified
-
-_KEPT = 3
-"""Sessions that one process keeps: the exported model, a probe of it, and one to spare."""
 
 
 def option(strategy: Strategy) -> str:
@@ -240,7 +233,9 @@ class Maker:
 
             def on(name: str) -> Verification:
                 runs.clear()
-                return self._compare_on(name, reference, candidate, plan, tolerances, usual, runs)
+                carried = self.settings.carried
+                feeding = Feeding(carried, reference.program) if carried.initial else None
+                return AtLevels(name, reference, candidate, tolerances, usual, feeding).compared(plan, runs)
 
             found, choice = runtime_choice.judged(asked_for.runtime, [candidate], on)
         if not self.settings.carried.initial and asked_for.tolerance is None:
@@ -266,50 +261,6 @@ class Maker:
         example = single_precision.values_of(built.example)
         copies = replace(built, program=program, example=example, more=more)
         return self._compare(strategy, copies, copy, inside=False)
-
-    def _compare_on(
-        self,
-        name: str,
-        reference: called_paths.Reference,
-        candidate: Path | ir.Model,
-        plan: Plan,
-        tolerances: Mapping[str, Rounding],
-        usual: Evidence,
-        runs: list[Run],
-    ) -> Verification:
-        """Compares on one runtime: with the runtime's optimisations on, and on some of the inputs with them off. Adds
-        what this runtime's noise and faults show to the `usual` evidence, and the runs of the module to `runs`."""
-        chosen, options = runtimes.parse(name)
-        ours = Side("PyTorch, eager, on the CPU", reference)
-        with ExitStack() as stack:
-            preparer = stack.enter_context(chosen.preparer(keep=_KEPT))
-            session = preparer.prepare(candidate, options)
-            levels = ("disable",) if options == Options() and "disable" in chosen.levels else ()
-            plain = replace(options, optimization="disable") if levels else options
-            probe = stack.enter_context(Probe(candidate, lambda model: preparer.prepare(model, plain)))
-            evidence = replace(usual, noise=Noise(probe, is_reference=False), faults=probe, sides=True)
-            label = f"the exported model on {name} ({session.provider})"
-            first, second = session, [session.at(level) for level in levels]
-            words, bounds, further = ("on", "off"), tolerances, replace(evidence, faults=None)
-            inside = levels and quantises_inside(load(candidate))
-            if inside:  # the optimised graph quantises more than the file: the file itself is held to rounding
-                first, second, words = second[0], [session], ("off", "on")
-                further, bounds = Evidence(), _wider(tolerances, roundings(load(candidate), inside=True))
-            theirs = Side(label, _with_all_inputs(first, reference.signature))
-            found = verify(ours, theirs, plan, tolerances, evidence, on_run=runs.append)
-            if self.settings.carried.initial and not found.differs:
-                feeding = Feeding(self.settings.carried, reference.program)
-                found = feeding.compared(found, runs, theirs.session)
-            for other_session in second if not found.differs else ():
-                some = replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
-                theirs = Side(label, _with_all_inputs(other_session, reference.signature))
-                other = verify(ours, theirs, some, bounds, further)
-                note = (
-                    f"with the optimisations of {name} {words[0]}, the outputs agree {agreement(found)}; with them "
-                    f"{words[1]}, on {len(other.runs)} of the inputs, {_INSIDE if inside else agreement(other)}"
-                )
-                found = both_levels(found, other, note)
-        return found
 
     def _record(self, model: ir.Model, built: programs.Built) -> None:
         """Stores the export's options in the file's metadata, so that the export can be repeated."""
@@ -339,22 +290,3 @@ def _refuse_single_size(verification: Verification, given: Signature) -> None:
     )
     named = [(port.name, axis, dim) for port in given.inputs for axis, dim in enumerate(port.shape or ())]
     raise FrozenAxisError(said, [(name, axis) for name, axis, dim in named if dim in still])
-
-
-_INSIDE = (
-    "within the steps of 8-bit integers: its fused product with a quantised weight (MatMulNBits) also quantises the "
-    "other operand"
-)
-"""Says why the optimised graph may differ by more than rounding."""
-
-
-def _wider(asked_for: Mapping[str, Rounding], wide: Mapping[str, Rounding]) -> Mapping[str, Rounding]:
-    """The wider tolerances, except where the user asked for one."""
-    return {name: wide.get(name, one) if one.given is None else one for name, one in asked_for.items()}
-
-
-def _with_all_inputs(session: runtimes.Session, wanted: Signature) -> View:
-    """A view of the session that takes all inputs of the torch module, also those that the graph dropped."""
-    own = {port.name: port for port in session.signature.inputs}
-    inputs = tuple(own.get(port.name, port) for port in wanted.inputs)
-    return View(session, Signature(inputs, session.signature.outputs), {name: name for name in own}, {})

@@ -204,6 +204,7 @@ def _request(path: Path, weights: Path | None, options: Options, what: str) -> d
         "provider": options.provider,
         "optimization": options.optimization,
         "in_order": options.in_order,
+        "unsaturated": options.unsaturated,
         "threads": options.threads,
         "exact": options.exact,
     }

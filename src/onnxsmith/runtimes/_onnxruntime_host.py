@@ -134,6 +134,8 @@ def _options(request: dict[str, Any]) -> Any:
     options.intra_op_num_threads = request["threads"]
     if request.get("in_order"):
         options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
+    if request.get("unsaturated"):
+        options.add_session_config_entry("session.x64quantprecision", "1")
     if request.get("weights") is not None:
         options.add_session_config_entry(_WEIGHTS, request["weights"])
     return options

@@ -53,6 +53,9 @@ class Options:
     With `in_order` nodes run in the order of the file, where the runtime lets one choose: a tensor whose readers stand
     behind its node is freed early.
 
+    With `unsaturated` sums of 8-bit products do not saturate, where the runtime lets one choose: without VNNI a
+    processor adds two products of 8-bit integers in 16 bits.
+
     With `exact` everything is computed in float32 at least. Without it a runtime computes as it does by default:
     OpenVINO quantises what a matrix product with narrow weights reads, for example.
 
@@ -66,6 +69,7 @@ class Options:
     optimization: str = "all"
     threads: int = 0
     in_order: bool = False
+    unsaturated: bool = False
     exact: bool = True
     time_limit: float | None = None
     memory_limit: int | None = None

@@ -1,0 +1,166 @@
+"""Compares a module with its graph on one runtime: with the runtime's optimisations, and without them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.comparison.explore import Plan, Run
+from onnxsmith.comparison.noise import Noise
+from onnxsmith.comparison.probe import Probe
+from onnxsmith.comparison.rounding import Rounding, quantises, quantises_inside, roundings
+from onnxsmith.comparison.sessions import agreement, both_levels, spread
+from onnxsmith.comparison.verify import Evidence, Side, verify
+from onnxsmith.comparison.view import View
+from onnxsmith.exporter.module import called_paths
+from onnxsmith.exporter.state.feeding import Feeding
+from onnxsmith.model.files.load import load
+from onnxsmith.model.graph.signature import Signature
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Preparer, Session
+from onnxsmith.seams.torch.saturation import multiplies_bytes, saturates_here
+
+_KEPT = 4
+"""Sessions that one process keeps: the exported model at two levels, a probe of it, and one to spare."""
+_INSIDE = (
+    "within the steps of 8-bit integers: its fused product with a quantised weight (MatMulNBits) also quantises the "
+    "other operand"
+)
+"""Says why the optimised graph may differ by more than rounding."""
+_SATURATES = (
+    "8-bit products of onnxruntime saturate on this processor, which has no VNNI: run with session.x64quantprecision=1"
+)
+_BOTH_SATURATE = (
+    "8-bit products saturate on this processor, which has no VNNI, in PyTorch as in onnxruntime: elsewhere both give "
+    "other numbers"
+)
+_OWN_SATURATION = "PyTorch's 8-bit products saturate on this processor, which has no VNNI, beyond the calibrated range"
+
+
+@dataclass(frozen=True)
+class AtLevels:
+    """The module, the graph, and what a comparison of them on the runtime `name` needs. `feeding` hands the state on
+    from call to call, if the graph carries one."""
+
+    name: str
+    reference: called_paths.Reference
+    candidate: Path | ir.Model
+    tolerances: Mapping[str, Rounding]
+    usual: Evidence
+    feeding: Feeding | None
+
+    def compared(self, plan: Plan, runs: list[Run]) -> Verification:
+        """Compares with the runtime's optimisations on, and on some of the inputs with them off. Adds what this
+        runtime's noise and faults show to the usual evidence, and the runs of the module to `runs`."""
+        chosen, options = runtimes.parse(self.name)
+        with ExitStack() as stack:
+            preparer = stack.enter_context(chosen.preparer(keep=_KEPT))
+            session = preparer.prepare(self.candidate, options)
+            levels = ("disable",) if options == Options() and "disable" in chosen.levels else ()
+            plain = replace(options, optimization="disable") if levels else options
+            probe = stack.enter_context(Probe(self.candidate, lambda model: preparer.prepare(model, plain)))
+            evidence = replace(self.usual, noise=Noise(probe, is_reference=False), faults=probe, sides=True)
+            further = replace(evidence, faults=None)
+            if not levels:
+                return self._once(session, plan, evidence, runs)
+            pair = [session, session.at("disable")]
+            if quantises_inside(load(self.candidate)):
+                # the optimised graph quantises more than the file: the file itself is held to rounding
+                wide = _wider(self.tolerances, roundings(load(self.candidate), inside=True))
+                inner = replace(self, tolerances=wide)
+                found = self._once(pair[1], plan, evidence, runs)
+                return found if found.differs else inner._again(pair[0], plan, found, Evidence(), ("off", "on"), runs)
+            found = self._once(session, plan, evidence, runs)
+            if quantises(load(self.candidate)) and saturates_here():
+                if found.differs:
+                    return self._without_saturation(preparer, pair[1], plan, evidence, found, runs)
+                if self._both_saturate(preparer, pair[1], plan, runs, further):
+                    return replace(found, untried=(*found.untried, _BOTH_SATURATE))
+            return found if found.differs else self._again(pair[1], plan, found, further, ("on", "off"), runs)
+
+    def _side(self, session: Session) -> Side:
+        label = f"the exported model on {self.name} ({session.provider})"
+        return Side(label, _with_all_inputs(session, self.reference.signature))
+
+    def _verified(self, session: Session, plan: Plan, evidence: Evidence, runs: list[Run]) -> Verification:
+        module = Side("PyTorch, eager, on the CPU", self.reference)
+        return verify(module, self._side(session), plan, self.tolerances, evidence, on_run=runs.append)
+
+    def _once(self, session: Session, plan: Plan, evidence: Evidence, runs: list[Run]) -> Verification:
+        """The comparison that decides on the inputs; of a graph with a state also calls in a row."""
+        found = self._verified(session, plan, evidence, runs)
+        if self.feeding is None or found.differs:
+            return found
+        return self.feeding.compared(found, runs, self._side(session).session)
+
+    def _again(
+        self,
+        session: Session,
+        plan: Plan,
+        found: Verification,
+        evidence: Evidence,
+        words: tuple[str, str],
+        runs: Sequence[Run],
+    ) -> Verification:
+        """The comparison at the other level, on some of the inputs. `words` say which level is which."""
+        other = self._verified(session, _some(plan, runs), evidence, [])
+        note = (
+            f"with the optimisations of {self.name} {words[0]}, the outputs agree {agreement(found)}; with them "
+            f"{words[1]}, on {len(other.runs)} of the inputs, {_INSIDE if words[1] == 'on' else agreement(other)}"
+        )
+        return both_levels(found, other, note)
+
+    def _without_saturation(
+        self,
+        preparer: Preparer,
+        plain: Session,
+        plan: Plan,
+        evidence: Evidence,
+        found: Verification,
+        runs: list[Run],
+    ) -> Verification:
+        """The comparison with the optimisations on and without saturation, or off if onnxruntime refuses that. If that
+        differs, too, and the module saturates by itself, nothing can be told."""
+        kept: list[Run] = []
+        try:
+            again = self._once(preparer.prepare(self.candidate, Options(unsaturated=True)), plan, evidence, kept)
+        except OnnxsmithError:
+            again = self._once(plain, plan, evidence, kept)
+        if not again.differs:
+            runs[:] = kept
+            return replace(again, untried=(*again.untried, _SATURATES))
+        module = self.reference.program.module
+        return replace(found, unsure=(_OWN_SATURATION,)) if multiplies_bytes(module) else found
+
+    def _both_saturate(
+        self, preparer: Preparer, plain: Session, plan: Plan, runs: Sequence[Run], evidence: Evidence
+    ) -> bool:
+        """Whether the module agrees with the optimised graph only because both saturate: the graph gives other numbers
+        without optimisations, and the same ones as these with optimisations and without saturation."""
+        some = _some(plan, runs)
+        if not self._verified(plain, some, evidence, []).differs:
+            return False
+        precise = preparer.prepare(self.candidate, Options(unsaturated=True))
+        return not verify(self._side(plain), self._side(precise), some, self.tolerances).differs
+
+
+def _some(plan: Plan, runs: Sequence[Run]) -> Plan:
+    return replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
+
+
+def _wider(asked_for: Mapping[str, Rounding], wide: Mapping[str, Rounding]) -> Mapping[str, Rounding]:
+    """The wider tolerances, except where the user asked for one."""
+    return {name: wide.get(name, one) if one.given is None else one for name, one in asked_for.items()}
+
+
+def _with_all_inputs(session: Session, wanted: Signature) -> View:
+    """A view of the session that takes all inputs of the torch module, also those that the graph dropped."""
+    own = {port.name: port for port in session.signature.inputs}
+    inputs = tuple(own.get(port.name, port) for port in wanted.inputs)
+    return View(session, Signature(inputs, session.signature.outputs), {name: name for name in own}, {})
