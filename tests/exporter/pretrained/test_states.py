@@ -117,6 +117,18 @@ def test_a_state_that_is_more_than_its_tensors_is_refused(hidden: str) -> None:
     assert caught.value.problem.id == "export/no-state"
 
 
+def test_a_model_that_fails_by_itself_is_named() -> None:
+    class Broken(Model):
+        def forward(self, *_: Any, **__: Any) -> dict[str, Any]:
+            raise ValueError("the chunk has to divide the text")
+
+    with pytest.raises(OnnxsmithError, match="Broken raised an error on a text of its task") as caught:
+        of(Broken(""))
+    assert caught.value.problem.id == "export/forward-failed"
+    assert "the chunk has to divide the text" in caught.value.problem.why
+    assert "test_states.py" in caught.value.problem.where
+
+
 @pytest.mark.parametrize("kind", ["window", "recurrent"])
 def test_a_file_generates_what_the_model_does(tmp_path: Path, kind: str) -> None:
     torch.manual_seed(0)

@@ -17,8 +17,9 @@ import torch
 from onnxsmith.exporter.inputs import objects
 from onnxsmith.exporter.inputs.unpacked import Unpacked
 from onnxsmith.exporter.pretrained.static_cache import Fixed
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.seams.torch import trees as pytree
+from onnxsmith.sources.factory import model_line, user_line
 
 MOST = 3
 """The largest batch of a call."""
@@ -114,8 +115,8 @@ def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int, fixed: Fixed
     that it is called with, if its length is fixed.
 
     Raises:
-        OnnxsmithError: `export/no-state` if the model returns no state that the next call takes, or does not go on
-            after a state.
+        OnnxsmithError: `export/forward-failed` if the first call fails; `export/no-state` if the model returns no state
+            that the next call takes, or does not go on after a state.
     """
     tokens = "decoder_input_ids" if "decoder_input_ids" in kwargs else "input_ids"
     text = torch.randint(3, max(vocabulary, 5), (MOST, LONGEST))
@@ -124,7 +125,7 @@ def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int, fixed: Fixed
     encoded, kind = None, None
     if tokens == "decoder_input_ids":
         own = module.main_input_name
-        with torch.no_grad():
+        with torch.no_grad(), _own_errors(module):
             first = module(**rest, **{tokens: text[:, :2]}, use_cache=True)
             kind = type(module.get_encoder()(rest[own]))
         encoded = first.encoder_last_hidden_state
@@ -132,13 +133,32 @@ def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int, fixed: Fixed
         if masked and own == "input_ids":
             rest["attention_mask"] = torch.ones(MOST, 1, dtype=torch.int64)
     found = Asking(module, tokens, text, rest, encoded)
-    _name_state(found, kind)
+    with _own_errors(module):
+        _name_state(found, kind)
     found.fixed = fixed
     for found.rows in (2, 1):
         for found.mask in ("all", "new", "none") if masked and encoded is None else ("none",):
             if goes_on(found, 1):
                 return found
     raise _no_state(module, "a call with the state that it returned gives other results than one with the whole text")
+
+
+@contextmanager
+def _own_errors(module: Any) -> Iterator[None]:
+    """Says of an error of the first call that the model raised it: such a call asks nothing of it that its task does
+    not."""
+    try:
+        yield
+    except OnnxsmithError:
+        raise
+    except Exception as error:
+        raise problem(
+            "export/forward-failed",
+            f"{type(module).__name__} raised an error on a text of its task",
+            where=model_line(error) or user_line(error),
+            why=f"{type(error).__name__}: {error}"[:600],
+            fix="generate a text with it in transformers first: model.generate(ids, max_new_tokens=3) has to work",
+        ) from error
 
 
 def goes_on(asked: Asking, new: int) -> bool:
