@@ -13,6 +13,7 @@ from torch.export import ExportedProgram
 from onnxsmith import rooms
 from onnxsmith.exporter.translating.custom_operators import Uses
 from onnxsmith.exporter.translating.empty_tensors import fold_empty
+from onnxsmith.exporter.translating.exact_fractions import exact_fractions
 from onnxsmith.exporter.translating.exact_numbers import exact_numbers, say_dtypes
 from onnxsmith.exporter.translating.floored_quotients import floor_quotients
 from onnxsmith.exporter.translating.fractions_of_sizes import fractions_as_tensors
@@ -50,7 +51,12 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
             say_dtypes(exported.graph_module)
         return exported
 
-    with translator.decomposing_by(decomposed), exact_numbers(), uses.applying():
+    with (
+        translator.decomposing_by(decomposed),
+        translator.finishing_by(exact_fractions),
+        exact_numbers(),
+        uses.applying(),
+    ):
         yield uses
 
 

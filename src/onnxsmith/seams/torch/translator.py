@@ -1,7 +1,7 @@
 """Uses torch's exporter to ONNX: its registry of translations, and its decomposition of a program.
 
 All names are in `torch.onnx._internal.exporter`. Compared with torch 2.11 to 2.13. If a name is gone, a Problem is
-raised; `prepared` and `exact_numbers` do nothing instead, because exports work without them.
+raised; `prepared`, `finishing_by` and `exact_numbers` do nothing instead, because exports work without them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _DTYPE = f"{_ROOM}._building:_determine_input_dtype"
 _DECOMPOSE = f"{_ROOM}._fx_passes:decompose_with_registry"
 _DISPATCH = f"{_ROOM}._dispatching:dispatch"
 _KNOWN = f"{_ROOM}._decomp:get_onnx_implemented_overloads"
+_FINISH = f"{_ROOM}._fx_passes:remove_assertion_nodes"
 _RECORDER = f"{_ROOM}._building:OpRecorder"
 _TABLE = f"{_ROOM}._decomp:create_onnx_friendly_decomposition_table"
-REACHES = (_REGISTRY, _PREPARE, _DTYPE, _DECOMPOSE, _DISPATCH, _KNOWN, _TABLE, _RECORDER)
+REACHES = (_REGISTRY, _PREPARE, _DTYPE, _DECOMPOSE, _DISPATCH, _KNOWN, _TABLE, _RECORDER, _FINISH)
 
 _CAST = (("input", "T1"), ("s", ""), ("fill_value", ""))
 """Parameters that a translation casts, as (name, type name): of Cast and CastLike, `scalar_tensor`, `full` and
@@ -88,6 +89,18 @@ def decomposing_by(function: Callable[[ExportedProgram, Any], ExportedProgram]) 
     """Inside, torch calls this function, with a program and a registry of translations, to decompose."""
     required(_DECOMPOSE)
     return replaced_at(_DECOMPOSE, function)
+
+
+def finishing_by(function: Callable[[Any], None]) -> AbstractContextManager[None]:
+    """Inside, torch calls this function with the graph that it translates, after its own last pass."""
+    last: Any = private(_FINISH)
+
+    def finished(module: Any) -> Any:
+        found = last(module)
+        function(found)
+        return found
+
+    return replaced_at(_FINISH, finished)
 
 
 @contextmanager
