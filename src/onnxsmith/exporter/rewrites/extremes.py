@@ -28,14 +28,14 @@ class Extremes(Rewrite):
     title = "min and max of sizes follow the sizes"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
-        for home in _files(module):
+        for home in files(module):
             for name, one in (("min", _least), ("max", _largest)):
                 if name not in vars(home):
                     stack.enter_context(replaced(home, name, one, create=True))
         return False
 
 
-def _files(module: torch.nn.Module) -> list[ModuleType]:
+def files(module: torch.nn.Module) -> list[ModuleType]:
     """The loaded Python modules of the packages that define the classes of a module, without torch's own. A module that
     is imported at its first use stays as it is: `vars` does not use it."""
     kinds = {kind.__module__ for part in module.modules() for kind in type(part).__mro__}

@@ -64,11 +64,13 @@ def exact_fractions(module: torch.fx.GraphModule) -> None:
 
 
 class _Numbers:
-    """The fractions of one graph. `made` are nodes whose value is a float64 tensor of rank 0 in place of a number."""
+    """The fractions of one graph. `made` are nodes whose value is a float64 tensor of rank 0 in place of a number;
+    `logs` has the natural logarithm of each logarithm to base 2, and of what it is."""
 
     def __init__(self, graph: torch.fx.Graph, mode: Any) -> None:
         self.graph, self.mode = graph, mode
         self.made: set[torch.fx.Node] = set()
+        self.logs: dict[torch.fx.Node, tuple[torch.fx.Node, torch.fx.Node]] = {}
         self.cast: dict[tuple[torch.fx.Node, torch.dtype], torch.fx.Node] = {}
 
     def rewrite(self) -> None:
@@ -100,8 +102,9 @@ class _Numbers:
         if target is torch.sym_ite:
             return self._call(_ATEN.where.self, args[1:], None, before=args[:1])
         if target is LOG2:
-            return self._log2(self._exact(args[0]))
-        if target is operator.mul and (found := self._log(args)) is not None:
+            x = self._exact(args[0])
+            return self._exact_log(self._call(_ATEN.log.default, [x], None), x, 2.0)
+        if target is operator.mul and (found := self._other_log(args)) is not None:
             return found
         return self._call(_ARITHMETIC[target], args, None) if target in _ARITHMETIC else None
 
@@ -121,21 +124,22 @@ class _Numbers:
         made.meta["val"] = target(_value(a), _value(b))
         return made
 
-    def _log2(self, x: torch.fx.Node) -> torch.fx.Node:
-        """The logarithm: exact for powers of two, as that of Python, where a quotient of logarithms may be off."""
-        quotient = self._call(_ATEN.div.Tensor, [self._call(_ATEN.log.default, [x], None), math.log(2)], None)
+    def _exact_log(self, log: torch.fx.Node, x: torch.fx.Node, base: float) -> torch.fx.Node:
+        """The logarithm to an integer base: exact for its powers, as that of Python, where a quotient may be off."""
+        quotient = self._call(_ATEN.div.Tensor, [log, math.log(base)], None)
         near = self._call(_ATEN.round.default, [quotient], None)
-        is_power = self._call(_ATEN.eq.Tensor, [self._call(_ATEN.pow.Tensor_Tensor, [2.0, near], None), x], True)
-        return self._call(_ATEN.where.self, [near, quotient], None, before=[is_power])
+        is_power = self._call(_ATEN.eq.Tensor, [self._call(_ATEN.pow.Tensor_Tensor, [base, near], None), x], True)
+        made = self._call(_ATEN.where.self, [near, quotient], None, before=[is_power])
+        self.logs[made] = (log, x)
+        return made
 
-    def _log(self, args: list[Any]) -> torch.fx.Node | None:
-        """The natural logarithm, which a trace has as log2(x) · ln 2."""
-        for x, factor in (args, reversed(args)):
-            if factor == math.log(2) and x in self.made and x.target is _ATEN.where.self:
-                quotient = x.args[2]
-                if isinstance(quotient, torch.fx.Node) and quotient.target is _ATEN.div.Tensor:
-                    taken: Any = quotient.args[0]
-                    return taken if taken.target is _ATEN.log.default else None
+    def _other_log(self, args: list[Any]) -> torch.fx.Node | None:
+        """The natural and the decimal logarithm, which a trace has as log2(x) · log 2."""
+        for one, factor in (args, reversed(args)):
+            if one in self.logs and factor == math.log(2):
+                return self.logs[one][0]
+            if one in self.logs and factor == math.log10(2):
+                return self._exact_log(*self.logs[one], 10.0)
         return None
 
     def _spaced(self, node: torch.fx.Node) -> torch.fx.Node | None:
