@@ -54,3 +54,39 @@ def test_complex_inputs_and_outputs_are_pairs_of_reals() -> None:
     part = result.report.part(Capture)
     assert [port.shape for port in part.inputs] == [("n", 4, 2), ("n", 4)]
     assert [port.shape for port in part.outputs] == [("n", 4, 2), ("n", 4), ("n", 4, 2)]
+
+
+class Spectral(torch.nn.Module):
+    """A layer of a Fourier neural operator: the lowest frequencies by weights, the others 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.low, self.high = (torch.nn.Parameter(torch.randn(3, 2, 3, 3, dtype=torch.complex64)) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = torch.fft.rfft2(x)
+        kept = torch.zeros(x.shape[0], 2, x.shape[-2], x.shape[-1] // 2 + 1, dtype=torch.complex64)
+        kept[..., :3, :3] = torch.einsum("bixy,ioxy->boxy", found[..., :3, :3], self.low)
+        kept[..., -3:, :3] = torch.einsum("bixy,ioxy->boxy", found[..., -3:, :3], self.high)
+        return torch.fft.irfft2(kept, s=x.shape[-2:])
+
+
+class Attended(torch.nn.Module):
+    """Complex linear layers, a mask, powers and a change of places."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(6, 6, dtype=torch.complex64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        z = self.inner(torch.fft.fft(x))
+        weights = torch.bmm(z, z.conj().transpose(1, 2))
+        shifted = torch.fft.fftshift(weights.masked_fill(weights.abs() < 1, 0) @ z, dim=1)
+        return torch.view_as_real(shifted[..., torch.tensor([0, 2])] ** 2).cumsum(1)
+
+
+@pytest.mark.parametrize(("module", "shape"), [(Spectral(), (2, 3, 10, 12)), (Attended(), (2, 5, 6))])
+def test_complex_weights_at_every_size(module: torch.nn.Module, shape: tuple[int, ...]) -> None:
+    axes = {axis: f"d{axis}" for axis in range(2 if len(shape) == 4 else 1, 4 if len(shape) == 4 else 2)}
+    result = onnxsmith.export(module, (torch.randn(shape),), dynamic={"x": axes}, strategy="torch-export")
+    assert result.ok, result.report.problems

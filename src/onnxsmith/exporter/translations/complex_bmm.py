@@ -1,0 +1,25 @@
+"""Batches of matrix products of complex tensors, which PyTorch's exporter has for real ones only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations._complex import numbers, product
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+class ComplexBmm(Translation):
+    """By four products of parts."""
+
+    targets = ("aten::bmm",)
+
+    def decompose(self, self_: Any, other: Any) -> Any:
+        if not self_.dtype.is_complex:
+            return NotImplemented
+        return product(torch.matmul, self_, other)
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((numbers(2, 3, 4), numbers(2, 4, 5)), dynamic={0: {0: "n"}, 1: {0: "n"}})

@@ -1,0 +1,27 @@
+"""`sqrt` of complex tensors, which PyTorch's exporter has for real ones only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations._complex import joined, numbers
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+class ComplexSqrt(Translation):
+    """The root of the absolute value, and half the angle (DLMF 4.2.26)."""
+
+    targets = ("aten::sqrt",)
+
+    def decompose(self, self_: Any) -> Any:
+        if not self_.dtype.is_complex:
+            return NotImplemented
+        real, imaginary = torch.view_as_real(self_).unbind(-1)
+        size, angle = self_.abs().sqrt(), torch.atan2(imaginary, real) / 2
+        return joined(size * angle.cos(), size * angle.sin())
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((numbers(3, 4),), dynamic={0: {0: "n"}})
