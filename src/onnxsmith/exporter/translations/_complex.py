@@ -12,7 +12,7 @@ def parts(z: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
     """The parts of a complex tensor along a new last axis. Of a real tensor or a number, whose imaginary part is 0,
     those of the complex `dtype`."""
     if isinstance(z, torch.Tensor) and z.is_complex():
-        return torch.view_as_real(z)
+        return torch.view_as_real(z.resolve_conj())
     assert dtype is not None
     if isinstance(z, torch.Tensor):
         real = z.to(dtype.to_real())
@@ -33,7 +33,7 @@ def before(dim: int) -> int:
 
 def product(of: Callable[[Any, Any], Any], a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A product of complex tensors by products `of` real ones: (a + bi)(c + di) = (ac - bd) + (ad + bc)i."""
-    (real_a, imag_a), (real_b, imag_b) = (torch.view_as_real(one).unbind(-1) for one in (a, b))
+    (real_a, imag_a), (real_b, imag_b) = (torch.view_as_real(one.resolve_conj()).unbind(-1) for one in (a, b))
     return joined(of(real_a, real_b) - of(imag_a, imag_b), of(real_a, imag_b) + of(imag_a, real_b))
 
 

@@ -21,7 +21,7 @@ class ComplexConj(Translation):
     def decompose(self, self_: Any) -> Any:
         if not self_.dtype.is_complex:
             return NotImplemented
-        real, imaginary = torch.view_as_real(self_).unbind(-1)
+        real, imaginary = torch.view_as_real(self_.resolve_conj()).unbind(-1)
         return torch.view_as_complex(torch.stack([real, -imaginary], -1))
 
     def samples(self) -> Iterator[Sample]:

@@ -21,7 +21,9 @@ class ComplexEinsum(Translation):
         del path
         if not any(one.is_complex() for one in tensors):
             return NotImplemented
-        choices = [list(torch.view_as_real(one).unbind(-1)) if one.is_complex() else [one] for one in tensors]
+        choices = [
+            list(torch.view_as_real(one.resolve_conj()).unbind(-1)) if one.is_complex() else [one] for one in tensors
+        ]
         signed: tuple[list[Any], list[Any]] = ([], [])
         for chosen in itertools.product(*map(enumerate, choices)):
             power = sum(at for at, _ in chosen)

@@ -18,7 +18,7 @@ class ComplexExp(Translation):
     def decompose(self, self_: Any) -> Any:
         if not self_.dtype.is_complex:
             return NotImplemented
-        real, imaginary = torch.view_as_real(self_).unbind(-1)
+        real, imaginary = torch.view_as_real(self_.resolve_conj()).unbind(-1)
         size = real.exp()
         return torch.view_as_complex(torch.stack([size * imaginary.cos(), size * imaginary.sin()], -1))
 

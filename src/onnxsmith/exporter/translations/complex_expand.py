@@ -18,7 +18,7 @@ class ComplexExpand(Translation):
     def decompose(self, self_: Any, size: Sequence[Any], *, implicit: bool = False) -> Any:
         if not self_.dtype.is_complex:
             return NotImplemented
-        return torch.view_as_complex(torch.view_as_real(self_).expand((*size, 2)))
+        return torch.view_as_complex(torch.view_as_real(self_.resolve_conj()).expand((*size, 2)))
 
     def samples(self) -> Iterator[Sample]:
         yield Sample((torch.randn(2, 1), [2, 3]))

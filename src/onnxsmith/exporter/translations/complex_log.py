@@ -19,7 +19,7 @@ class ComplexLog(Translation):
     def decompose(self, self_: Any) -> Any:
         if not self_.dtype.is_complex:
             return NotImplemented
-        real, imaginary = torch.view_as_real(self_).unbind(-1)
+        real, imaginary = torch.view_as_real(self_.resolve_conj()).unbind(-1)
         return joined(self_.abs().log(), torch.atan2(imaginary, real))
 
     def samples(self) -> Iterator[Sample]:

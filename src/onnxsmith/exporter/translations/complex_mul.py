@@ -19,7 +19,7 @@ class ComplexMul(Translation):
         if not isinstance(other, complex):
             return NotImplemented
         if self_.dtype.is_complex:
-            real, imaginary = torch.view_as_real(self_).unbind(-1)
+            real, imaginary = torch.view_as_real(self_.resolve_conj()).unbind(-1)
             parts = [real * other.real - imaginary * other.imag, real * other.imag + imaginary * other.real]
         else:
             x = self_ if self_.dtype.is_floating_point else self_.to(torch.get_default_dtype())

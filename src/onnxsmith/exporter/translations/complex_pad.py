@@ -18,7 +18,7 @@ class ComplexPad(Translation):
     def decompose(self, self_: Any, pad: Sequence[Any], value: Any = 0) -> Any:
         if not self_.dtype.is_complex:
             return NotImplemented
-        parts = torch.view_as_real(self_)
+        parts = torch.view_as_real(self_.resolve_conj())
         real, imaginary = (
             torch.nn.functional.pad(part, list(pad), value=filling)
             for part, filling in zip(parts.unbind(-1), (complex(value).real, complex(value).imag), strict=True)

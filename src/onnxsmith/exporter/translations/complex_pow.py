@@ -25,7 +25,7 @@ class ComplexPow(Translation):
             for _ in range(abs(int(exponent)) - 1):
                 found = found * self_
             return found if exponent > 0 else found.reciprocal()
-        real, imaginary = torch.view_as_real(self_).unbind(-1)
+        real, imaginary = torch.view_as_real(self_.resolve_conj()).unbind(-1)
         size, angle = self_.abs() ** exponent, torch.atan2(imaginary, real) * exponent
         return joined(size * angle.cos(), size * angle.sin())
 

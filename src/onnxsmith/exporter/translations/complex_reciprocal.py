@@ -18,7 +18,7 @@ class ComplexReciprocal(Translation):
     def decompose(self, self_: Any) -> Any:
         if not self_.dtype.is_complex:
             return NotImplemented
-        parts = torch.view_as_real(self_)
+        parts = torch.view_as_real(self_.resolve_conj())
         size = parts.abs().amax(-1, keepdim=True)
         scaled = parts / size
         real, imaginary = scaled.unbind(-1)

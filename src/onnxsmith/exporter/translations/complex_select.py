@@ -18,7 +18,7 @@ class ComplexSelect(Translation):
     def decompose(self, self_: Any, dim: int, index: Any) -> Any:
         if not self_.dtype.is_complex:
             return NotImplemented
-        parts = torch.view_as_real(self_)
+        parts = torch.view_as_real(self_.resolve_conj())
         return torch.view_as_complex(parts.select(dim if dim >= 0 else dim - 1, index))
 
     def samples(self) -> Iterator[Sample]:

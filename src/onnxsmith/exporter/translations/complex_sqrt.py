@@ -19,7 +19,7 @@ class ComplexSqrt(Translation):
     def decompose(self, self_: Any) -> Any:
         if not self_.dtype.is_complex:
             return NotImplemented
-        real, imaginary = torch.view_as_real(self_).unbind(-1)
+        real, imaginary = torch.view_as_real(self_.resolve_conj()).unbind(-1)
         size, angle = self_.abs().sqrt(), torch.atan2(imaginary, real) / 2
         return joined(size * angle.cos(), size * angle.sin())
 

@@ -21,8 +21,8 @@ class ComplexWhere(Translation):
         dtypes = [one.dtype for one in tensors if one.is_complex()]
         if not dtypes:
             return NotImplemented
-        sides = (parts(one, dtypes[0]) for one in (self_, other))
-        return torch.view_as_complex(torch.where(condition.unsqueeze(-1), *sides))
+        chosen, instead = (parts(one, dtypes[0]) for one in (self_, other))
+        return torch.view_as_complex(torch.where(condition.unsqueeze(-1), chosen, instead))
 
     def samples(self) -> Iterator[Sample]:
         yield Sample((torch.rand(3, 4) > 0.5, numbers(3, 4), 0))
