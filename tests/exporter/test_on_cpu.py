@@ -182,3 +182,49 @@ def test_diagnose_takes_a_module_of_a_device(device: str) -> None:
     net = Net().to(device)
     net.plain, net.held = net.plain.to(device), Held(torch.ones(4, device=device))
     assert onnxsmith.diagnose(net, (torch.randn(2, 4, device=device),)).report.verdict.exit_code == 0
+
+
+class Raising:
+    """Answers no question itself."""
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("equal")
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("true")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Unmeasured(tuple[Any, ...]):
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+
+class Guarded:
+    __slots__ = ("tensor",)
+
+    def __init__(self) -> None:
+        self.tensor = torch.ones(3)
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        raise RuntimeError("attributes")
+
+
+class Strange(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = [Raising(), Unmeasured((1, 2)), Guarded()]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.held[2].tensor
+
+
+def test_objects_that_answer_in_their_own_way() -> None:
+    assert onnxsmith.export(Strange(), (torch.rand(2, 3),), strategy="torch-export").ok

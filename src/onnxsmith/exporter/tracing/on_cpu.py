@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -101,10 +102,31 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
             yield one
         elif isinstance(one, torch.jit.ScriptModule):
             yield from (*one.parameters(), *one.buffers())
-        elif isinstance(one, dict):
-            waiting += list(one.values())
-        elif isinstance(one, list | tuple | set | frozenset):
-            waiting += list(one)
-        elif not isinstance(one, type | ModuleType) and isinstance(getattr(one, "__dict__", None), dict):
-            waiting += list(vars(one).values())
-            waiting += [getattr(one, name) for name in getattr(type(one), "__slots__", ()) if hasattr(one, name)]
+        else:
+            waiting += _inside(one)
+
+
+def _inside(one: Any) -> list[Any]:
+    """What a container or an object holds. Its class may answer in its own way, as a tuple whose length raises: what
+    the built-in types and the object's own attributes hold is asked past the class."""
+    kind = type(one)
+    if issubclass(kind, type | ModuleType):
+        return []
+    if issubclass(kind, dict):
+        return list(dict.values(one))
+    for usual in (list, tuple, set, frozenset):
+        if issubclass(kind, usual):
+            return list(usual.__iter__(one))
+    held: Any = {}
+    with suppress(Exception):  # of objects without attributes, or of a class that forbids the question
+        held = object.__getattribute__(one, "__dict__")
+    found = list(dict.values(held)) if isinstance(held, dict) else []
+    for name in (name for base in kind.__mro__ for name in _slots(base)):
+        with suppress(Exception):
+            found.append(object.__getattribute__(one, name))
+    return found
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    named = vars(kind).get("__slots__", ())
+    return (named,) if isinstance(named, str) else tuple(named)

@@ -3,7 +3,7 @@
 Python asks a symbolic condition by `SymBool.__bool__`, in `if`, `while`, `and`, `max` and wherever a truth value is
 needed. torch answers with the example's sizes, and stores the answer as a guard.
 
-`is_known` asks without a guard.
+`is_known` and `example` ask without a guard.
 
 Compared with torch 2.13. If a name is gone, no condition is heard, and none is known.
 """
@@ -79,3 +79,9 @@ def is_known(condition: bool | torch.SymBool) -> bool:
     """Whether a condition holds for all sizes, as far as torch can tell. Adds no guard."""
     known: Callable[[Any], bool] | None = private(_KNOWN)
     return bool(known(condition)) if known is not None else False
+
+
+def example(size: int | torch.SymInt) -> int | torch.SymInt:
+    """The size that the example has; a size that depends on data stays as it is."""
+    known: Any = getattr(getattr(size, "node", None), "hint", None)
+    return known if isinstance(known, int) else size
