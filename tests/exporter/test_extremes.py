@@ -31,6 +31,11 @@ class Window(nn.Module):
         return x[:, : min(length, 8)].cumsum(1), x.new_zeros(max([length, 6, x.shape[0]]))
 
 
+class Half(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, : max(1, x.shape[1] // 2)].cumsum(1)
+
+
 class Doubled(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x * 2
@@ -55,7 +60,7 @@ def test_a_selection_of_fewer_than_asked_for() -> None:
     assert "Min" in {node.op_type for node in result.model.graph}
 
 
-@pytest.mark.parametrize(("module", "sizes"), [(Window(), {1, 12, 257}), (OwnMin(), {12})])
+@pytest.mark.parametrize(("module", "sizes"), [(Window(), {1, 12, 257}), (OwnMin(), {12}), (Half(), {1, 12})])
 def test_sizes_on_both_sides_of_a_number(module: nn.Module, sizes: set[int]) -> None:
     result = onnxsmith.export(module, (torch.rand(2, 12),), dynamic="x:0=rows,1=length", strategy="torch-export")
     assert result.ok

@@ -73,11 +73,13 @@ def _chosen(usual: Callable[..., Any], symbolic: Callable[..., Any], args: tuple
 
 
 def _of_two(a: Any, b: Any, is_least: bool, symbolic: Callable[..., Any]) -> Any:
-    """The smaller or larger of two sizes: one of them, where that is known for all sizes."""
-    if is_known(a <= b):
-        return a if is_least else b
-    if is_known(b <= a):
-        return b if is_least else a
+    """The smaller or larger of two sizes: one of them, where that is known for all sizes. A trace takes sizes for 2 or
+    more, and what it knows of a size beside a small number may be wrong at 1: `max(1, n // 2)`."""
+    if not any(isinstance(one, int | float) and abs(one) <= 1 for one in (a, b)):
+        if is_known(a <= b):
+            return a if is_least else b
+        if is_known(b <= a):
+            return b if is_least else a
     found = symbolic(a, b)
     # Operators ask whether an axis is long enough, which torch does not see where a size depends on data.
     for one in (a, b) if isinstance(found, torch.SymInt) else ():
