@@ -23,8 +23,9 @@ import torch
 from onnxsmith.seams.base import private, replaced
 from onnxsmith.seams.torch.tensors import check
 
+_HINT = "torch.fx.experimental.sym_node:SymNode.hint"
 _KNOWN = "torch.fx.experimental.symbolic_shapes:statically_known_true"
-REACHES = ("torch:SymBool.__bool__", "torch.fx.experimental.sym_node:SymNode.expr", _KNOWN)
+REACHES = ("torch:SymBool.__bool__", "torch.fx.experimental.sym_node:SymNode.expr", _HINT, _KNOWN)
 _UNKNOWN = "GuardOnDataDependentSymNode"
 """The error of a condition that depends on data."""
 _COMPARES = "check_same_shape"
