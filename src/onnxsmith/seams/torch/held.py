@@ -12,6 +12,8 @@ import torch
 
 from onnxsmith.seams.torch.tensors import buffers_of
 
+REACHES = ()
+"""Private names of torch: none but those of `tensors.py`."""
 PLAIN = vars(torch.nn.Module()).keys() | {"forward"}
 """Attributes that every module has; none of them is a state."""
 _DEPTH = 4

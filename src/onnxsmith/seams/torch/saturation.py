@@ -2,14 +2,21 @@
 
 Without VNNI a processor of x86 adds two products of 8-bit integers in 16 bits, in PyTorch's kernels (FBGEMM) as in
 onnxruntime's: values beyond the calibrated range give other numbers than elsewhere.
+
+Compared with torch 2.13. If the name is gone, no processor counts as one that saturates.
 """
 
 from __future__ import annotations
 
 import platform
+from typing import Any
 
 import torch
 
+from onnxsmith.seams.base import private
+
+_VNNI = "torch.cpu:_is_vnni_supported"
+REACHES = (_VNNI,)
 _PACKAGES = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")
 
 
@@ -17,7 +24,8 @@ def saturates_here() -> bool:
     """Whether this processor is one of x86 without VNNI."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return False
-    return not torch.cpu._is_vnni_supported()
+    known: Any = private(_VNNI)
+    return known is not None and not known()
 
 
 def multiplies_bytes(module: torch.nn.Module) -> bool:
