@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.surgery.opset import convert
+from onnxsmith.simplifier.rounds import simplified
 from tests.refusals import refusals
-from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
+from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 RULE = "fuse/shared-factor"
 WEIGHTS = """float[3,2,1,1] w = {1, 2, 3, 4, 5, 6}, float[3] b = {1, 2, 3}, float[2,3,1,1] v = {6, 5, 4, 3, 2, 1},
@@ -23,8 +26,36 @@ def test_rewritten(step: str, product: str) -> None:
     assert_rewritten(RULE, "Conv Erf Mul Conv", between(f"d = {step}\n e = Erf(d)\n h = {product}"))
 
 
-def test_gelu() -> None:
-    assert_rewritten(RULE, "Conv Erf Add Mul Conv", between(GELU))
+TANH = """c = Mul(a, a)\n e = Mul(c, a)\n f = Mul(e, cubic)\n i = Add(a, f)\n j = Mul(i, slope)\n t = Tanh(j)
+    q = Add(t, one)\n p = Mul(a, q)\n h = Mul(p, half)"""
+WRITTEN_OUT = {
+    "Gelu": (GELU, "Div Erf Add Mul Mul", 20),
+    "Gelu with its half in front": (
+        "s = Mul(a, half)\n d = Div(a, root)\n e = Erf(d)\n f = Add(e, one)\n h = Mul(s, f)",
+        "Mul Div Erf Add Mul",
+        20,
+    ),
+    "Gelu by tanh": (TANH, "Mul Mul Mul Add Mul Tanh Add Mul Mul", 20),
+    "Swish": ("d = Mul(a, slope)\n e = Sigmoid(d)\n h = Mul(a, e)", "Mul Sigmoid Mul", 24),
+}
+
+
+@pytest.mark.parametrize("activation", WRITTEN_OUT)
+def test_an_activation_stays_whole_for_a_runtime_or_a_newer_opset(activation: str) -> None:
+    body, operators, since = WRITTEN_OUT[activation]
+    constants = ", float cubic = {0.044715}, float slope = {0.7978845608}"
+    kept, _ = simplified(from_text(head(17) + between(body, more=constants)))
+    assert [node.op_type for node in kept.graph] == ["Conv", *operators.split(), "Conv"]
+    newer, _ = simplified(convert(kept, since))
+    assert [node.op_type for node in newer.graph] == ["Conv", activation.split()[0], "Conv"]
+
+
+@pytest.mark.parametrize("after", ["y = Mul(h, three)", "k = Transpose<perm = [0, 2, 3, 1]>(h)\n y = Mul(k, three)"])
+def test_a_factor_after_it_stays_outside(after: str) -> None:
+    text = between(f"{GELU}\n {after}", last="Tanh(h)").replace("y = Tanh(h)", "").replace("N,2,4,4] y", "A,B,C,D] y")
+    kept, _ = simplified(from_text(head(17) + text))
+    made = [node.op_type for node in kept.graph if node.op_type != "Transpose"]
+    assert made == ["Conv", "Div", "Erf", "Add", "Mul", "Mul", "Mul"]
 
 
 def test_gelu_is_left_to_its_operator() -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.model.shapes import facts
-from onnxsmith.rules import _split, _views
+from onnxsmith.rules import _activations, _split, _views
 from onnxsmith.rules._channels import Step
 from onnxsmith.rules._fold_into_weights import LINEAR, Folded, Linear, fold, linear
 from onnxsmith.rules._patterns import integer, maker
@@ -89,6 +89,7 @@ class _Flow:
         if node is None:
             return False
         is_end = node.op_type in (*_EITHER, "LayerNormalization") and _constant(node) is not None
+        is_end = is_end and not _activations.is_part(node)
         for inputs in () if is_end and self.near else _ways(node):
             kept = dict(self.through), dict(self.ends)
             if all(self.reaches(one) for one in inputs):

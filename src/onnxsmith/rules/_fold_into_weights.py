@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.uniform import uniform
-from onnxsmith.rules import _written_out_norms
+from onnxsmith.rules import _activations, _written_out_norms
 from onnxsmith.rules._channels import Step, Vector, per_channel, steps
 from onnxsmith.rules._patterns import FLOATS, fits, integer, maker, read_elsewhere, two_ways
 from onnxsmith.rules.base import Blamed, Exactness, Match, NoMatch, Rule
@@ -305,7 +305,7 @@ def _is_done_alike(found: Linear, step: ir.Node) -> bool:
 
 class BeforeLinear(Rule):
     """Folds a scale or shift of a linear operator's input channels into its weights and bias, unless an earlier linear
-    operator can take it, or it is the end of a written-out normalisation."""
+    operator can take it, or it is the end of a written-out normalisation or part of a written-out activation."""
 
     exactness = Exactness.REASSOCIATES
     steps_by: ClassVar[tuple[str, ...]]
@@ -329,6 +329,8 @@ class BeforeLinear(Rule):
             folded = read_elsewhere((node, made)) or fold_input(found, step, where, underflow=self.underflow)
             if isinstance(folded, NoMatch):
                 return folded
+            if _activations.is_part(made):
+                return None
             return Match(node, (node, made), {"folded": folded, "source": step.source})
         return None
 

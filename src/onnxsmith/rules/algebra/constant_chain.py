@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.rules import _activations
 from onnxsmith.rules._channels import Step, steps
 from onnxsmith.rules._patterns import FLOATS, maker, read_elsewhere
 from onnxsmith.rules._ranges import largest
@@ -35,7 +36,8 @@ class ConstantChain(Rule):
        integers). Summands of both signs that are large enough to overflow are refused likewise.
     5. The joined constant would be over 1 kB larger than both, because they are broadcast to each other.
 
-    Integers, which shapes are computed with, are no match.
+    Integers, which shapes are computed with, are no match, nor is the last factor of a written-out Gelu or Swish with
+    what follows it.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -63,7 +65,10 @@ class ConstantChain(Rule):
             for where, inner in steps(first):
                 if isinstance(inner, NoMatch) or _scales(first) != _scales(node):
                     continue
-                return read_elsewhere((node, first)) or _joined(node, first, inner, outer, where.name or "")
+                found = read_elsewhere((node, first)) or _joined(node, first, inner, outer, where.name or "")
+                if isinstance(found, Match) and _activations.is_part(first) and not _activations.is_part(node):
+                    continue
+                return found
         return None
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

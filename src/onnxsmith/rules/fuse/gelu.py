@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import onnx_ir as ir
 
-from onnxsmith.rules import _formula
+from onnxsmith.rules import _activations, _formula
 from onnxsmith.rules._patterns import FLOATS, read_elsewhere, too_old
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
-
-_WHOLE = {(1, 0): 0.5, (1, 1): 0.5}
-_SLOPE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
-_FORMULAS = {
-    "none": _formula.Formula(("Erf",), {(1, 0): 1 / math.sqrt(2)}, _WHOLE),
-    "tanh": _formula.Formula(("Tanh",), {(1, 0): _SLOPE, (3, 0): _SLOPE * _CUBIC}, _WHOLE),
-}
 
 
 class Gelu(Rule):
@@ -55,7 +46,7 @@ class Gelu(Rule):
     exactness = Exactness.REASSOCIATES
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        for approximate, formula in _FORMULAS.items():
+        for approximate, formula in _activations.GELU.items():
             found = _formula.find(node, formula)
             if found is None:
                 continue

@@ -10,8 +10,8 @@ class MulConv(BeforeLinear):
     padding pads zeros, which stay zeros. The same goes for ConvTranspose, and for Gemm and MatMul with c along the last
     axis. Div by c and Neg are factors too.
 
-    A factor that can go into a linear operator before it does, and one that ends a normalisation that is written out
-    stays there; this rule leaves them alone.
+    A factor that can go into a linear operator before it does, and one that ends a normalisation, a Gelu or a Swish
+    that is written out stays there; this rule leaves them alone.
 
     The weights are computed in float64 and stored in their old dtype.
 

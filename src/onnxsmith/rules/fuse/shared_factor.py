@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from onnxsmith.model.shapes import facts
+from onnxsmith.rules import _activations
 from onnxsmith.rules._channels import Step, steps
 from onnxsmith.rules._fold_into_weights import LINEAR, Folded, Linear, fold, fold_input, linear
 from onnxsmith.rules._patterns import read_elsewhere
@@ -16,8 +17,7 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 class SharedFactor(Rule):
     """The result v of a linear operator is read by g(v * c) and by a product v * g, which another linear operator
     reads. Then the factor c goes into the weights of the first operator, and 1 / c into those of the second: with u = v
-    * c the graph computes g(u) and (u * g) / c. So a written-out Gelu (x · (1 + erf(x / √2))) between two layers needs
-    no division.
+    * c the graph computes g(u) and (u * g) / c.
 
     Weights and bias are computed in float64 and stored in their old dtype.
 
@@ -26,7 +26,7 @@ class SharedFactor(Rule):
     2. A product overflows, or all that are summed are too small to be normal numbers of the weights' dtype.
 
     Factors that are not one number, values that go other ways too, and products that others than one linear operator
-    read, are no match.
+    read, are no match; nor is a factor of a written-out Gelu or Swish, which a runtime computes at once.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -73,6 +73,8 @@ class SharedFactor(Rule):
             second = fold_input(after, inverse, where, underflow=False)
             if isinstance(second, NoMatch):
                 return second
+            if _activations.is_part(node):
+                return None
             found = {"first": first, "second": second, "source": step.source}
             return Match(node, (node, *before.nodes), found, before.node, (step.source, *product.outputs))
         return None

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.rules import _formula
+from onnxsmith.rules import _activations, _formula
 from onnxsmith.rules._patterns import FLOATS, read_elsewhere, too_old
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
-
-_FORMULA = _formula.Formula(("Sigmoid",), None, {(1, 1): 1.0})
 
 
 class Swish(Rule):
@@ -40,7 +38,7 @@ class Swish(Rule):
     exactness = Exactness.REASSOCIATES
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        found = next((way for way in _formula.ways(node, _FORMULA) if not way.argument.get((0, 0))), None)
+        found = next((way for way in _formula.ways(node, _activations.SWISH) if not way.argument.get((0, 0))), None)
         if found is None:
             return None
         if found.source.dtype not in FLOATS:
