@@ -91,6 +91,38 @@ def test_no_operator_is_made_for_which_onnxruntime_has_no_kernel() -> None:
     assert any("has no kernel for it: fuse/swish" in note for note in found.report.part(Simplification).notes)
 
 
+@pytest.mark.parametrize("dtype", ["float", "float16"])
+def test_nor_without_a_target(dtype: str) -> None:
+    found = onnxsmith.simplify(from_text(head(24) + SILU.replace("float", dtype)))
+    assert found.model is not None
+    assert [node.op_type for node in found.model.graph] == ["Sigmoid", "Mul"]
+    reasons = [entry.why_not for entry in found.report.part(Simplification).refused]
+    assert reasons == ["ONNX Runtime has no kernel for Swish, and would unfold it"]
+
+
+ATTENTION = """g (float[2,2,4,8] q, float[2,2,8,3] k, float[2,2,3,8] v) => (float[2,2,4,8] y) {
+    s = MatMul(q, k)\n p = Softmax(s)\n y = MatMul(p, v) }"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "opset", "said"),
+    [("double", 23, "Attention with double"), ("float", 25, "Attention,"), ("float", 24, "")],
+)
+def test_nor_in_a_dtype_or_a_form_without_one(dtype: str, opset: int, said: str) -> None:
+    found = onnxsmith.simplify(from_text(head(opset) + ATTENTION.replace("float", dtype)))
+    assert found.model is not None
+    assert ("Attention" in [node.op_type for node in found.model.graph]) == (not said)
+    assert any(f"no kernel for {said}" in entry.why_not for entry in found.report.part(Simplification).refused) == bool(
+        said
+    )
+
+
+def test_another_runtime_decides_for_itself() -> None:
+    found = onnxsmith.simplify(from_text(head(24) + SILU), verify=Verify(runtime="reference"))
+    assert found.model is not None
+    assert [node.op_type for node in found.model.graph] == ["Swish"]
+
+
 def test_a_quantised_model_keeps_an_opset_whose_kernels_there_are() -> None:
     text = """g (float[N,4] x) => (float[N,4] y) <float s = {0.1}, uint8 z = {3}> {
         q = QuantizeLinear(x, s, z)\n d = DequantizeLinear(q, s, z)\n i = Identity(d)\n y = Neg(i) }"""

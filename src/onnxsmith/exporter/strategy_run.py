@@ -49,6 +49,7 @@ from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double, in_single
+from onnxsmith.simplifier.kernels import of_check
 from onnxsmith.simplifier.rounds import simplified
 
 
@@ -103,7 +104,10 @@ class Maker:
                 whole = self.settings.weights
                 simplify = partial(simplified if whole else Weights.of(built.program.module).simplified, graph.model)
                 wanted = self.settings.target
-                model, simplification = (wanted.fitting(simplify) if wanted is not None else simplify)()
+                if wanted is not None:
+                    model, simplification = wanted.fitting(simplify)()
+                else:
+                    model, simplification = simplify(kernels=of_check(self.settings.verify))
         dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model, built)
         built = replace(built, numbers=graph.numbers)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.model.graph.uses import is_read_outside
 from onnxsmith.model.shapes import facts, symbols
-from onnxsmith.rules.base import Match, NoMatch
+from onnxsmith.rules.base import Match, NoMatch, TooOld
 
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
@@ -80,8 +80,8 @@ def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:
     return None
 
 
-def too_old(node: ir.Node, op_type: str, since: int) -> NoMatch | None:
+def too_old(node: ir.Node, op_type: str, since: int) -> TooOld | None:
     """Returns a refusal if the model's opset does not have the operator. Where an earlier opset has it in another form,
     `op_type` names the form: `Slice with axes as an input`."""
     have = facts.opset(node)
-    return None if have >= since else NoMatch(f"opset {have} has no {op_type}, which came with {since}", node)
+    return None if have >= since else TooOld(f"opset {have} has no {op_type}, which came with {since}", node, since)

@@ -50,6 +50,13 @@ class NoMatch:
 
 
 @dataclass(frozen=True)
+class TooOld(NoMatch):
+    """A refusal at an opset below `since`, which brought what the rule would make."""
+
+    since: int = 0
+
+
+@dataclass(frozen=True)
 class Match:
     """A place where a rule applies: the anchor `node`, the `nodes` that the rewrite makes redundant, and data in
     `found`.
@@ -77,6 +84,10 @@ class Rule(ABC):
     target: ClassVar[str] = ""
     """The target on which the rewrite was measured faster, if it takes as many nodes as before or more: it runs for
     that target only, or if it is named."""
+    makes: ClassVar[str] = ""
+    """The standard operator that it makes, if a runtime without a kernel would unfold that into more than was there
+    before: the rule then needs a kernel in the runtime that verifies. Gelu, HardSwish and Mish unfold into what they
+    are made of."""
     slower: ClassVar[str] = ""
     """The measurement after which the rule does not run with the others of its domain, but only if it is named."""
 

@@ -10,8 +10,9 @@ import onnx_ir as ir
 from onnxsmith.model.graph import provenance, walk
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.graph.value_replacement import can_be_output, take_over
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _order
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule, TooOld
 from onnxsmith.simplifier import interface
 from onnxsmith.simplifier.quantisers import Quantisers
 from onnxsmith.simplifier.state import State
@@ -36,7 +37,7 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
             if node.graph is None or node.domain:
                 continue
             for id_, rule in by_type.get(node.op_type, ()):
-                match = rule.match(node)
+                match = _served(state, rule, rule.match(node), node)
                 if match is None:
                     continue
                 if isinstance(match, NoMatch):
@@ -56,6 +57,15 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
                         queue.append(neighbour)
                 break
     return fired
+
+
+def _served(state: State, rule: Rule, match: Match | NoMatch | None, node: ir.Node) -> Match | NoMatch | None:
+    """The match, or a refusal if the runtime lacks a kernel for what the rule makes, or would make at a newer opset."""
+    if not rule.makes or state.kernels is None or not isinstance(match, Match | TooOld):
+        return match
+    version = match.since if isinstance(match, TooOld) else facts.opset(node)
+    why = state.kernels.refusal(rule.makes, version, node.outputs[0].dtype)
+    return NoMatch(why, node) if why else match
 
 
 _SPARED = "the rewrite rounds differently, and its result reaches the quantiser {}; --exactness reassociates allows it"

@@ -9,18 +9,28 @@ import onnx_ir as ir
 
 from onnxsmith.model.graph import schema, walk
 from onnxsmith.model.graph.type_texts import of_dtype
-from onnxsmith.runtimes.base import Runtime
+from onnxsmith.runtimes.base import Runtime, default, get
+from onnxsmith.settings import Verify
 
 ONNX = ("", "ai.onnx")
 FUSED = ("Attention", "Gelu", "LayerNormalization", "RMSNormalization", "RotaryEmbedding")
 """Standard operators that rules make of several nodes, and for which an opset is worth choosing."""
 
 
+def of_check(settings: Verify | None) -> Kernels:
+    """The kernels of the runtime that verifies; of the default one without a verification.
+
+    Raises:
+        OnnxsmithError: `runtime/…` for a runtime that is unknown or not installed.
+    """
+    return Kernels(get((settings.runtime if settings is not None else None) or default()))
+
+
 class Kernels:
     """The CPU kernels of one runtime, which loads opsets up to `newest`. A runtime that does not list its kernels is
-    taken to have all of them."""
+    taken to have all of them; it is asked when one is looked for."""
 
-    def __init__(self, runtime: Runtime, newest: int) -> None:
+    def __init__(self, runtime: Runtime, newest: int = 0) -> None:
         self._runtime = runtime
         self.newest = newest
         self._found: dict[str, dict[str, list[dict[str, Any]]] | None] = {}
@@ -44,6 +54,18 @@ class Kernels:
         since = self._since(node.op_type, domain, version)
         kernels = [one for one in found.get(node.op_type, ()) if since is None or _fits(one, since)]
         return not any(_takes(one, node, version) for one in kernels)
+
+    def refusal(self, op_type: str, version: int, dtype: ir.DataType | None) -> str:
+        """Why a standard operator whose first input has this dtype is not to be made at an opset: the runtime has no
+        kernel for it, and would unfold it. "" if it has one."""
+        found, since = self._of(""), self._since(op_type, "", version)
+        if found is None:
+            return ""
+        kernels = [one for one in found.get(op_type, ()) if since is not None and _fits(one, since)]
+        if any(_takes_dtype(one, dtype, op_type, "", version) for one in kernels):
+            return ""
+        which = f" with {dtype.name.lower()}" if kernels and dtype is not None else ""
+        return f"{self._runtime.title} has no kernel for {op_type}{which}, and would unfold it"
 
     def _lost(self, names: set[str], now: int, version: int) -> Iterator[str]:
         """Yields the operators that have a kernel at the opset `now` and none at `version`."""
@@ -85,9 +107,14 @@ def _takes(kernel: dict[str, Any], node: ir.Node, version: int) -> bool:
     """Whether a kernel has the dtype of the node's first input, which stands for the type variable of the schema; for
     a runtime's own operator, the variable `T` or `T1`."""
     value = node.inputs[0] if node.inputs else None
-    if value is None or value.dtype is None or not isinstance(value.type, ir.TensorType):
+    dtype = value.dtype if value is not None and isinstance(value.type, ir.TensorType) else None
+    return _takes_dtype(kernel, dtype, node.op_type, node.domain, version)
+
+
+def _takes_dtype(kernel: dict[str, Any], dtype: ir.DataType | None, op_type: str, domain: str, version: int) -> bool:
+    if dtype is None:
         return True
-    known = schema.find(node.op_type, node.domain, version)
+    known = schema.find(op_type, domain, version)
     variables = (known.inputs[0].type,) if known is not None and known.inputs else ("T", "T1")
     allowed = next((kernel["types"][name] for name in variables if name in kernel["types"]), None)
-    return allowed is None or of_dtype(value.dtype) in allowed
+    return allowed is None or of_dtype(dtype) in allowed

@@ -24,6 +24,7 @@ from onnxsmith.simplifier.choosing import Chosen
 from onnxsmith.simplifier.fold_plan import SLACK
 from onnxsmith.simplifier.folding import Folding
 from onnxsmith.simplifier.journal import Journal, Place
+from onnxsmith.simplifier.kernels import Kernels
 from onnxsmith.simplifier.state import State
 
 _MOST_ROUNDS = 30
@@ -49,6 +50,7 @@ def simplified(
     slack: int = SLACK,
     limit: float = math.inf,
     switched_off: frozenset[Place] = frozenset(),
+    kernels: Kernels | None = None,
     in_place: bool = False,
 ) -> tuple[ir.Model, Simplification]:
     """Returns a simplified copy of `model` (weights shared), or `model` itself simplified `in_place`, and the report
@@ -56,7 +58,8 @@ def simplified(
 
     `only` and `skip` take ids of rules and passes, or patterns such as `fuse/*`. `exactness` is the least exact kind of
     rewrite that may fire: `bitwise`, `value` or `reassociates`; None means `reassociates`, except before quantisers.
-    `contrib` lets the rules run that make operators of a runtime, `target` those that were measured faster there.
+    `contrib` lets the rules run that make operators of a runtime, `target` those that were measured faster there. With
+    `kernels` of a runtime no rule makes an operator that this runtime would have to unfold.
     Folded constants may enlarge the file by a share of `max_growth` (None: see `growth.foldable`), and by `slack` bytes
     for each folded group of nodes. At most `limit` rewrites are made, and none that is `switched_off`.
 
@@ -75,7 +78,7 @@ def simplified(
         facts.spread_opsets(copy)
         journal = Journal(limit, switched_off)
         _passes(copy, journal, pipeline.BEFORE, chosen)
-        state = State(copy, Inference(copy), journal)
+        state = State(copy, Inference(copy), journal, kernels=kernels)
         folding_ = Folding(
             state,
             budget=growth.foldable(before.nbytes, max_growth),

@@ -30,7 +30,7 @@ from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.result import Result
 from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.settings import Save, Verify, verifying
-from onnxsmith.simplifier import contrib_domain, growth, newer_opset
+from onnxsmith.simplifier import contrib_domain, growth, kernels, newer_opset
 from onnxsmith.simplifier import why as questions
 from onnxsmith.simplifier.delivery import Delivery, delivered
 from onnxsmith.simplifier.for_target import ForTarget, Simplify
@@ -119,6 +119,7 @@ def simplify(
             "inline_functions": inline_functions,
             "contrib": contrib,
             "max_growth": max_growth,
+            "kernels": kernels.of_check(settings) if target is None else None,
         }
         run, conversion = _started(read, newer_opset.asked(opset), wanted, options)
         if target is not None:

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.simplifier.journal import Journal
+from onnxsmith.simplifier.kernels import Kernels
 
 
 @dataclass
@@ -15,12 +16,14 @@ class State:
     """The model that is being changed, its inferred shapes, and the journal of rewrites.
 
     `stale` are nodes whose inputs are known better than when the nodes were inferred; `refresh` infers them again.
+    `kernels` are those of the runtime that will run it; None if every operator may be made.
     """
 
     model: ir.Model
     inference: Inference
     journal: Journal
     stale: set[ir.Node] = field(default_factory=set)
+    kernels: Kernels | None = None
 
     def refresh(self) -> bool:
         """Infers the stale nodes again; returns whether anything new was found."""

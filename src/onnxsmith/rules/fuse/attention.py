@@ -70,6 +70,7 @@ class Attention(Rule):
 
     anchor = ("MatMul",)
     exactness = Exactness.REASSOCIATES
+    makes = "Attention"
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         found = _scores(node)

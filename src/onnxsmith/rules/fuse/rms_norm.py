@@ -47,7 +47,7 @@ class RmsNorm(_written_out_norms.WrittenOut):
     """
 
     anchor = ("Mul", "Div", "Cast")
-    operator = "RMSNormalization"
+    makes = operator = "RMSNormalization"
     since = 23
     follows = ("Mul", "Cast")
 

@@ -142,6 +142,7 @@ class Rotary(Rule):
 
     anchor = ("Add",)
     exactness = Exactness.REASSOCIATES
+    makes = "RotaryEmbedding"
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         found = _rotation(node)

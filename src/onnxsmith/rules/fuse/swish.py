@@ -36,6 +36,7 @@ class Swish(Rule):
 
     anchor = ("Mul",)
     exactness = Exactness.REASSOCIATES
+    makes = "Swish"
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         found = next((way for way in _formula.ways(node, _activations.SWISH) if not way.argument.get((0, 0))), None)
