@@ -181,6 +181,7 @@ SIGNATURES = {
         "skip: 'Iterable[str]' = (), exactness: 'str | None' = None, opset: 'int | str | None' = None, "
         "target: 'str | None' = None, contrib: 'bool' = False, inline_functions: 'bool' = False, "
         "fix_defaults: 'bool' = False, set_dim: 'Iterable[str]' = (), keep_output: 'Iterable[str]' = (), "
+        "drop_output: 'Iterable[str]' = (), "
         "max_growth: 'float | None' = None, inputs: 'Inputs' = (), explain: 'bool' = False, diff: 'bool' = False, "
         "why: 'Iterable[str]' = (), verify: 'Verify | bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"

@@ -11,7 +11,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import onnxsmith
+from onnxsmith.commands.simplify import Simplify
 from onnxsmith.report.parts.simplification import Simplification
+from onnxsmith.report.parts.verification import Verification
 
 WEIGHTS = ["w", "scale", "bias", "mean", "var"]
 
@@ -84,6 +86,32 @@ def test_outputs_are_left_out_with_what_only_they_needed(tmp_path: Path) -> None
     assert "outputs left out: e" in result.report.part(Simplification).notes
 
 
+def test_outputs_go_by_name_or_pattern_and_what_is_left_is_compared(tmp_path: Path) -> None:
+    file = old_file(tmp_path, 8)
+    for given in ({"drop_output": ["e"]}, {"drop_output": ["e*"], "keep_output": ["?"]}):
+        result = onnxsmith.simplify(file, tmp_path / "out.onnx", **given)  # type: ignore[arg-type]
+        assert result.ok
+        assert [value.name for value in onnx.load(tmp_path / "out.onnx").graph.output] == ["y"]
+        assert "outputs left out: e" in result.report.part(Simplification).notes
+        assert [one.name for one in result.report.part(Verification).outputs] == ["y"]
+
+
+def test_the_command_leaves_outputs_out(tmp_path: Path) -> None:
+    report = Simplify(str(old_file(tmp_path, 8)), str(tmp_path / "out.onnx"), drop_output=("y",)).run()
+    assert report.verdict.exit_code == 0
+    assert [value.name for value in onnx.load(tmp_path / "out.onnx").graph.output] == ["e"]
+
+
+@pytest.mark.parametrize(
+    "given", [{"drop_output": ["*"]}, {"drop_output": ["y", "e"]}, {"keep_output": ["y"], "drop_output": ["y"]}]
+)
+def test_all_outputs_cannot_go(tmp_path: Path, given: dict[str, list[str]]) -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.simplify(old_file(tmp_path), tmp_path / "out.onnx", **given)  # type: ignore[arg-type]
+    assert caught.value.problem.id == "simplify/all-outputs"
+    assert not (tmp_path / "out.onnx").exists()
+
+
 @pytest.mark.parametrize(
     ("given", "fix"),
     [
@@ -93,6 +121,7 @@ def test_outputs_are_left_out_with_what_only_they_needed(tmp_path: Path) -> None
         ({"set_dim": ["x:4=1"]}, "x:0=1"),
         ({"set_dim": ["x:1=4"]}, "onnxsmith set-dim"),
         ({"keep_output": ["z"]}, "'y'"),
+        ({"drop_output": ["z"]}, "'y'"),
     ],
 )
 def test_what_the_model_lacks_is_refused(tmp_path: Path, given: dict[str, list[str]], fix: str) -> None:

@@ -117,6 +117,14 @@ def test_every_rewrite_and_what_went() -> None:
     assert list(changes.blocks())
 
 
+def test_what_passes_removed_is_no_rewrite() -> None:
+    text = TEXT.rpartition("}")[0] + " unused = Exp(x) }"
+    result = onnxsmith.simplify(from_text(text), explain=True, verify=Verify(runtime="reference"))
+    everything = result.report.part(Simplification).fired
+    assert {e.is_rewrite for e in everything} == {True, False}
+    assert result.report.part(Rewrites).fired == tuple(e for e in everything if e.is_rewrite)
+
+
 def test_a_newer_opset_lets_newer_operators_in() -> None:
     result = onnxsmith.simplify(from_text(TEXT.replace("z, ", "z, ")), opset=24, verify=Verify(runtime="reference"))
     assert result.model is not None

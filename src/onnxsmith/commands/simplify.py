@@ -51,6 +51,9 @@ class Simplify(Command):
     keep_output: tuple[str, ...] = option(
         "keep only this graph output, or those of a pattern; repeatable", default=(), metavar="NAME"
     )
+    drop_output: tuple[str, ...] = option(
+        "leave out this graph output, or those of a pattern; repeatable", default=(), metavar="NAME"
+    )
     max_growth: float | None = option(
         "share by which folded constants may make the file larger; default: 1% or 1 MiB, whichever is more, and at most"
         " three times the size",
@@ -98,6 +101,7 @@ class Simplify(Command):
             fix_defaults=self.fix_defaults,
             set_dim=self.set_dim,
             keep_output=self.keep_output,
+            drop_output=self.drop_output,
             max_growth=self.max_growth,
             explain=self.explain,
             diff=self.diff,

@@ -24,20 +24,22 @@ _SYMBOL = re.compile(r"(?P<name>[^=:]+)=(?P<size>\d+)")
 class Interface:
     """Narrows a model. `fix_defaults` makes constants of initializers that are graph inputs too, `dims` gives symbolic
     dimensions a size for good (`batch=1`, or `x:0=1` for the first axis of the input x), `outputs` are the graph
-    outputs that stay, all without any: names, or patterns such as `head_*`."""
+    outputs that stay, all without any, and `dropped` those that go: names, or patterns such as `head_*`."""
 
     fix_defaults: bool = False
     dims: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return self.fix_defaults or bool(self.dims) or bool(self.outputs)
+        return self.fix_defaults or bool(self.dims or self.outputs or self.dropped)
 
     def narrowed(self, model: ir.Model) -> tuple[ir.Model, tuple[str, ...]]:
         """A copy of the model with the narrower interface (weights shared), and what changed.
 
         Raises:
-            OnnxsmithError: `simplify/no-such-port` for an output, input, axis or dimension that the model lacks.
+            OnnxsmithError: `simplify/no-such-port` for an output, input, axis or dimension that the model lacks;
+                `simplify/all-outputs` if no output stays.
         """
         made = cloned(model)
         notes = [*self._fix_sizes(made), *self._keep_outputs(made), *(_constants(made) if self.fix_defaults else ())]
@@ -65,20 +67,31 @@ class Interface:
             yield f"fixed for good: {text.strip()}"
 
     def _keep_outputs(self, model: ir.Model) -> Iterator[str]:
-        if not self.outputs:
-            return
         names = [value.name or "" for value in model.graph.outputs]
-        kept: set[str] = set()
-        for text in self.outputs:
-            found = [text] if text in names else fnmatch.filter(names, text)
-            if not found:
-                raise _missing("graph output", text, names)
-            kept.update(found)
+        kept = (_named(self.outputs, names) if self.outputs else set(names)) - _named(self.dropped, names)
+        if names and not kept:
+            raise problem(
+                "simplify/all-outputs",
+                "no output of the model would stay",
+                why=f"{', '.join(self.dropped)} leaves out {', '.join(names)}",
+                fix=f"keep one: --keep-output {names[0]!r} alone, without --drop-output",
+            )
         left = [value for value in model.graph.outputs if value.name in kept]
         if gone := [name for name in names if name not in kept]:
             model.graph.outputs.clear()
             model.graph.outputs.extend(left)
             yield f"outputs left out: {', '.join(gone)}"
+
+
+def _named(texts: tuple[str, ...], names: list[str]) -> set[str]:
+    """The outputs that names or patterns mean."""
+    found: set[str] = set()
+    for text in texts:
+        fitting = [text] if text in names else fnmatch.filter(names, text)
+        if not fitting:
+            raise _missing("graph output", text, names)
+        found.update(fitting)
+    return found
 
 
 def defaults(model: ir.Model) -> list[ir.Value]:

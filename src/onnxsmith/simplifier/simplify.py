@@ -60,6 +60,7 @@ def simplify(
     fix_defaults: bool = False,
     set_dim: Iterable[str] = (),
     keep_output: Iterable[str] = (),
+    drop_output: Iterable[str] = (),
     max_growth: float | None = None,
     inputs: Inputs = (),
     explain: bool = False,
@@ -82,24 +83,24 @@ def simplify(
     file. `max_growth` is the share by which folded constants may enlarge the file; None allows 1% or 1 MiB, whichever
     is more, and at most three times the size.
 
-    Three settings narrow what the model takes and gives; the result is then compared with the original narrowed alike.
+    Four settings narrow what the model takes and gives; the result is then compared with the original narrowed alike.
     `fix_defaults` makes constants of initializers that are graph inputs too, as files of old exporters have them.
     `set_dim` gives symbolic dimensions a size for good: `batch=1`, or `x:0=1` for the first axis of the input x.
-    `keep_output` takes the names or patterns of the outputs that stay.
+    `keep_output` takes the names or patterns of the outputs that stay, `drop_output` of those that go.
 
     `verify` says how the result is compared with the original; with False the report says that nothing was verified.
     `inputs` are compared, too: arrays by name, texts as on the command line, or an iterable of arrays by name. If the
     check cannot tell whether the two are equal, only bit-exact rewrites are tried. If the result differs, the first
     rewrite after which it differs is found, switched off and named in the report, until the rest agrees.
 
-    `explain` lists every rewrite, `diff` the removed and added operators. `why` takes questions `RULE@NODE`: why did
-    this rule not fire at this node?
+    `explain` lists every rewrite by a rule, `diff` the removed and added operators. `why` takes questions `RULE@NODE`:
+    why did this rule not fire at this node?
 
     Raises:
         OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`,
             `simplify/unknown-exactness`, `simplify/unknown-node`, `simplify/contrib`, `simplify/max-growth`,
-            `simplify/no-such-port`, `export/opset`, `verify/…` and `runtime/…` when the check could not be made,
-            `save/…` when the result could not be written.
+            `simplify/no-such-port`, `simplify/all-outputs`, `export/opset`, `verify/…` and `runtime/…` when the check
+            could not be made, `save/…` when the result could not be written.
     """
     where = str(source) if isinstance(source, str | Path) else "the given model"
     settings = verifying(verify)
@@ -108,7 +109,7 @@ def simplify(
     with Clock() as clock:
         read = _read(source, output, where, inputs, settings)
         most = _most_bytes(read, max_growth)
-        narrow = Interface(fix_defaults, tuple(set_dim), tuple(keep_output))
+        narrow = Interface(fix_defaults, tuple(set_dim), tuple(keep_output), tuple(drop_output))
         read, narrowed = read.narrowed(narrow) if narrow else (read, ())
         wanted = ForTarget.named(target) if target is not None else ForTarget("")
         before = dict(walk.histogram(read.model)) if diff else {}
@@ -142,7 +143,7 @@ def simplify(
     part, verification = found.part, found.verification
     more = newer_opset.note(part, opsets.of(found.model)) if target is None else ()
     part = replace(part, notes=(*narrowed, *conversion, *part.notes, *more))
-    extra: list[Part] = [Rewrites(part.fired, part.refused)] if explain else []
+    extra: list[Part] = [Rewrites(tuple(one for one in part.fired if one.is_rewrite), part.refused)] if explain else []
     if diff:
         extra.append(operator_changes(before, dict(walk.histogram(found.model)), part.fired))
     extra += [questions.why(question, load(read.original), found.model, part) for question in why]
