@@ -14,7 +14,7 @@ from onnxsmith import rooms
 from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.simplification import Entry, Simplification
-from onnxsmith.report.parts.verification import OutputCheck, Verification
+from onnxsmith.report.parts.verification import REFUSES, OutputCheck, Verification
 from onnxsmith.rules.base import Exactness, Match, Rule
 from onnxsmith.settings import Verify
 from onnxsmith.simplifier.blame import without_culprits
@@ -102,8 +102,17 @@ def test_without_verification_nothing_is_repaired() -> None:
 class Journalled:
     """A simplification of `count` rewrites. The model's name holds the rewrites that were made."""
 
-    def __init__(self, count: int, wrong: Collection[int], *, hopeless: bool = False) -> None:
+    def __init__(
+        self,
+        count: int,
+        wrong: Collection[int],
+        *,
+        hopeless: bool = False,
+        reason: str = "it is wrong",
+        where: str = "",
+    ) -> None:
         self.count, self.wrong, self.hopeless, self.runs = count, wrong, hopeless, 0
+        self.reason, self.where = reason, where
 
     def __call__(
         self, *, limit: float = inf, switched_off: frozenset[Place] = frozenset(), exactness: str | None = None
@@ -122,7 +131,7 @@ class Journalled:
     def judge(self, model: ir.Model) -> Verification:
         made = {int(number) for number in (model.graph.name or "").split()}
         equal = not self.hopeless and not made & set(self.wrong)
-        output = OutputCheck("y", "float32", equal, 0, 0, 1, 0, "", 1, reason="" if equal else "it is wrong")
+        output = OutputCheck("y", "float32", equal, 0, 0, 1, 0, "", 1, "" if equal else self.reason, self.where)
         return Verification("a", "b", verified=True, equal=equal, outputs=(output,))
 
 
@@ -142,6 +151,33 @@ def test_sixteen_rewrites_are_switched_off_and_no_more() -> None:
     sixteen, more = Journalled(20, range(16)), Journalled(20, range(17))
     assert without_culprits(sixteen, sixteen.judge, lambda model, where: None) is not None
     assert without_culprits(more, more.judge, lambda model, where: None) is None
+
+
+NATIVE = f"{REFUSES}: it failed FAIL : in Attention. Status Message: /src/core/helper.h:55 f(int) at 0"
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (
+            "b=0, t=64, seed 2, normal",
+            "empty inputs after it (b=0), which the original takes; --dim NAME=SIZE checks none",
+        ),
+        (
+            "b=10, seed 2, normal",
+            "an input after it (b=10, seed 2, normal) that the original takes: it failed FAIL : in Attention.",
+        ),
+    ],
+)
+def test_what_a_runtime_refuses_is_said_in_a_sentence_and_twice_is_everywhere(where: str, said: str) -> None:
+    simplify = Journalled(40, range(30), reason=NATIVE, where=where)
+    found = without_culprits(simplify, simplify.judge, lambda model, where: None)
+    assert found is not None
+    assert [entry.where for entry in found.part.switched_off] == ["node 0", "node 1"]
+    assert [entry.why_not for entry in found.part.switched_off] == [
+        f"the runtime refuses {said}",
+        f"the runtime refuses {said}, as at 38 other places",
+    ]
 
 
 def test_no_rewrite_is_blamed_for_a_model_that_differs_without_any() -> None:

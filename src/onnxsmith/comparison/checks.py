@@ -17,7 +17,7 @@ from onnxsmith.comparison.tensors import Difference, difference, layout_differen
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.graph.signature import Signature
 from onnxsmith.problem import Problem
-from onnxsmith.report.parts.verification import OutputCheck
+from onnxsmith.report.parts.verification import REFUSES, OutputCheck
 from onnxsmith.runtimes.base import Outputs
 
 _TINY = 1e-12
@@ -72,7 +72,7 @@ class Checks:
             if answer is None:
                 assert refusal is not None
                 refused = f"{refusal.what} {refusal.why}".strip()
-                found = Difference(f"the candidate refuses an input that the reference takes: {refused}")
+                found = Difference(f"{REFUSES}: {refused}")
             elif port.name not in answer:
                 found = Difference("the candidate has no such output")
             else:

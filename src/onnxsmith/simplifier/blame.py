@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -11,11 +12,17 @@ import onnx_ir as ir
 from onnxsmith.model.files import check as specification
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.simplification import Entry, Simplification
-from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.parts.verification import REFUSES, OutputCheck, Verification
 from onnxsmith.simplifier.journal import Place
+from onnxsmith.words import several
 
 _MOST_CULPRITS = 16
 """Rewrites that may be switched off. A choice: each costs a bisection, and so many wrong rewrites have one cause."""
+
+
+_REFUSED = "the runtime refuses"
+_NATIVE = re.compile(r"\s*(Status Message:)?\s*/\S+\.(h|cc|cpp):\d+.*", re.DOTALL)
+"""Where native code says from which of its files and functions a message comes."""
 
 
 class Simplify(Protocol):
@@ -44,6 +51,7 @@ def without_culprits(
     Each culprit takes about log2(rewrites) simplifications with their verifications.
     """
     culprits: list[Entry] = []
+    refused: set[str] = set()
     off: frozenset[Place] = frozenset()
     while len(culprits) <= _MOST_CULPRITS:
         model, part = simplify(switched_off=off)
@@ -59,8 +67,14 @@ def without_culprits(
             found = _trouble(simplify(limit=middle, switched_off=off)[0], judge, check)
             good, bad, trouble = (good, middle, found) if found else (middle, bad, trouble)
         culprit = [entry for entry in part.fired if entry.is_rewrite][bad - 1]
+        alike = {(culprit.rule, culprit.where)}
+        if trouble.startswith(_REFUSED) and culprit.rule in refused:
+            # what a runtime refuses twice, it refuses everywhere: in each layer of a deep model
+            alike |= {(entry.rule, entry.where) for entry in part.fired if entry.rule == culprit.rule}
+            trouble += f", as at {several(len(alike) - 1, 'other place')}" if len(alike) > 1 else ""
+        refused |= {culprit.rule} if trouble.startswith(_REFUSED) else set()
         culprits.append(replace(culprit, id=len(culprits), why_not=trouble))
-        off |= {(culprit.rule, culprit.where)}
+        off |= alike
     return None
 
 
@@ -74,4 +88,16 @@ def _trouble(model: ir.Model, judge: Callable[[ir.Model], Verification], check: 
     if found.equal:
         return ""
     bad = next((output for output in found.outputs if not output.equal), None)
+    if bad is not None and bad.reason.startswith(REFUSES):
+        return _refused(bad)
     return f"output {bad.name!r} differs: {bad.reason}" if bad else "; ".join(found.notes)
+
+
+def _refused(bad: OutputCheck) -> str:
+    """Says in one sentence that the runtime refuses an input after a rewrite, of an empty one without its message."""
+    empty = re.findall(r"[^,\s]+=0(?=,|$)", bad.where)
+    if empty:
+        said = f"empty inputs after it ({', '.join(empty)}), which the original takes"
+        return f"{_REFUSED} {said}; --dim NAME=SIZE checks none"
+    said = _NATIVE.sub("", bad.reason.removeprefix(REFUSES).strip(": "))
+    return f"{_REFUSED} an input after it ({bad.where}) that the original takes: {said}"

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from onnxsmith.report.base import Block, Facts, Part, Places, Table, Text, Tone
 from onnxsmith.words import several
 
+REFUSES = "the candidate refuses an input that the reference takes"
+"""How the reason of a difference begins where the candidate's runtime refused an input."""
+
 
 @dataclass(frozen=True)
 class OutputCheck:
