@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from onnxsmith.model.files.text import from_text
+from onnxsmith.simplifier.rounds import simplified
 from tests.refusals import refuses
-from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
+from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 RULE = "algebra/transpose-region"
 CONSTANTS = "float[5] last = {1, 2, 3, 4, 5}, float[3,1,1] first = {1, 2, 3}, float two = {2}, float[1,1,1,1] one = {3}"
@@ -129,9 +131,27 @@ def test_left_alone(case: str) -> None:
     assert_left_alone(RULE, LEFT_ALONE[case])
 
 
-def test_a_large_constant_that_others_read() -> None:
+@refuses(RULE, 3)
+def test_a_large_constant_that_others_read_needs_room() -> None:
     numbers = ", ".join("1.5" for _ in range(400))
     text = f"""g (float[A,400,2] x, float[400] v) => (float[E,F,G] y, float[400] z) <float[400] c = {{{numbers}}}> {{
         a = Transpose<perm = [0, 2, 1]>(x)\n b = Mul(a, c)\n y = Transpose<perm = [0, 2, 1]>(b)\n z = Mul(v, c) }}"""
-    assert_left_alone(RULE, text)
-    assert_rewritten(RULE, "Mul Mul", text.replace("400", "40").replace(", 1.5" * 360, ""))
+    assert_rewritten(RULE, "Mul Mul", text)
+    small = text.replace("400", "40").replace(", 1.5" * 360, "")
+    for given, asked, moves in ((text, 0.0, False), (text, 0.5, False), (text, 1.5, True), (small, 0.0, True)):
+        kept, part = simplified(from_text(head(17) + given), max_growth=asked)
+        assert ("Transpose" not in [node.op_type for node in kept.graph]) == moves
+        refused = [entry.why_not for entry in part.refused if entry.rule == RULE]
+        assert any("1,600 bytes, more than --max-growth leaves" in why for why in refused) != moves
+
+
+def test_constants_that_are_stored_twice_share_the_room() -> None:
+    numbers = ", ".join("1.5" for _ in range(400))
+    text = f"""g (float[A,400,2] x, float[A,400,2] w, float[400] v) => (float[E,F,G] y, float[E,F,G] u, float[400] z)
+        <float[400] c = {{{numbers}}}, float[400] d = {{{numbers.replace("1.5", "2.5")}}}> {{
+        a = Transpose<perm = [0, 2, 1]>(x)\n b = Mul(a, c)\n y = Transpose<perm = [0, 2, 1]>(b)\n p = Mul(v, c)
+        e = Transpose<perm = [0, 2, 1]>(w)\n f = Mul(e, d)\n u = Transpose<perm = [0, 2, 1]>(f)
+        t = Tanh(p)\n z = Mul(t, d) }}"""
+    for asked, left in ((1.2, 0), (0.7, 2), (0.1, 4)):
+        kept, _ = simplified(from_text(head(17) + text), max_growth=asked)
+        assert [node.op_type for node in kept.graph].count("Transpose") == left

@@ -63,7 +63,7 @@ class Match:
 
     New nodes go before the anchor, or before the node `before` if the rewrite replaces results that are read above the
     anchor. `scaled` are intermediate values that hold something else after the rewrite, themselves or in their
-    replacement: they get a new name.
+    replacement: they get a new name. `grows` are the bytes of constants that the model then stores twice.
     """
 
     node: ir.Node
@@ -71,6 +71,7 @@ class Match:
     found: Mapping[str, Any] = field(default_factory=dict)
     before: ir.Node | None = None
     scaled: tuple[ir.Value, ...] = ()
+    grows: int = 0
 
 
 class Rule(ABC):

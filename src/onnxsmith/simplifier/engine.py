@@ -47,9 +47,13 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
                     if reached is not None:
                         state.journal.refuse(id_, walk.node_label(node), _SPARED.format(walk.node_label(reached)))
                         continue
+                if isinstance(match, Match) and match.grows > state.room:
+                    state.journal.refuse(id_, walk.node_label(node), _GROWS.format(match.grows))
+                    continue
                 if not isinstance(match, Match) or not state.journal.fire(id_, walk.node_label(node)):
                     continue
                 fired = True
+                state.room -= match.grows
                 names = names or Names(state.model)
                 for neighbour in _rewrite(state, rule, match, names, spared):
                     if neighbour not in waiting:
@@ -57,6 +61,9 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
                         queue.append(neighbour)
                 break
     return fired
+
+
+_GROWS = "constants that others read, too, would be stored twice: {:,} bytes, more than --max-growth leaves"
 
 
 def _served(state: State, rule: Rule, match: Match | NoMatch | None, node: ir.Node) -> Match | NoMatch | None:

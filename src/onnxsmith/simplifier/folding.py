@@ -39,7 +39,7 @@ class Folding:
     - nodes with subgraphs, nodes of other domains, calls of functions, nodes inside functions;
     - strings, sequences and optionals; large graph outputs; defaults that a caller may replace;
     - groups of nodes whose results are larger than all that folding removes, plus `slack` bytes, plus the rest of
-      `budget`;
+      `budget`, which rules use up, too (`State.room`);
     - with `spare_narrow`, casts of weights to a wider dtype;
     - results of unknown dtype, and results whose dtype or shape is not the inferred one;
     - models of IR version 3, in which all initializers are inputs.
@@ -59,6 +59,7 @@ class Folding:
     _added: int = 0
 
     def __post_init__(self) -> None:
+        self.state.room = self.budget
         self._evaluation = Evaluation(self.state.model, self.runtime, self._refuse)
 
     def run(self) -> bool:
@@ -70,7 +71,9 @@ class Folding:
         changed = self._known_integers()
         self._postponed.clear()
         self._denied = 0
-        plan = FoldPlan(model, self._refused, self._postponed.__setitem__, self.budget, self.slack, self.spare_narrow)
+        plan = FoldPlan(
+            model, self._refused, self._postponed.__setitem__, int(self.state.room), self.slack, self.spare_narrow
+        )
         self._denied = plan.denied
         if plan.nodes:
             changed |= self._accept(plan, self._evaluation.results(plan.nodes))
@@ -117,7 +120,7 @@ class Folding:
             for value, tensor in outside.items():
                 self._replace(value, tensor)
             changed = True
-        self.budget -= plan.growth
+        self.state.room -= plan.growth
         self._added += plan.growth
         return changed
 

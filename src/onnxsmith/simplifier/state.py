@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -16,7 +17,8 @@ class State:
     """The model that is being changed, its inferred shapes, and the journal of rewrites.
 
     `stale` are nodes whose inputs are known better than when the nodes were inferred; `refresh` infers them again.
-    `kernels` are those of the runtime that will run it; None if every operator may be made.
+    `room` are the bytes by which constants may still enlarge the model. `kernels` are those of the runtime that will
+    run it; None if every operator may be made.
     """
 
     model: ir.Model
@@ -24,6 +26,7 @@ class State:
     journal: Journal
     stale: set[ir.Node] = field(default_factory=set)
     kernels: Kernels | None = None
+    room: float = math.inf
 
     def refresh(self) -> bool:
         """Infers the stale nodes again; returns whether anything new was found."""

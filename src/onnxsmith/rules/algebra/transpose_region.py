@@ -17,7 +17,7 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 _MOST = 48
 """Operators in one region. A choice that bounds the cost."""
 _SMALL = 1024
-"""Bytes up to which a constant may be stored twice. A choice."""
+"""Bytes up to which a constant that is stored twice does not count. A choice."""
 
 
 class TransposeRegion(Rule):
@@ -33,9 +33,10 @@ class TransposeRegion(Rule):
     Refused:
     1. As many transposes would be needed as there are.
     2. The Transpose that has a value in the other order already stands behind what would read it.
+    3. Constants of over 1 kB that others read, too, would be stored twice, and the file may not grow by that much
+       (--max-growth).
 
-    A row of operators with one input each is for algebra/transpose-through-unary. Constants of over 1 kB that others
-    read too are not stored twice: the region ends there, or is no match.
+    A row of operators with one input each is for algebra/transpose-through-unary.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -78,7 +79,7 @@ class TransposeRegion(Rule):
         twins = [twin for twin in region.twins.values() if first((twin, node)) is not twin]
         if twins:
             return NoMatch("a value in the other order comes too late", twins[0])
-        return Match(node, (gone[0], *region.nodes, *gone[1:]), {"region": region})
+        return Match(node, (gone[0], *region.nodes, *gone[1:]), {"region": region}, grows=region.copied())
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         region: _Region = match.found["region"]
@@ -121,14 +122,14 @@ class _Region:
 
     def _take(self, value: ir.Value, perm: Perm) -> bool:
         """Notes how the value is permuted, and takes in what makes it; False where one value would be permuted in two
-        ways, or a large constant stored twice."""
+        ways."""
         if value in self._perms:
             return self._perms[value] == perm
         self._perms[value] = perm
         if perm == tuple(range(len(perm))):
             return True
         if facts.is_constant(value):
-            return _may_copy(value, (*self.nodes, self._anchor))
+            return value.dtype is not ir.DataType.STRING
         node = value.producer()
         if maker(value, self._anchor, "Transpose") is not None:
             return True
@@ -173,6 +174,15 @@ class _Region:
         """Counts the new transposes."""
         needed = {self._through(value, perm) for value, perm in self._leaves()}
         return sum(perm != tuple(range(len(perm))) for _, perm in needed)
+
+    def copied(self) -> int:
+        """Counts the bytes of large constants that others read, too."""
+        inside = {*self.nodes, self._anchor}
+        moved = [value for value, perm in self._perms.items() if perm != tuple(range(len(perm)))]
+        constants = (value for value in moved if facts.is_constant(value))
+        shared = (one for one in constants if one.is_graph_output() or not inside.issuperset(one.consumers()))
+        sizes = (tensor.nbytes for value in shared if (tensor := ir.convenience.get_const_tensor(value)) is not None)
+        return sum(size for size in sizes if size > _SMALL)
 
     def gone(self) -> Iterator[ir.Node]:
         """Counts the transposes that lose their last reader."""
@@ -235,10 +245,3 @@ def _permuted(tape: ir.tape.Tape, value: ir.Value, perm: Perm) -> ir.Value:
     assert array is not None
     full = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
     return tape.initializer(ir.Tensor(np.ascontiguousarray(full.transpose(perm))), name=f"{value.name}_transposed")
-
-
-def _may_copy(value: ir.Value, inside: Sequence[ir.Node]) -> bool:
-    tensor = ir.convenience.get_const_tensor(value)
-    if tensor is None or value.dtype is ir.DataType.STRING:
-        return False
-    return tensor.nbytes <= _SMALL or all(reader in inside for reader in value.consumers())
