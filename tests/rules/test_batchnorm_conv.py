@@ -15,6 +15,15 @@ W = "float[3,2,1,1] w = {1, 2, 3, 4, 5, 6}"
 STATISTICS = "float[2] s = {1, 2}, float[2] b = {3, 4}, float[2] m = {5, 6}, float[2] v = {7, 8}"
 BN = "a = BatchNormalization(x, s, b, m, v)"
 
+UNSHIFTED = STATISTICS.replace("3, 4", "0, 0").replace("5, 6", "0, 0")
+
+
+def upsampled(statistics: str, more: str = "strides = [2, 2]", kernel: int = 2) -> str:
+    weights = ", ".join(str(1 + i) for i in range(6 * kernel * kernel))
+    return f"""g (float[N,2,4,4] x) => (float[N,3,H,W] y)
+        <float[2,3,{kernel},{kernel}] w = {{{weights}}}, {statistics}> {{ {BN}\n y = ConvTranspose<{more}>(a, w) }}"""
+
+
 REWRITTEN = {
     "Conv": ("Conv", f"{HEAD} <{W}, float[3] c = {{7, 8, 9}}, {STATISTICS}> {{ {BN}\n y = Conv(a, w, c) }}"),
     "a shift of zero": (
@@ -23,6 +32,8 @@ REWRITTEN = {
             <{W}, {STATISTICS.replace("3, 4", "0, 0").replace("5, 6", "0, 0")}> {{
             {BN}\n y = Conv<pads = [1, 1, 1, 1]>(a, w) }}""",
     ),
+    "ConvTranspose without a shift": ("ConvTranspose", upsampled(UNSHIFTED)),
+    "ConvTranspose that cuts, without a shift": ("ConvTranspose", upsampled(UNSHIFTED, "pads = [1, 1, 0, 0]")),
     "MatMul": (
         "Gemm",
         f"""g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {{1, 2, 3, 4}}, {STATISTICS}> {{
@@ -34,6 +45,13 @@ REWRITTEN = {
 @pytest.mark.parametrize("case", REWRITTEN)
 def test_rewritten(case: str) -> None:
     assert_rewritten(RULE, *REWRITTEN[case])
+
+
+def test_a_transposed_convolution_of_a_pixel() -> None:
+    text = f"""g (float[N,2,4,4] x) => (float[N,4,4,4] y)
+        <float[2,2,1,1] w = {{1, 2, 3, 4}}, float[4] c = {{7, 8, 9, 10}}, {STATISTICS}> {{
+        {BN}\n y = ConvTranspose<group = 2, strides = [1, 1], output_padding = [0, 0]>(a, w, c) }}"""
+    assert_rewritten(RULE, "ConvTranspose", text, runtime="onnxruntime")  # the reference takes no groups here
 
 
 STILL = "float[2] s = {1000, 2}, float[2] b = {0, 0}, float[2] m = {0, 0}, float[2] v = {7, 8}"
@@ -52,7 +70,14 @@ REFUSED = {
         f"""{HEAD} <{W}, {STATISTICS}> {{
             a, n, o = BatchNormalization<training_mode = 1>(x, s, b, m, v)\n y = Conv(a, w) }}""",
     ),
-    "8: columns that are no channels": (
+    "8: ConvTranspose with a larger kernel": ("through other weights", upsampled(STATISTICS)),
+    "8: ConvTranspose with a stride": ("through other weights", upsampled(STATISTICS, kernel=1)),
+    "8: ConvTranspose with larger outputs": (
+        "through other weights",
+        upsampled(STATISTICS, "strides = [1, 1], output_shape = [4, 4]", 1),
+    ),
+    "6: ConvTranspose that cuts": ("padded after", upsampled(STATISTICS, "pads = [1, 1, 0, 0]")),
+    "9: columns that are no channels": (
         "for each channel",
         f"""g (float[N,2,2] x) => (float[N,2,2] y) <float[2,2] w = {{1, 2, 3, 4}}, {STATISTICS}> {{
             {BN}\n y = MatMul(a, w) }}""",
@@ -75,7 +100,7 @@ REFUSED = {
         f"""{HEAD} <{W.replace("{1,", "{2,")}, {STATISTICS.replace("{3,", "{3e38,")}> {{
             {BN}\n d = Conv(a, w)\n y = Tanh(d) }}""",
     ),
-    "8: transposed data": (
+    "9: transposed data": (
         "along the last axis",
         f"""g (float[2,2] x) => (float[2,2] y) <float[2,2] w = {{1, 2, 3, 4}}, {STATISTICS}> {{
             {BN}\n y = Gemm<transA = 1>(a, w) }}""",

@@ -195,6 +195,8 @@ def fold_input(found: Linear, step: Step, where: Blamed, *, underflow: bool) -> 
     if shift.any():
         if not _is_unpadded(found.node):
             return NoMatch("zeros are padded after the shift", found.node)
+        if found.node.op_type == "ConvTranspose" and not _is_pointwise(found):
+            return NoMatch("the shift reaches each position through other weights", found.node)
         array = facts.constant(found.weight)
         assert array is not None  # rules ask for it before
         alpha = found.node.attributes.get("alpha")
@@ -209,6 +211,15 @@ def _is_unpadded(node: ir.Node) -> bool:
     if auto is not None and auto.as_string() not in ("NOTSET", "VALID"):
         return False
     return pads is None or not any(pads.as_ints())
+
+
+def _is_pointwise(found: Linear) -> bool:
+    """Whether each position of the result is computed from one position of the data, by the same weights."""
+    node = found.node
+    strides, more = node.attributes.get("strides"), node.attributes.get("output_padding")
+    if "output_shape" in node.attributes or (more is not None and any(more.as_ints())):
+        return False
+    return set(found.shape[2:]) <= {1} and (strides is None or set(strides.as_ints()) <= {1})
 
 
 def _product(

@@ -8,7 +8,7 @@ from onnxsmith.rules._fold_into_weights import BeforeLinear
 class BatchnormConv(BeforeLinear):
     """Conv(BatchNormalization(x)) in inference is one Conv: with s = scale / sqrt(var + epsilon), its weights are W·s
     along the input channels and its bias is b and the sum of W·(B - mean·s). The same goes for Gemm, and for a MatMul
-    of two matrices, which becomes one.
+    of two matrices, which becomes one; and for ConvTranspose where B - mean·s is 0 or the kernel is one pixel.
 
     A normalisation that can go into a linear operator before it does; this rule leaves it alone.
 
@@ -22,7 +22,9 @@ class BatchnormConv(BeforeLinear):
     5. The weights have other readers: the model would store them twice.
     6. The convolution pads: the zeros are padded after the normalisation, so that the border would change.
     7. A product or the bias overflows.
-    8. A Gemm transposes its data, or the MatMul is of higher rank: its columns are then not the channels.
+    8. A ConvTranspose of a larger kernel, with a stride or larger outputs spreads a shift by other weights to each
+       position.
+    9. A Gemm transposes its data, or the MatMul is of higher rank: its columns are then not the channels.
 
     Weights that are not constants are no match.
 
@@ -41,6 +43,6 @@ class BatchnormConv(BeforeLinear):
         }
     """
 
-    anchor = ("Conv", "Gemm", "MatMul")
+    anchor = ("Conv", "ConvTranspose", "Gemm", "MatMul")
     steps_by = ("BatchNormalization",)
     underflow = True
