@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -44,8 +45,7 @@ class OnnxRuntime(Runtime):
         return found
 
     def kernels(self, domain: str, op: str = "") -> list[dict[str, Any]] | None:
-        found: list[dict[str, Any]] | None = _ask({"do": "kernels", "domain": domain, "op": op})["kernels"]
-        return found
+        return _kernels(domain, op)
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return self._isolated().alone(source, options or Options())
@@ -72,6 +72,13 @@ def limits(*, ir_version: int, opset: int) -> dict[str, Any]:
     says for each CPU, CUDA and TensorRT provider in the build whether it starts on this machine.
     """
     return _ask({"do": "limits", "ir": ir_version, "opset": opset})
+
+
+@cache
+def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
+    """The kernels, asked for once in a process: each simplification may want them, and a child takes 0.4 s to start."""
+    found: list[dict[str, Any]] | None = _ask({"do": "kernels", "domain": domain, "op": op})["kernels"]
+    return found
 
 
 def _ask(request: dict[str, Any]) -> dict[str, Any]:
