@@ -155,6 +155,9 @@ REFUSED = {
     "5: a triangle without its diagonal": ("hide all", triangle("a = Add(m, u)", "-inf", 1, 0)),
     "5: two masks with -inf": ("two masks together", padded("w = Where(e, m, none)\n a = Add(w, g)", "2").replace(
         NUMBERS, NUMBERS + ", bool[2,2] e = {1, 0, 1, 1}, float[2,2] g = {-inf, 0, 0, 0}")),
+    "5: two masks that overflow, and NaN become zeros": ("two masks together may overflow", padded(
+        "b = Mul(h, low)\n u = Add(m, b)\n a = Add(u, g)", "2").replace("y = MatMul(p, v)", GUARD + "y = MatMul(w, v)")
+        .replace(NUMBERS, NUMBERS + ", float[2,2] g = {-3.4028235e38, 0, 0, 0}")),
     "6: a number that scores may reach": ("a score of -10000 does not hide", padded(
         "e = Cast<to = 9>(c)\n a = Where(e, m, lot)")),
     "4: inputs with one name for two sizes": ("two sizes for S (--set-dim S=SIZE", padded(

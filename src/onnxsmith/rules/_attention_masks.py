@@ -71,12 +71,13 @@ class Mask:
 
     def refusal(self) -> NoMatch | None:
         """Why no mask of the operator would give the same; None if one does."""
-        unbounded = 0
+        unbounded = overflowing = 0
         for step in self.steps if not self._is_constant_as_it_is() else ():
             if isinstance(step, Added):
                 found = [kind(part, self.dtype, guarded=self.guarded) for part in self._parts(step.value)]
                 wrong = next((one for one in found if isinstance(one, NoMatch)), None)
                 unbounded += found.count(Kind.SHOWING)
+                overflowing += found.count(Kind.HUGE)
             else:
                 wrong = self._hides(step)
                 unbounded += step.fill == -math.inf
@@ -84,6 +85,8 @@ class Mask:
                 return wrong
         if unbounded > 1 and not self.guarded:
             return NoMatch("two masks together may hide all keys from a query", self.steps[-1].value)
+        if overflowing > 1 and self.guarded:
+            return NoMatch("two masks together may overflow, which the guard against NaN makes 0", self.steps[-1].value)
         return None
 
     def _hides(self, step: Chosen) -> NoMatch | None:
@@ -157,7 +160,8 @@ def kind(value: ir.Value, dtype: ir.DataType, *, guarded: bool = False, depth: i
         return Kind.HUGE
     if node.op_type == "Add":
         found = [kind(one, dtype, guarded=guarded, depth=depth - 1) for one in node.inputs if one is not None]
-        return Kind.HUGE if found == [Kind.HUGE] * 2 else NoMatch(f"the mask {MAY_HIDE_ALL}", value)
+        both = found == [Kind.HUGE] * 2 and not guarded  # the sum may overflow, which the guard makes 0
+        return Kind.HUGE if both else NoMatch(f"the mask {MAY_HIDE_ALL}", value)
     if node.op_type == "Trilu" and source is not None:
         number = uniform(source)
         if number is not None and is_first_column(value, wanted=False):
