@@ -112,6 +112,17 @@ class Explorer:
         for many in (at_trees, at_limits):
             yield from many(self._tries, base, self._search.chosen, self._search.manner)
         yield from resizer.runs()
+        yield from self._turned(base)
+
+    def _turned(self, base: Run) -> Iterator[Run]:
+        """A run at sizes of each group of the plan, if none of the runs has sizes of that group."""
+        for group in self._plan.turned:
+            wanted = [{**base.feed.sizes, **sizes} for sizes in group]
+            if any(sizes in wanted for sizes, is_taken in self._tries.outcomes if is_taken):
+                continue
+            tries = (self._tries.run(sizes, self._plan.seed, self._search.chosen, self._search.manner) for sizes in wanted)
+            run = next((run for run in tries if run is not None), None)
+            yield from [run] if run is not None else []
 
     def answered(self, feed: Feed) -> Run | None:
         """A run on this input; None if the reference refuses it."""

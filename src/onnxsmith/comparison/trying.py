@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +34,8 @@ class Plan:
     """The inputs to feed: `given` ones first, then generated ones.
 
     `known` sizes stay fixed; `start` are sizes that are known to work; without `generate`, only `given` is fed. With
-    `random` the reference may draw random numbers: only dtype and shape of drawn outputs are compared.
+    `random` the reference may draw random numbers: only dtype and shape of drawn outputs are compared. `turned` are
+    groups of sizes; one of each group is tried, the first that the reference accepts.
 
     Raises:
         OnnxsmithError: `input/seed`.
@@ -47,6 +48,7 @@ class Plan:
     generate: bool = True
     seed: int = 0
     random: bool = False
+    turned: Sequence[Sequence[Mapping[str, int]]] = ()
 
     def __post_init__(self) -> None:
         refuse_negative(self.seed)

@@ -32,6 +32,7 @@ from onnxsmith.exporter.state import handing
 from onnxsmith.exporter.state.feeding import Feeding
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
+from onnxsmith.exporter.tracing.size_branches import below, dynamic_axes, turning
 from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.feeds import given
 from onnxsmith.feeds.generate import Feed, Generator
@@ -110,7 +111,8 @@ class Maker:
                     model, simplification = simplify(kernels=of_check(self.settings.verify))
         dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model, built)
-        built = replace(built, numbers=graph.numbers)
+        sides = turning(graph.branches, graph.sizes, dynamic_axes(built.program))
+        built = replace(built, numbers=graph.numbers, turned=(*below(graph.bounds), *sides))
         if self.settings.carried.initial:
             handing.check_fits(model, self.settings.carried)
             handing.record(model, self.settings.carried)
@@ -226,7 +228,7 @@ class Maker:
                 for number, values in enumerate(built.more, 2)
             ]
             known = given.sizes(asked_for.sizes)
-            plan = Plan(generator, (example, *more), known=known, start=sizes, seed=asked_for.seed, random=True)
+            plan = Plan(generator, (example, *more), known=known, start=sizes, seed=asked_for.seed, random=True, turned=built.turned)
             arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
             tolerances = roundings(shaped)
             if asked_for.tolerance is not None:

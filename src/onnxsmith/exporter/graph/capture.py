@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 class Graph:
     """A captured graph with the user's names.
 
-    `sizes` are those of the example it was captured with; `fixed`, `numbers`, `branches` and `counted` are as in
+    `sizes` are those of the example it was captured with; `fixed`, `numbers`, `branches`, `counted` and `bounds` are as in
     `strategies/base.py`.
     """
 
@@ -43,6 +43,7 @@ class Graph:
     numbers: Mapping[str, frozenset[int]]
     branches: Sequence[SizeBranch] = ()
     counted: Sequence[str] = ()
+    bounds: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
 
 
 def strategies(asked: str | None) -> list[Strategy]:
@@ -96,6 +97,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
         numbers={symbols.get(name, name): numbers for name, numbers in captured.numbers.items()},
         branches=captured.branches,
         counted=captured.counted,
+        bounds=bounds,
     )
 
 

@@ -11,6 +11,7 @@ from functools import reduce
 from types import ModuleType
 from typing import Any
 
+import sympy
 import torch
 
 from onnxsmith.exporter.rewrites.base import Rewrite
@@ -73,15 +74,27 @@ def _chosen(usual: Callable[..., Any], symbolic: Callable[..., Any], args: tuple
 
 
 def _of_two(a: Any, b: Any, is_least: bool, symbolic: Callable[..., Any]) -> Any:
-    """The smaller or larger of two sizes: one of them, where that is known for all sizes. A trace takes sizes for 2 or
-    more, and what it knows of a size beside a small number may be wrong at 1: `max(1, n // 2)`."""
-    if not any(isinstance(one, int | float) and abs(one) <= 1 for one in (a, b)):
-        if is_known(a <= b):
-            return a if is_least else b
-        if is_known(b <= a):
-            return b if is_least else a
+    """The smaller or larger of two sizes: one of them, where that is known for all sizes."""
+    if _always(a <= b):
+        return a if is_least else b
+    if _always(b <= a):
+        return b if is_least else a
     found = symbolic(a, b)
     # Operators ask whether an axis is long enough, which torch does not see where a size depends on data.
     for one in (a, b) if isinstance(found, torch.SymInt) else ():
         check(found <= one if is_least else found >= one)
     return found
+
+
+_SMALL = (1, 2, 3)
+"""Sizes below those of which a trace knows something."""
+
+
+def _always(condition: Any) -> bool:
+    """Whether a condition holds for all sizes. A trace takes every size for 2 or more, also those inside the module:
+    what it knows may be wrong of small sizes, as in `max(1, n // 2)` and `min(20, n // 16 * m)`."""
+    if not is_known(condition):
+        return False
+    expression = condition.node.expr if isinstance(condition, torch.SymBool) else None
+    symbols = expression.free_symbols if expression is not None else ()
+    return all(expression.subs(dict.fromkeys(symbols, size)) != sympy.false for size in _SMALL if symbols)

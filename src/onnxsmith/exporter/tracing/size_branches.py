@@ -111,6 +111,36 @@ def other_sizes(
     return [sizes for _, sizes in sorted(tried, key=lambda one: one[0])]
 
 
+def turning(
+    branches: Sequence[SizeBranch], now: Mapping[str, int], axes: Mapping[Axis, str]
+) -> tuple[tuple[dict[str, int], ...], ...]:
+    """For each branch a few sizes at which it goes the other way, the nearest first; branches with the same ones stand
+    for each other."""
+    found = (tuple(other_sizes([branch], now, axes)[:_FEW]) for branch in branches)
+    unique = {str(group): group for group in found if group}
+    return tuple(unique.values())[:_MOST_TURNED]
+
+
+def below(bounds: Mapping[str, tuple[int, int | None]]) -> tuple[tuple[dict[str, int], ...], ...]:
+    """Sizes under the least ones for which a trace is, all dimensions at once: torch takes sizes inside for 2 or more,
+    so an axis that is halved four times is traced for 17 and more. First the smallest, then those just under."""
+    least = {dim: low for dim, (low, _) in bounds.items() if low > _SMALLEST_TRACED}
+    if not least:
+        return ()
+    most = max(least.values())
+    small = [dict.fromkeys(least, size) for size in _SMALL if size < most]
+    return tuple(small), ({dim: low - 1 for dim, low in least.items()},)
+
+
+_SMALLEST_TRACED = 2
+_SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Sizes of which the first that the module takes is tried. A choice."""
+_FEW = 12
+"""Sizes for one branch. A choice: the nearest may be refused, as they are too small for a kernel."""
+_MOST_TURNED = 12
+"""Branches of which the other side is looked for. A choice: each is one more run of the module."""
+
+
 def _candidates(
     branches: Iterable[SizeBranch], now: Mapping[str, int], dims: Sequence[str]
 ) -> Iterator[dict[str, int]]:
