@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import ModuleType
 
@@ -14,6 +15,7 @@ from torch import nn
 import onnxsmith
 from onnxsmith.exporter.rewrites.extremes import Extremes
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.verdict import Verdict
 
 
 class Best(nn.Module):
@@ -34,6 +36,24 @@ class Window(nn.Module):
 class Half(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x[:, : max(1, x.shape[1] // 2)].cumsum(1)
+
+
+class Levels(nn.Module):
+    """The best places of a map that was halved four times: torch traces it for sizes of 17 and more, where there are
+    always 3."""
+
+    def __init__(self, least: Callable[[int, int], int]) -> None:
+        super().__init__()
+        self.least = least
+        self.steps = nn.Sequential(*[nn.Conv2d(1, 1, 3, 2, 1) for _ in range(4)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = self.steps(x).flatten(1)
+        return found.topk(self.least(3, found.shape[1]), 1)[0]
+
+
+def least(a: int, b: int) -> int:
+    return min(a, b)
 
 
 class Doubled(nn.Module):
@@ -65,6 +85,19 @@ def test_sizes_on_both_sides_of_a_number(module: nn.Module, sizes: set[int]) -> 
     result = onnxsmith.export(module, (torch.rand(2, 12),), dynamic="x:0=rows,1=length", strategy="torch-export")
     assert result.ok
     assert sizes <= set(result.report.part(Verification).sizes["length"])
+
+
+def test_what_is_known_of_traced_sizes_alone_is_not_known() -> None:
+    result = onnxsmith.export(Levels(least), (torch.rand(2, 1, 64, 96),), dynamic="x:0=b,2=h,3=w")
+    assert result.ok
+    assert "Min" in {node.op_type for node in result.model.graph}
+
+
+def test_the_check_runs_on_the_other_side_of_a_branch() -> None:
+    """The trace keeps 3 places, as the example has more."""
+    example, axes = (torch.rand(2, 1, 64, 96),), "x:0=b,2=h,3=w"
+    result = onnxsmith.export(Levels(lambda a, b: a if a <= b else b), example, dynamic=axes, strategy="torch-export")
+    assert result.report.verdict is Verdict.DIFFERENT
 
 
 def test_the_functions_are_those_of_python_afterwards() -> None:

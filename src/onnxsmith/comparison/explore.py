@@ -120,7 +120,9 @@ class Explorer:
             wanted = [{**base.feed.sizes, **sizes} for sizes in group]
             if any(sizes in wanted for sizes, is_taken in self._tries.outcomes if is_taken):
                 continue
-            tries = (self._tries.run(sizes, self._plan.seed, self._search.chosen, self._search.manner) for sizes in wanted)
+            tries = (
+                self._tries.run(sizes, self._plan.seed, self._search.chosen, self._search.manner) for sizes in wanted
+            )
             run = next((run for run in tries if run is not None), None)
             yield from [run] if run is not None else []
 

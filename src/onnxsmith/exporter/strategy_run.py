@@ -228,7 +228,15 @@ class Maker:
                 for number, values in enumerate(built.more, 2)
             ]
             known = given.sizes(asked_for.sizes)
-            plan = Plan(generator, (example, *more), known=known, start=sizes, seed=asked_for.seed, random=True, turned=built.turned)
+            plan = Plan(
+                generator,
+                (example, *more),
+                known=known,
+                start=sizes,
+                seed=asked_for.seed,
+                random=True,
+                turned=built.turned,
+            )
             arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
             tolerances = roundings(shaped)
             if asked_for.tolerance is not None:

@@ -30,8 +30,8 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 class Graph:
     """A captured graph with the user's names.
 
-    `sizes` are those of the example it was captured with; `fixed`, `numbers`, `branches`, `counted` and `bounds` are as in
-    `strategies/base.py`.
+    `sizes` are those of the example it was captured with; `fixed`, `numbers`, `branches`, `counted` and `bounds` are as
+    in `strategies/base.py`.
     """
 
     model: ir.Model

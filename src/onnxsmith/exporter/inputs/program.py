@@ -36,8 +36,9 @@ Limits = Mapping[str, tuple[int, int | None]]
 class Built:
     """A program, its example inputs by name, and the argument of forward for each input and the result for each output.
     `axes` are the requested dynamic axes; `numbers` are the numbers that a trace compared a dimension with. `more` are
-    further inputs by name. `turned` are groups of sizes: below those for which the graph was traced, and for each branch
-    on sizes, of which the graph has one side, those at which it goes the other way. `writes` are the tensors and numbers of the module that its run changed."""
+    further inputs by name. `turned` are groups of sizes: below those for which the graph was traced, and for each
+    branch on sizes, of which the graph has one side, those at which it goes the other way. `writes` are the tensors and
+    numbers of the module that its run changed."""
 
     program: TorchProgram
     example: Mapping[str, np.ndarray[Any, Any]]

@@ -95,6 +95,8 @@ def _always(condition: Any) -> bool:
     what it knows may be wrong of small sizes, as in `max(1, n // 2)` and `min(20, n // 16 * m)`."""
     if not is_known(condition):
         return False
-    expression = condition.node.expr if isinstance(condition, torch.SymBool) else None
-    symbols = expression.free_symbols if expression is not None else ()
-    return all(expression.subs(dict.fromkeys(symbols, size)) != sympy.false for size in _SMALL if symbols)
+    if not isinstance(condition, torch.SymBool):
+        return True
+    expression: Any = condition.node.expr
+    at = [dict.fromkeys(expression.free_symbols, size) for size in _SMALL]
+    return all(expression.subs(sizes) != sympy.false for sizes in at)
