@@ -122,17 +122,20 @@ def turning(
 
 
 def below(bounds: Mapping[str, tuple[int, int | None]]) -> tuple[tuple[dict[str, int], ...], ...]:
-    """Sizes under the least ones for which a trace is, all dimensions at once: torch takes sizes inside for 2 or more,
-    so an axis that is halved four times is traced for 17 and more. First the smallest, then those just under."""
-    least = {dim: low for dim, (low, _) in bounds.items() if low > _SMALLEST_TRACED}
-    if not least:
+    """Sizes under the least ones for which a trace is, all dimensions at once: torch takes every size for 2 or more,
+    those inside too, so an axis that is halved four times is traced for 17 and more. First the smallest, then those
+    just under. One dimension that is traced for 2 and more has its turn at 1 elsewhere."""
+    least = {dim: low for dim, (low, _) in bounds.items() if low >= _TRACED}
+    most = max(least.values(), default=0)
+    if not least or (most <= _TRACED and len(least) == 1):
         return ()
-    most = max(least.values())
+    under = {dim: low - 1 for dim, low in least.items()}
     small = [dict.fromkeys(least, size) for size in _SMALL if size < most]
-    return tuple(small), ({dim: low - 1 for dim, low in least.items()},)
+    return (tuple(small), (under,)) if most > _TRACED else ((under,),)
 
 
-_SMALLEST_TRACED = 2
+_TRACED = 2
+"""The least size that a trace takes for possible."""
 _SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Sizes of which the first that the module takes is tried. A choice."""
 _FEW = 12
