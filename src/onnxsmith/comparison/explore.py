@@ -118,11 +118,11 @@ class Explorer:
         """A run at sizes of each group of the plan, if none of the runs has sizes of that group."""
         for group in self._plan.turned:
             wanted = [{**base.feed.sizes, **sizes} for sizes in group]
-            if any(sizes in wanted for sizes, is_taken in self._tries.outcomes if is_taken):
+            known = {str(sizes): is_taken for sizes, is_taken in self._tries.outcomes if sizes in wanted}
+            if any(known.values()):
                 continue
-            tries = (
-                self._tries.run(sizes, self._plan.seed, self._search.chosen, self._search.manner) for sizes in wanted
-            )
+            new = (sizes for sizes in wanted if str(sizes) not in known)
+            tries = (self._tries.run(sizes, self._plan.seed, self._search.chosen, self._search.manner) for sizes in new)
             run = next((run for run in tries if run is not None), None)
             yield from [run] if run is not None else []
 
