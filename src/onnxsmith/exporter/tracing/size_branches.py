@@ -116,7 +116,8 @@ def turning(
 ) -> tuple[tuple[dict[str, int], ...], ...]:
     """For each branch a few sizes at which it goes the other way, the nearest first; branches with the same ones stand
     for each other."""
-    found = (tuple(other_sizes([branch], now, axes)[:_FEW]) for branch in branches)
+    free = {axis: dim for axis, dim in axes.items() if dim in now}  # an axis that is a sum follows from others
+    found = (tuple(other_sizes([branch], now, free)[:_FEW]) for branch in branches)
     unique = {str(group): group for group in found if group}
     return tuple(unique.values())[:_MOST_TURNED]
 
