@@ -118,10 +118,10 @@ class Explorer:
         """A run at sizes of each group of the plan, if none of the runs has sizes of that group."""
         for group in self._plan.turned:
             wanted = [{**base.feed.sizes, **sizes} for sizes in group]
-            known = {str(sizes): is_taken for sizes, is_taken in self._tries.outcomes if sizes in wanted}
-            if any(known.values()):
+            outcomes = [one for one in self._tries.outcomes if one[0] in wanted]
+            if any(is_taken for _, is_taken in outcomes):
                 continue
-            new = (sizes for sizes in wanted if str(sizes) not in known)
+            new = [sizes for sizes in wanted if (sizes, False) not in outcomes]
             tries = (self._tries.run(sizes, self._plan.seed, self._search.chosen, self._search.manner) for sizes in new)
             run = next((run for run in tries if run is not None), None)
             yield from [run] if run is not None else []

@@ -62,27 +62,27 @@ class AtLevels:
         with ExitStack() as stack:
             preparer = stack.enter_context(chosen.preparer(keep=_KEPT))
             session = preparer.prepare(self.candidate, options)
-            levels = ("disable",) if options == Options() and "disable" in chosen.levels else ()
-            plain = replace(options, optimization="disable") if levels else options
+            has_levels = options == Options() and "disable" in chosen.levels
+            plain = replace(options, optimization="disable") if has_levels else options
             probe = stack.enter_context(Probe(self.candidate, lambda model: preparer.prepare(model, plain)))
             evidence = replace(self.usual, noise=Noise(probe, is_reference=False), faults=probe, sides=True)
             further = replace(evidence, faults=None)
-            if not levels:
+            if not has_levels:
                 return self._once(session, plan, evidence, runs)
-            pair = [session, session.at("disable")]
-            if quantises_inside(load(self.candidate)):
+            off, model = session.at("disable"), load(self.candidate)
+            if quantises_inside(model):
                 # the optimised graph quantises more than the file: the file itself is held to rounding
-                wide = _wider(self.tolerances, roundings(load(self.candidate), inside=True))
-                inner = replace(self, tolerances=wide)
-                found = self._once(pair[1], plan, evidence, runs)
-                return found if found.differs else inner._again(pair[0], plan, found, Evidence(), ("off", "on"), runs)
+                inner = replace(self, tolerances=_wider(self.tolerances, roundings(model, inside=True)))
+                found = self._once(off, plan, evidence, runs)
+                return found if found.differs else inner._again(session, plan, found, Evidence(), ("off", "on"), runs)
+            may_saturate = quantises(model) and saturates_here()
             found = self._once(session, plan, evidence, runs)
-            if quantises(load(self.candidate)) and saturates_here():
-                if found.differs:
-                    return self._without_saturation(preparer, pair[1], plan, evidence, found, runs)
-                if self._both_saturate(preparer, pair[1], plan, runs, further):
-                    return replace(found, untried=(*found.untried, _BOTH_SATURATE))
-            return found if found.differs else self._again(pair[1], plan, found, further, ("on", "off"), runs)
+            if found.differs:
+                return self._without_saturation(preparer, off, plan, evidence, found, runs) if may_saturate else found
+            both = self._again(off, plan, found, further, ("on", "off"), runs)
+            if both.differs and may_saturate and self._both_saturate(preparer, off, _some(plan, runs)):
+                return replace(found, untried=(*found.untried, _BOTH_SATURATE))
+            return both
 
     def _side(self, session: Session) -> Side:
         label = f"the exported model on {self.name} ({session.provider})"
@@ -119,7 +119,7 @@ class AtLevels:
     def _without_saturation(
         self,
         preparer: Preparer,
-        plain: Session,
+        off: Session,
         plan: Plan,
         evidence: Evidence,
         found: Verification,
@@ -131,23 +131,21 @@ class AtLevels:
         try:
             again = self._once(preparer.prepare(self.candidate, Options(unsaturated=True)), plan, evidence, kept)
         except OnnxsmithError:
-            again = self._once(plain, plan, evidence, kept)
+            again = self._once(off, plan, evidence, kept)
         if not again.differs:
             runs[:] = kept
             return replace(again, untried=(*again.untried, _SATURATES))
         module = self.reference.program.module
         return replace(found, unsure=(_OWN_SATURATION,)) if multiplies_bytes(module) else found
 
-    def _both_saturate(
-        self, preparer: Preparer, plain: Session, plan: Plan, runs: Sequence[Run], evidence: Evidence
-    ) -> bool:
-        """Whether the module agrees with the optimised graph only because both saturate: the graph gives other numbers
-        without optimisations, and the same ones as these with optimisations and without saturation."""
-        some = _some(plan, runs)
-        if not self._verified(plain, some, evidence, []).differs:
+    def _both_saturate(self, preparer: Preparer, off: Session, some: Plan) -> bool:
+        """Whether a module that agrees with the optimised graph alone saturates as that does: without saturation, the
+        graph gives the same numbers with optimisations and without."""
+        try:
+            precise = preparer.prepare(self.candidate, Options(unsaturated=True))
+        except OnnxsmithError:  # onnxruntime does not load every graph in this way: nothing is shown
             return False
-        precise = preparer.prepare(self.candidate, Options(unsaturated=True))
-        return not verify(self._side(plain), self._side(precise), some, self.tolerances).differs
+        return not verify(self._side(off), self._side(precise), some, self.tolerances).differs
 
 
 def _some(plan: Plan, runs: Sequence[Run]) -> Plan:

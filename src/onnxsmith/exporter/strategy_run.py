@@ -112,8 +112,7 @@ class Maker:
         dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model, built)
         sides = turning(graph.branches, graph.sizes, dynamic_axes(built.program))
-        free = {dim: limits for dim, limits in graph.bounds.items() if dim in graph.sizes}  # sums follow from others
-        built = replace(built, numbers=graph.numbers, turned=(*below(free), *sides))
+        built = replace(built, numbers=graph.numbers, turned=(*below(graph.bounds, graph.sizes), *sides))
         if self.settings.carried.initial:
             handing.check_fits(model, self.settings.carried)
             handing.record(model, self.settings.carried)

@@ -115,18 +115,20 @@ def turning(
     branches: Sequence[SizeBranch], now: Mapping[str, int], axes: Mapping[Axis, str]
 ) -> tuple[tuple[dict[str, int], ...], ...]:
     """For each branch a few sizes at which it goes the other way, the nearest first; branches with the same ones stand
-    for each other."""
-    free = {axis: dim for axis, dim in axes.items() if dim in now}  # an axis that is a sum follows from others
+    for each other. Only the dimensions of `now` move: those that are sums follow from them, here and in `below`."""
+    free = {axis: dim for axis, dim in axes.items() if dim in now}
     found = (tuple(other_sizes([branch], now, free)[:_FEW]) for branch in branches)
     unique = {str(group): group for group in found if group}
     return tuple(unique.values())[:_MOST_TURNED]
 
 
-def below(bounds: Mapping[str, tuple[int, int | None]]) -> tuple[tuple[dict[str, int], ...], ...]:
+def below(
+    bounds: Mapping[str, tuple[int, int | None]], now: Mapping[str, int]
+) -> tuple[tuple[dict[str, int], ...], ...]:
     """Sizes under the least ones for which a trace is, all dimensions at once: torch takes every size for 2 or more,
     those inside too, so an axis that is halved four times is traced for 17 and more. First the smallest, then those
     just under. One dimension that is traced for 2 and more has its turn at 1 elsewhere."""
-    least = {dim: low for dim, (low, _) in bounds.items() if low >= _TRACED}
+    least = {dim: low for dim, (low, _) in bounds.items() if low >= _TRACED and dim in now}
     most = max(least.values(), default=0)
     if not least or (most <= _TRACED and len(least) == 1):
         return ()

@@ -11,10 +11,10 @@ from onnxsmith.exporter.translations._complex import numbers, product
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class ComplexMv(Translation):
+class ComplexMatmul(Translation):
     """By four products of parts."""
 
-    targets = ("aten::mv",)
+    targets = ("aten::mm", "aten::bmm", "aten::mv", "aten::dot")
 
     def decompose(self, self_: Any, other: Any) -> Any:
         if not self_.dtype.is_complex:
@@ -22,4 +22,8 @@ class ComplexMv(Translation):
         return product(torch.matmul, self_, other)
 
     def samples(self) -> Iterator[Sample]:
-        yield Sample((numbers(3, 4), numbers(4)), dynamic={0: {0: "n"}})
+        mm, bmm, mv, dot = self.targets
+        yield Sample((numbers(3, 4), numbers(4, 2)), {}, mm, {0: {0: "n"}})
+        yield Sample((numbers(2, 3, 4), numbers(2, 4, 5)), {}, bmm, {0: {0: "n"}, 1: {0: "n"}})
+        yield Sample((numbers(3, 4), numbers(4)), {}, mv, {0: {0: "n"}})
+        yield Sample((numbers(4), numbers(4)), {}, dot)
