@@ -190,7 +190,7 @@ class Memory:
     def __init__(self, module: torch.nn.Module) -> None:
         import torch
 
-        from onnxsmith.seams.torch.held import held, is_open
+        from onnxsmith.seams.torch.held import attributes, held
         from onnxsmith.seams.torch.tensors import buffers_of
 
         inner = [m for m in module.modules() if not isinstance(m, torch.jit.ScriptModule)]
@@ -199,7 +199,7 @@ class Memory:
         hooks = [value for m in inner for name, value in vars(m).items() if "_hooks" in name and name in torchs]
         values = {id(one.value): one.value for one in held(module)}.values()
         self._dictionaries = [(value, dict(value)) for value in (*values, *hooks) if isinstance(value, dict)]
-        self._dictionaries += [(vars(value), dict(vars(value))) for value in values if is_open(value)]
+        self._dictionaries += [(own, dict(own)) for value in values if (own := attributes(value)) is not None]
         self._lists = [(value, list(value)) for value in values if isinstance(value, list | deque)]
         tensors = (value for value in (*values, *module.buffers()) if isinstance(value, torch.Tensor))
         unique = {id(tensor): tensor for tensor in tensors if not isinstance(tensor, torch.nn.Parameter)}

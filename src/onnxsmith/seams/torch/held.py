@@ -22,6 +22,7 @@ _MOST = 4096
 """Items of one container that are looked at. A choice: a longer one is a vocabulary, not a state."""
 _WHOLE = (torch.Tensor, torch.nn.Module, type, ModuleType, FunctionType, MethodType, BuiltinFunctionType, str, bytes)
 _CLOSED = {"torch", "numpy", "builtins", "collections", "typing", "re", "logging", "threading", "pathlib", "enum"}
+_CLOSED |= {"onnxsmith"}  # what a module is watched with while it runs is no state of it
 """Packages whose objects are not entered, but for the containers named above."""
 
 Step = tuple[str, Any]
@@ -56,26 +57,22 @@ def items(value: Any) -> list[tuple[Step, Any]]:
         found = [(("item", key), one) for key, one in value.items()]
     elif isinstance(value, list | tuple | deque):
         found = [(("item", index), one) for index, one in enumerate(value)]
-    elif is_open(value):
-        found = [(("attribute", name), one) for name, one in vars(value).items()]
     else:
-        found = []
+        found = [(("attribute", name), one) for name, one in (attributes(value) or {}).items()]
     return found if len(found) <= _MOST else []
 
 
-def is_open(value: Any) -> bool:
-    """Whether the value is an object of somebody's class that keeps its attributes in a dictionary."""
+def attributes(value: Any) -> dict[str, Any] | None:
+    """The attributes of an object of somebody's class, or None for other values, and where the class answers such a
+    question in its own way."""
     kind = type(value)
-    return not isinstance(value, _WHOLE) and hasattr(kind, "__dict__") and _has_dictionary(value, kind)
-
-
-def _has_dictionary(value: Any, kind: type) -> bool:
-    if kind.__module__.partition(".")[0] in _CLOSED:
-        return False
+    if isinstance(value, _WHOLE) or kind.__module__.partition(".")[0] in _CLOSED:
+        return None
     try:
-        return isinstance(object.__getattribute__(value, "__dict__"), dict)
-    except AttributeError:
-        return False
+        own = object.__getattribute__(value, "__dict__")
+    except Exception:  # noqa: BLE001 — a property of that name may raise anything
+        return None
+    return own if isinstance(own, dict) else None
 
 
 def _inside(one: Held, entered: set[int]) -> Iterator[Held]:
