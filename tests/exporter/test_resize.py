@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter.translations._nearest_exact import _agree
+from onnxsmith.exporter.translations._nearest import agree
 
 
 class Interpolate(nn.Module):
@@ -26,8 +27,6 @@ class Interpolate(nn.Module):
     ("options", "rank"),
     [
         ({"mode": "nearest-exact", "scale_factor": 2.0}, 4),
-        ({"mode": "nearest-exact", "size": (24, 5)}, 4),
-        ({"mode": "nearest-exact", "size": (24, 5, 8)}, 5),
         ({"mode": "linear", "size": 7}, 3),
         ({"mode": "linear", "scale_factor": 1.3, "align_corners": True}, 3),
         ({"mode": "bilinear", "antialias": True, "scale_factor": (0.5, 1.3)}, 4),
@@ -41,6 +40,26 @@ def test_one_node(options: dict[str, Any], rank: int, dynamic: str) -> None:
     assert result.ok, result.report
     assert result.model is not None
     assert [node.op_type for node in result.model.graph] == ["Resize"]
+
+
+@pytest.mark.parametrize("size", [(24, 5), (24, 5, 8)])
+def test_one_node_between_known_sizes(size: tuple[int, ...]) -> None:
+    result = onnxsmith.export(
+        Interpolate(mode="nearest-exact", size=size), (torch.randn(1, 2, *(12, 10, 4)[: len(size)]),)
+    )
+    assert result.ok, result.report
+    assert result.model is not None
+    assert [node.op_type for node in result.model.graph] == ["Resize"]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_nearest_pixels_from_any_size_to_a_fixed_one(mode: str, tmp_path: Path) -> None:
+    module, path = Interpolate(mode=mode, size=24), tmp_path / "m.onnx"
+    result = onnxsmith.export(module, (torch.randn(1, 2, 12),), output=path, dynamic="x:2=n")
+    assert result.ok, result.report
+    for size in (20, 21, 80, 112):  # where a Resize takes another pixel in one of the modes
+        x = torch.randn(1, 2, size)
+        assert onnxsmith.compare((module, (x,)), path).report.verdict.exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -61,9 +80,9 @@ def test_what_a_resize_cannot_say(options: dict[str, Any], opset: int | None) ->
 
 
 def test_pixels_on_a_border() -> None:
-    assert _agree(12, 7, None)
-    assert _agree(object(), object(), 2.0)
-    assert not _agree(object(), object(), 0.3)  # 1.5 / 0.3 is 5 and a rounding error
+    assert agree(12, 7, None, 0.5)
+    assert agree(object(), object(), 2.0, 0.5)
+    assert not agree(object(), object(), 0.3, 0.5)  # 1.5 / 0.3 is 5 and a rounding error
 
 
 class RepeatsBoth(nn.Module):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,11 +29,7 @@ class Nearest(Translation):
         factors = list(factors or scale_factors or ()) or None
         sizes = output_sizes(x, output_size, factors)
         steps = list(zip(x.shape[-self.axes :], sizes, factors or [None] * self.axes, strict=True))
-        if all(_agree(*step) for step in steps):
-            return NotImplemented
-        for axis, step in enumerate(steps):
-            x = x.index_select(axis - self.axes, _places(*step))
-        return x
+        return NotImplemented if all(agree(*step) for step in steps) else looked_up(x, steps)
 
     def samples(self) -> Iterator[Sample]:
         x = torch.randn(2, 3, *(14, 26, 28)[: self.axes])
@@ -45,24 +41,31 @@ class Nearest(Translation):
                 yield Sample((x, None, list(factors[: self.axes])), dynamic=dynamic)
 
 
-def _places(length: Any, count: Any, factor: float | None) -> Any:
-    """The input pixel of each result pixel along one axis, in float32 as PyTorch computes it."""
-    long, short = (torch.full((), size, dtype=torch.float32) for size in (length, count))
-    step = torch.full((), 1 / factor, dtype=torch.float32) if factor is not None else long / short
-    places = (torch.arange(count, dtype=torch.float32) * step).floor()
-    return torch.minimum(places, long - 1).to(torch.int64)
+Step = tuple[Any, Any, float | None]
+"""The length of an axis before and after, and the factor if one is given."""
 
 
-def _agree(length: Any, count: Any, factor: float | None) -> bool:
+def looked_up(x: Any, steps: Sequence[Step], shift: float = 0.0) -> Any:
+    """The input pixel ⌊(i + shift) · step⌋ of each result pixel i, in float32 as PyTorch computes it."""
+    for axis, (length, count, factor) in enumerate(steps):
+        long, short = (torch.full((), size, dtype=torch.float32) for size in (length, count))
+        step = torch.full((), 1 / factor, dtype=torch.float32) if factor is not None else long / short
+        places = ((torch.arange(count, dtype=torch.float32) + shift) * step).floor()
+        x = x.index_select(axis - len(steps), torch.minimum(places, long - 1).to(torch.int64))
+    return x
+
+
+def agree(length: Any, count: Any, factor: float | None, shift: float = 0.0) -> bool:
     """Whether float32 gives the same pixels by the formula of PyTorch and by that of ONNX; of open sizes, whether one
     follows from the other."""
     known = isinstance(count, int) and isinstance(length, int)
     if factor is None and not known:
         return bool(_symbols(length) & _symbols(count))
-    places = np.arange(count if isinstance(count, int) else _MOST, dtype=np.float32)
+    half = np.float32(shift)
+    places = np.arange(count if isinstance(count, int) else _MOST, dtype=np.float32) + half
     step = np.float32(1 / factor) if factor is not None else np.float32(length) / np.float32(count)
     scale = np.float32(factor) if factor is not None else np.float32(count) / np.float32(length)
-    return bool((np.floor(places * step) == np.floor(places / scale)).all())
+    return bool((np.floor(places * step) == np.floor(places / scale - half + half)).all())
 
 
 def _symbols(size: Any) -> set[Any]:

@@ -6,7 +6,7 @@ from onnxsmith.exporter.translations._nearest_exact import NearestExact
 
 
 class UpsampleNearestExact3d(NearestExact):
-    """One Resize of ONNX."""
+    """One Resize of ONNX, or a lookup of each pixel."""
 
     targets = ("aten::_upsample_nearest_exact3d.vec",)
     axes = 3
