@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 import onnx_ir as ir
 
 from onnxsmith.feeds.reading_nodes import constant
-from onnxsmith.model.graph import walk
+from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.shapes import dims
 
 _FROM_SHAPES = {"Shape", "Size", "Range", "ConstantOfShape", "Trilu", "NonZero"}
 _COMPARES = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Min", "Max", "Mod", "Clip", "Trilu"}
+_LOOPS = {"Loop", "Scan"}
 _BROADCASTS = {"Add", "Sub", "Mul", "Div", "Where", "Pow", "PRelu", "And", "Or"}
 _BY_CHANNEL = {
     "Conv": (1, 1), "ConvTranspose": (1, 0), "BatchNormalization": (1, 0), "InstanceNormalization": (1, 0),
@@ -43,12 +44,13 @@ Dims = tuple[int | str | None, ...]
 class Numbers:
     """`of_dims` are numbers by the text of the dimension that they limit, `free` numbers without a known dimension.
 
-    `tensors` counts each shape with a symbol in the graph; the cost of a run is computed from them.
+    `tensors` counts each shape with a symbol in the graph, and the loops around it; the cost of a run is computed from
+    them.
     """
 
     of_dims: Mapping[str, frozenset[int]] = field(default_factory=dict)
     free: frozenset[int] = frozenset()
-    tensors: Mapping[Dims, int] = field(default_factory=dict)
+    tensors: Mapping[tuple[Dims, int], int] = field(default_factory=dict)
 
     def of(self, symbols: Iterable[str]) -> frozenset[int]:
         """The numbers that limit a dimension with any of these names in shape inference."""
@@ -66,11 +68,12 @@ class Numbers:
         return replace(self, of_dims={**self.of_dims, **joined})
 
     def elements(self, sizes: Mapping[str, int]) -> int:
-        """The number of elements of all tensors together at these sizes, as far as their shapes are known."""
-        total = 0
-        for shape, count in self.tensors.items():
+        """The number of elements that are computed at these sizes, as far as the shapes are known. Of loops in loops the
+        inner ones count with as many turns as the largest size, the outer one with one: a choice."""
+        total, turns = 0, max(sizes.values(), default=1)
+        for (shape, loops), count in self.tensors.items():
             found = [dims.evaluate(dim, sizes) for dim in shape]
-            total += count * math.prod(size for size in found if size is not None)
+            total += count * turns ** max(loops - 1, 0) * math.prod(size for size in found if size is not None)
         return total
 
 
@@ -78,9 +81,13 @@ def numbers(model: ir.Model) -> Numbers:
     """Finds the numbers in a graph whose shapes were inferred."""
     of_dims: dict[str, set[int]] = {}
     free: set[int] = set()
-    tensors: Counter[Dims] = Counter()
+    tensors: Counter[tuple[Dims, int]] = Counter()
     from_shapes: set[ir.Value] = set()
+    loops: dict[ir.Graph | ir.Function | None, int] = {}
     for node in walk.all_nodes(model):
+        around = loops.get(node.graph, 0)
+        for body in captures.subgraphs(node) if captures.has_subgraphs(node) else ():
+            loops[body] = around + (node.op_type in _LOOPS)
         if node.op_type in _FROM_SHAPES or any(value in from_shapes for value in node.inputs):
             from_shapes.update(output for output in node.outputs if _is_small_kind(output))
         for dim, number in _of_node(node, from_shapes):
@@ -89,7 +96,7 @@ def numbers(model: ir.Model) -> Numbers:
         for output in node.outputs:
             shape = _dims(output)
             if any(not isinstance(dim, int) for dim in shape):
-                tensors[shape] += 1
+                tensors[shape, around] += 1
     return Numbers({dim: frozenset(held) for dim, held in of_dims.items()}, frozenset(free), dict(tensors))
 
 

@@ -50,7 +50,7 @@ def is_expression(text: str) -> bool:
     if _PLAIN.fullmatch(text):
         return True
     try:
-        ir.SymbolicDim(text).simplify()
+        ir.SymbolicDim(text).free_symbols()
     except (ValueError, TypeError, AttributeError, RecursionError):
         return False
     return True
