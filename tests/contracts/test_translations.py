@@ -30,9 +30,7 @@ with warnings.catch_warnings(action="ignore"):  # torchao warns of kernels for o
         importlib.import_module(library)  # defines the operators
 
 
-SAMPLE = [
-    name if place % 3 == 0 else pytest.param(name, marks=pytest.mark.whole) for place, name in enumerate(NAMES)
-]
+SAMPLE = [name if place % 3 == 0 else pytest.param(name, marks=pytest.mark.whole) for place, name in enumerate(NAMES)]
 """Every third translation; `make test-all` takes all. Each is exported, which takes seconds."""
 
 

@@ -68,8 +68,8 @@ class Numbers:
         return replace(self, of_dims={**self.of_dims, **joined})
 
     def elements(self, sizes: Mapping[str, int]) -> int:
-        """The number of elements that are computed at these sizes, as far as the shapes are known. Of loops in loops the
-        inner ones count with as many turns as the largest size, the outer one with one: a choice."""
+        """The number of elements that are computed at these sizes, as far as the shapes are known. Of loops in loops
+        the inner ones count with as many turns as the largest size, the outer one with one: a choice."""
         total, turns = 0, max(sizes.values(), default=1)
         for (shape, loops), count in self.tensors.items():
             found = [dims.evaluate(dim, sizes) for dim in shape]

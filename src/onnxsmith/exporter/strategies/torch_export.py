@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -22,6 +21,7 @@ from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import Tracing, tracing
 from onnxsmith.exporter.translating import newer_opsets
+from onnxsmith.exporter.translating.folding import fold
 from onnxsmith.exporter.translating.missing_operators import problem_of, shapeless, untranslated
 from onnxsmith.exporter.translations.base import asked_for
 from onnxsmith.model.graph import allowed_dtypes
@@ -90,28 +90,20 @@ class TorchExport(Strategy):
 
 def _translated(exported: ExportedProgram, emitted: int | None, *, folds: bool) -> torch.onnx.ONNXProgram:
     """Translates the program with constant folding; without folding if the folding itself raises an error."""
-    try:
-        found = torch.onnx.export(exported, opset_version=emitted, verbose=False, optimize=folds)
-    except Exception as error:
-        if not folds or not _is_folding(error):
-            raise
+
+    def translated() -> torch.onnx.ONNXProgram:
         found = torch.onnx.export(exported, opset_version=emitted, verbose=False, optimize=False)
-    assert found is not None
+        assert found is not None
+        return found
+
+    found = translated()
+    if folds:
+        try:
+            fold(found.model)
+        except Exception:  # noqa: BLE001 — it evaluates operators of the model, and leaves a graph that is half folded
+            found = translated()
     retyped_weights(found.model)
     return found
-
-
-def _is_folding(error: BaseException) -> bool:
-    """Whether the optimiser of onnxscript raised the error or one of its causes."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if any(_OPTIMISER in frame.filename.replace("\\", "/") for frame in traceback.extract_tb(cause.__traceback__)):
-            return True
-        cause = cause.__cause__
-    return False
-
-
-_OPTIMISER = "onnxscript/optimizer/"
 
 
 def _emitted(opset: int | None, needed: int) -> int | None:
