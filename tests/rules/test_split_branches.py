@@ -138,3 +138,15 @@ def test_a_split_of_a_part_that_is_not_alone() -> None:
     assert_left_alone(
         "algebra/split-chain", other.replace("float[N,3] y", "float[1,4] y").replace("[N,1] c", "[1,4] c")
     )
+
+
+def test_parts_that_the_body_of_a_loop_reads() -> None:
+    body = """turns = Constant<value_int = 2>()
+        y = Loop(turns, , one) <body = body (int64 i, bool go, float[M,K] u) => (bool on, float[L,J] v) {
+            on = Identity(go)
+            e = Relu(a)
+            g = Relu(b)
+            h = Mul(e, g)
+            v = Add(u, h)
+        }>"""
+    assert_left_alone(RULE, graph(body, out="A,B"))

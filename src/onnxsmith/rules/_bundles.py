@@ -203,6 +203,8 @@ class Region:
         """Returns the node before which the nodes of `write` can go, together with new copies of `makers`, which make
         the parts of the root; None if there is no such place."""
         inside = {*self.nodes, *makers}
+        if len({node.graph for node in inside}) > 1:  # the body of a loop works on parts that are made outside
+            return None
         first = self.steps[0].nodes[0] if self.steps else makers[0]
         shared = [operand[0] for step in self.steps for operand in step.operands if isinstance(operand, tuple)]
         read = [*shared, *(value for maker in makers for value in maker.inputs)]
