@@ -12,7 +12,6 @@ from torch.export import ExportedProgram
 
 from onnxsmith.causes._text import line_in, plain, sentence
 from onnxsmith.causes.base import recognise
-from onnxsmith.exporter.strategies._folded_weights import retyped_weights
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.data_branches import Decisions
 from onnxsmith.exporter.tracing.flat import own_name, restore_names
@@ -102,7 +101,6 @@ def _translated(exported: ExportedProgram, emitted: int | None, *, folds: bool) 
             fold(found.model)
         except Exception:  # noqa: BLE001 — it evaluates operators of the model, and leaves a graph that is half folded
             found = translated()
-    retyped_weights(found.model)
     return found
 
 

@@ -46,7 +46,7 @@ Step = tuple[Any, Any, float | None]
 
 
 def looked_up(x: Any, steps: Sequence[Step], shift: float = 0.0) -> Any:
-    """The input pixel ⌊(i + shift) · step⌋ of each result pixel i, in float32 as PyTorch computes it."""
+    """Takes the input pixel ⌊(i + shift) · step⌋ for each result pixel i, in float32 as PyTorch computes it."""
     for axis, (length, count, factor) in enumerate(steps):
         long, short = (torch.full((), size, dtype=torch.float32) for size in (length, count))
         step = torch.full((), 1 / factor, dtype=torch.float32) if factor is not None else long / short

@@ -21,8 +21,9 @@ _DEPTH = 4
 _MOST = 4096
 """Items of one container that are looked at. A choice: a longer one is a vocabulary, not a state."""
 _WHOLE = (torch.Tensor, torch.nn.Module, type, ModuleType, FunctionType, MethodType, BuiltinFunctionType, str, bytes)
-_CLOSED = {"torch", "numpy", "builtins", "collections", "typing", "re", "logging", "threading", "pathlib", "enum"}
-_CLOSED |= {"onnxsmith"}  # what a module is watched with while it runs is no state of it
+_CLOSED = {"torch", "numpy", "builtins", "collections", "typing", "re", "logging", "threading", "pathlib", "enum"} | {
+    "onnxsmith"  # what a module is watched with while it runs is no state of it
+}
 """Packages whose objects are not entered, but for the containers named above."""
 
 Step = tuple[str, Any]
