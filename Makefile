@@ -22,6 +22,15 @@ RELEASE_STAMP := .venv-release/.installed
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -m "not gpu" --numprocesses $(WORKERS) --dist worksteal
 
+# Hundreds of processes are started from the sources: compiled once, they start in half the time.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Cases that passed on the present tree: make test-all goes on where it was stopped. MINUTES ends a run early.
+PASSED ?= .tests-passed
+TIERS = --passed $(PASSED) $(if $(SHARD),--shard $(SHARD)) $(if $(MINUTES),--minutes $(MINUTES))
+# What make test-changed compares with: the last release, or where there is none, twenty commits ago.
+BASE ?= $(shell git describe --tags --abbrev=0 2>/dev/null || git rev-parse -q --verify HEAD~20 || git rev-list --max-parents=0 HEAD)
+
 # The Pythons besides the one above that are installed, as `python3.12`, or by pyenv.
 PYENV ?= $(HOME)/.pyenv
 HERE = $(shell for python in python$(1) $(PYENV)/versions/$(1).*/bin/python; do $$python -c "" 2>/dev/null && echo $$python && break; done)
@@ -38,7 +47,7 @@ TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo viewer test test-all test-pythons test-oldest test-iree lint mutate bench release clean
+.PHONY: help demo viewer test test-all test-changed test-costs test-repeat gpu test-pythons test-oldest test-iree lint mutate bench release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 20
@@ -52,12 +61,20 @@ viewer: ## build the page of `onnxsmith view` from viewer/src; needs npm
 	npm --prefix viewer run --silent check
 	npm --prefix viewer run --silent build
 
-test: $(DEV_STAMP) ## run the tests, except those that need a GPU
-	$(PYTEST)
+test: $(DEV_STAMP) ## run each behaviour once, except what needs a GPU
+	$(PYTEST) --tier first $(if $(SEED),--sample-seed $(SEED))
 
-test-all: $(DEV_STAMP) ## run the tests, with the suites in full instead of a sample
+test-all: $(DEV_STAMP) ## run every test, or SHARD=2/6 of them; goes on where it was stopped
 	@$(call CLIENTS,tests/bundles/clients/text)
-	$(PYTEST) --whole
+	$(PYTEST) --tier all $(TIERS) --renew-costs
+	$(if $(SHARD)$(MINUTES),,@rm -f $(PASSED))
+
+test-changed: $(DEV_STAMP) ## run every test that a change since BASE reaches, the nearest first
+	$(BIN)/python -m tests.tiers.reach $(BASE) $(WORKERS) > .tests-reached
+	@if [ -s .tests-reached ]; then $(PYTEST) --tier all $(TIERS) @.tests-reached; fi
+
+test-costs: $(DEV_STAMP) ## measure what the cases of TESTS cost, after one was added or changed
+	$(PYTEST) --tier all --renew-costs $(TESTS)
 
 test-pythons: ## run the tests that need no torch with every other Python that is here
 	@$(MAKE) --no-print-directory $(addprefix test-python-,$(PYTHONS))
@@ -69,7 +86,7 @@ test-oldest: .venv-oldest/.installed ## run the tests with the oldest version of
 	.venv-oldest/bin/python -m pytest -m "not gpu" --numprocesses $(WORKERS) --dist worksteal $(ROOMS) $(TORCH_ROOMS)
 
 test-iree: .venv-iree/.installed ## run the tests of the runtime `iree`, which takes 600 MB and is in no other environment
-	.venv-iree/bin/python -m pytest --whole tests/runtimes/test_iree.py tests/contracts/test_runtimes.py "tests/suites/test_backend_runtimes.py::test_each_case_agrees_or_is_refused[iree]"
+	.venv-iree/bin/python -m pytest --tier all tests/runtimes/test_iree.py tests/contracts/test_runtimes.py "tests/suites/test_backend_runtimes.py::test_each_case_agrees_or_is_refused[iree]"
 
 lint: $(DEV_STAMP) ## check style, formatting, types and which room may import which
 	$(BIN)/ruff check .

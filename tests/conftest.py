@@ -21,6 +21,8 @@ settings.register_profile(
 )
 settings.load_profile("onnxsmith")
 
+pytest_plugins = ["tests.tiers.plugin"]
+
 _TESTS = Path(__file__).parent
 
 os.environ.setdefault(
@@ -30,10 +32,6 @@ _HAS_TORCH = importlib.util.find_spec("torch") is not None
 _TORCHS = re.compile(
     r"^(?:import|from) (?:torch\b|onnxsmith\.(?:exporter|seams\.torch|runtimes\.torch_eager)\b)", re.MULTILINE
 )
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--whole", action="store_true", help="the suites in full, not a sample of them (make test-all)")
 
 
 def _needs_torch(file: Path) -> bool:
@@ -56,12 +54,11 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what is marked `whole` unless the whole was asked for, and what needs torch where there is none."""
-    absent = [] if config.getoption("whole") else ["whole"]
-    absent += [] if _HAS_TORCH else ["torch"]
-    left_out = [item for item in items if any(map(item.get_closest_marker, absent))]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not any(map(item.get_closest_marker, absent))]
+    """Leaves out what needs torch where there is none."""
+    if _HAS_TORCH:
+        return
+    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("torch")])
+    items[:] = [item for item in items if not item.get_closest_marker("torch")]
 
 
 class Refusal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,11 @@ from judge_tables.learning import table  # noqa: E402
 from judge_tables.ml_cases import ml_cases  # noqa: E402
 from judge_tables.unseen import is_unknown  # noqa: E402
 
-CASES = list(node_cases())
+
+@cache
+def _cases() -> list[Case]:
+    """The test cases of the onnx package: made at the first question, as they take seconds."""
+    return list(node_cases())
 
 
 @pytest.mark.parametrize("name", ["onnxruntime", "openvino", "tract"])
@@ -56,7 +61,7 @@ def _differences(name: str, table_of: str) -> tuple[int, list[str]]:
     assert profile is not None
     wrong, asked = [], 0
     with target.judging() as judge:
-        for case in random.Random(name).sample(CASES, SAMPLE):
+        for case in random.Random(name).sample(_cases(), SAMPLE):
             outlook = worst(foresee(case.model, profile))
             if outlook is Outlook.UNKNOWN:
                 continue
@@ -95,17 +100,17 @@ def test_every_case_of_machine_learning_is_of_another_name_and_holds_one_node() 
 
 
 def test_a_lower_rank_drops_a_last_axis_of_one() -> None:
-    case = next(one for one in CASES if one.node.op_type == "STFT")
+    case = next(one for one in _cases() if one.node.op_type == "STFT")
     lower = with_lower_rank(case)
     assert lower is not None
     signal = lower.model.graph.inputs[0]
     assert signal.shape is not None
     assert len(signal.shape) == 2 == lower.feeds[signal.name or ""].ndim
-    assert next((with_lower_rank(one) for one in CASES if one.node.op_type == "ReduceSum"), None) is None
+    assert next((with_lower_rank(one) for one in _cases() if one.node.op_type == "ReduceSum"), None) is None
 
 
 def test_a_case_gets_the_versions_that_a_target_reads() -> None:
-    case = next(one for one in CASES if one.schema is not None and one.schema.since < one.version and one.version > 13)
+    case = next(one for one in _cases() if one.schema is not None and one.schema.since < one.version and one.version > 13)
     assert case.schema is not None
     older: Case = fitted(case, case.schema.since, 7)
     assert (older.model.opset_imports[""], older.model.ir_version) == (case.schema.since, 7)

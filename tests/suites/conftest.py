@@ -21,4 +21,4 @@ def _pooled() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def whole(pytestconfig: pytest.Config) -> bool:
     """Whether all was asked for (`make test-all`), not a sample."""
-    return bool(pytestconfig.getoption("whole"))
+    return bool(pytestconfig.getoption("tier") == "all")

@@ -1,0 +1,74 @@
+"""Decides which test cases `make test` runs, and which of them a shard of `make test-all` has."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.tiers.costs import UNLISTED
+
+SMOKE = Path(__file__).parent / "smoke.txt"
+LIMIT = 0.5
+"""The dearest case of the first tier, in seconds. Measured: three quarters of the cases are below, and they take a sixth
+of the time."""
+ROWS = 2.0
+"""Seconds for the rows of one test function in the first tier; more rows are sampled. A choice: what four of the dearest
+take."""
+
+
+def smoke() -> list[str]:
+    """Returns the test functions and cases that stand in `smoke.txt`: those of a room that has no cheap ones."""
+    lines = SMOKE.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def first_tier(cases: Sequence[str], costs: Mapping[str, float], listed: Sequence[str], seed: str) -> set[str]:
+    """Returns the cases of the first tier: the cheap ones, and a sample of the rows of a function where they add up.
+
+    Of a function that is listed, at least one row is taken, however dear it is. A row that is listed is always taken.
+    """
+    rows: dict[str, list[str]] = defaultdict(list)
+    for case in cases:
+        rows[case.partition("[")[0]].append(case)
+    chosen: set[str] = set()
+    for function, its in rows.items():
+        asked = [case for case in its if case in listed]
+        cheap = [case for case in its if costs.get(case, UNLISTED) <= LIMIT and case not in asked]
+        if not cheap and not asked and function in listed:
+            cheap = its
+        chosen.update(asked, _sample(cheap, costs, f"{seed}/{function}"))
+    return chosen
+
+
+def _sample(rows: Sequence[str], costs: Mapping[str, float], seed: str) -> list[str]:
+    if sum(costs.get(case, UNLISTED) for case in rows) <= ROWS:
+        return list(rows)
+    order = random.Random(seed).sample(rows, len(rows))
+    taken, seconds = order[:1], costs.get(order[0], UNLISTED)
+    for case in order[1:]:
+        seconds += costs.get(case, UNLISTED)
+        if seconds > ROWS:
+            break
+        taken.append(case)
+    return taken
+
+
+def shard(cases: Sequence[str], costs: Mapping[str, float], number: int, of: int) -> set[str]:
+    """Returns the cases of one of several shards that take about as long as each other. The cases of a file stay
+    together, as they share what is made for them; those of a file that is longer than a shard do not."""
+    files: dict[str, list[str]] = defaultdict(list)
+    for case in cases:
+        files[case.partition("::")[0]].append(case)
+    most = sum(costs.get(case, UNLISTED) for case in cases) / of
+    units: list[tuple[float, list[str]]] = []
+    for its in files.values():
+        seconds = sum(costs.get(case, UNLISTED) for case in its)
+        units += [(seconds, its)] if seconds <= most else [(costs.get(case, UNLISTED), [case]) for case in its]
+    loads, shards = [0.0] * of, [set[str]() for _ in range(of)]
+    for seconds, its in sorted(units, key=lambda unit: (-unit[0], unit[1])):
+        place = loads.index(min(loads))
+        loads[place] += seconds
+        shards[place].update(its)
+    return shards[number - 1]
