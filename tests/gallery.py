@@ -31,7 +31,9 @@ def printed(command: str, variables: Mapping[str, str]) -> tuple[str, int]:
     """
     bare = command.removesuffix(STATUS)
     program = None if _SHELL.search(bare.replace("'", '"')) and _unquoted(bare) else _program(shlex.split(bare))
-    program = None if _defines_operators(Path()) else program
+    program = (
+        None if any(defines_operators(file.read_text(encoding="utf-8")) for file in Path().glob("*.py")) else program
+    )
     if program is None:
         shell = subprocess.run(
             ["bash", "-c", command],
@@ -43,15 +45,15 @@ def printed(command: str, variables: Mapping[str, str]) -> tuple[str, int]:
             check=False,
         )
         return shell.stdout, shell.returncode
-    text, status = _called(program, shlex.split(bare)[1:])
+    text, status = called(program, shlex.split(bare)[1:])
     if status and command != bare:
         return f"{text}\nexit status: {status}\n", 0
     return text, status
 
 
-def _defines_operators(folder: Path) -> bool:
-    texts = (file.read_text(encoding="utf-8") for file in folder.glob("*.py"))
-    return any("torch.library" in text or "onnxsmith.register" in text for text in texts)
+def defines_operators(text: str) -> bool:
+    """Whether a program defines operators of PyTorch, or how they are translated: they stay defined in its process."""
+    return "torch.library" in text or "onnxsmith.register" in text
 
 
 def _unquoted(command: str) -> bool:
@@ -67,7 +69,8 @@ def _program(words: list[str]) -> Callable[[], object] | None:
     return None
 
 
-def _called(program: Callable[[], object], arguments: list[str]) -> tuple[str, int]:
+def called(program: Callable[[], object], arguments: list[str]) -> tuple[str, int]:
+    """What a program prints with these arguments, and its exit status."""
     output = io.StringIO()
     status: object = 0
     before = sys.argv

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import documents
+from tests import documents, gallery
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = [
@@ -21,6 +21,9 @@ DOCUMENTS = [
     "docs/samples.md",
 ]
 
+FROM_A_SHELL = {"README.md", "CONTRIBUTING.md"}
+"""Each of their commands is a process, as a reader starts it; what they add to the package is found by new processes
+only. The others run in this process, which has torch already."""
 SKIPPED = ("make ", "pip install ", "git ")
 
 
@@ -41,26 +44,41 @@ def environment(tmp_path: Path, tree: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_document_does_what_it_says(name: str, tree: Path, environment: dict[str, str]) -> None:
+    run = in_a_shell if name in FROM_A_SHELL else in_this_process
     done = 0
-    for step in documents.steps((tree / name).read_text(encoding="utf-8")):
-        where = f"{name}, line {step.line}"
-        if step.kind == "file":
-            target = tree / step.path
-            assert not target.exists(), f"{where}: {target.name} is there already"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(step.text, encoding="utf-8")
-            continue
-        if step.kind == "command" and step.text.startswith(SKIPPED):
-            continue
-        command = ["bash", "-c", step.text] if step.kind == "command" else [sys.executable, "-c", step.text]
-        found = subprocess.run(
-            command, cwd=tree, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
-        assert found.returncode == 0, f"{where}: {step.text}\n{found.stdout}{found.stderr}"
-        missing = documents.missing(step.shown, found.stdout) if step.kind == "command" else ""
-        assert not missing, f"{where}: not printed: {missing}\n{found.stdout}"
-        done += 1
+    with gallery.inside(tree, environment):
+        for step in documents.steps((tree / name).read_text(encoding="utf-8")):
+            where = f"{name}, line {step.line}"
+            if step.kind == "file":
+                target = tree / step.path
+                assert not target.exists(), f"{where}: {target.name} is there already"
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(step.text, encoding="utf-8")
+                continue
+            if step.kind == "command" and step.text.startswith(SKIPPED):
+                continue
+            printed, status = run(step, environment)
+            assert status == 0, f"{where}: {step.text}\n{printed}"
+            missing = documents.missing(step.shown, printed) if step.kind == "command" else ""
+            assert not missing, f"{where}: not printed: {missing}\n{printed}"
+            done += 1
     assert done, f"{name} tells nobody to do anything"
+
+
+def in_a_shell(step: documents.Step, environment: dict[str, str]) -> tuple[str, int]:
+    command = ["bash", "-c", step.text] if step.kind == "command" else [sys.executable, "-c", step.text]
+    found = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    return found.stdout + (found.stderr if found.returncode else ""), found.returncode
+
+
+def in_this_process(step: documents.Step, environment: dict[str, str]) -> tuple[str, int]:
+    if step.kind == "command":
+        return gallery.printed(step.text, environment)
+    if gallery.defines_operators(step.text):
+        return in_a_shell(step, environment)
+    return gallery.called(lambda: exec(step.text, {"__name__": "__main__"}), ["-c"])
 
 
 # The test's own parts

@@ -110,7 +110,9 @@ def test_a_lower_rank_drops_a_last_axis_of_one() -> None:
 
 
 def test_a_case_gets_the_versions_that_a_target_reads() -> None:
-    case = next(one for one in _cases() if one.schema is not None and one.schema.since < one.version and one.version > 13)
+    case = next(
+        one for one in _cases() if one.schema is not None and one.schema.since < one.version and one.version > 13
+    )
     assert case.schema is not None
     older: Case = fitted(case, case.schema.since, 7)
     assert (older.model.opset_imports[""], older.model.ir_version) == (case.schema.since, 7)

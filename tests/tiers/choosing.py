@@ -11,11 +11,11 @@ from tests.tiers.costs import UNLISTED
 
 SMOKE = Path(__file__).parent / "smoke.txt"
 LIMIT = 0.5
-"""The dearest case of the first tier, in seconds. Measured: three quarters of the cases are below, and they take a sixth
-of the time."""
+"""The dearest case of the first tier, in seconds. Measured: three quarters of the cases are below, and they take a
+sixth of the time."""
 ROWS = 2.0
-"""Seconds for the rows of one test function in the first tier; more rows are sampled. A choice: what four of the dearest
-take."""
+"""Seconds for the rows of one test function in the first tier; of more rows a sample is taken. A choice: what four of
+the dearest take."""
 
 
 def smoke() -> list[str]:

@@ -1,7 +1,7 @@
 """Reads and writes `costs.txt`: the seconds that each test case takes.
 
-The numbers are those of the machine that wrote the file first. A slower machine that renews the file divides by how much
-slower it is, so that a case keeps its number.
+The numbers are those of the machine that wrote the file first. A slower machine that renews the file divides its times
+by how much slower it is, so that a case keeps its number.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 FILE = Path(__file__).parent / "costs.txt"
 LISTED = 0.1
-"""The cheapest case that is listed, in seconds. A choice: two thirds of all cases are below, and the file stays short."""
+"""The cheapest case that is listed, in seconds. A choice: two thirds of all cases are below; the file stays short."""
 UNLISTED = 0.03
 """Seconds of a case that is not listed: the mean of those below `LISTED`."""
 _CHANGED = 1.5
@@ -64,7 +64,7 @@ def renewed(old: Mapping[str, float], measured: Mapping[str, float], root: Path)
 
 
 def pace(old: Mapping[str, float], measured: Mapping[str, float]) -> float:
-    """Returns by what the times of this machine are multiplied to be those of the file: the median over common cases."""
+    """Returns the factor from this machine's times to those of the file: the median over the cases of both."""
     ratios = [old[case] / measured[case] for case in old.keys() & measured.keys() if measured[case] > LISTED]
     return statistics.median(ratios) if len(ratios) >= _COMMON else 1.0
 

@@ -30,7 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tier", choices=["first", "all"], help="first: what make test runs; all: what make test-all runs")
     group.addoption("--sample-seed", help="draws the rows of the first tier; the date if left out")
     group.addoption("--shard", metavar="K/N", help="the K-th of N parts that take equally long")
-    group.addoption("--passed", metavar="FILE", help="leaves out what passed on this tree by this file; notes what passes")
+    group.addoption(
+        "--passed", metavar="FILE", help="leaves out what passed on this tree by this file; notes what passes"
+    )
     group.addoption("--minutes", type=float, metavar="N", help="starts no case after that time")
     group.addoption("--renew-costs", action="store_true", help="writes what the cases cost to tests/tiers/costs.txt")
 

@@ -2,11 +2,11 @@
 
     python -m tests.tiers.reach v0.3.0        what changed since that commit, the working tree included
 
-A change of a module reaches every module that imports it, directly or through others (grimp's graph, which import-linter
-uses for the floors), and every test file that imports one of those. A room that finds its members by walking a folder,
-and a process that is started with a module's name, name it in a text: such a text counts as an import. A file that is no
-module, a page or a template, reaches what its folder's package reaches; one outside of the package, a document or a
-tool, the test files that name it or its folder.
+A change of a module reaches every module that imports it, directly or through others (grimp's graph, which
+import-linter uses for the floors), and every test file that imports one of those. A room that finds its members by
+walking a folder, and a process that is started with a module's name, name it in a text: a text counts as an import.
+A file of the package that is no module, as a page or a template, reaches what the modules reach that name its folder.
+A file outside of the package, as a document or a tool, reaches the test files that name it or its folder.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import onnxsmith
 
 ROOT = Path(__file__).parents[2]
 _MODULE = re.compile(r"onnxsmith(\.\w+)+")
+_STARTED = re.compile(r"-m\W+onnxsmith\b")
 _MEMBER = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
 
 
@@ -52,7 +53,9 @@ def reached(paths: Iterable[str], root: Path = ROOT) -> dict[str, int]:
             if importer not in distance:
                 distance[importer] = distance[node] + 1
                 queue.append(importer)
-    return {node: far for node, far in distance.items() if Path(node).name.startswith("test_") and (root / node).exists()}
+    return {
+        node: far for node, far in distance.items() if Path(node).name.startswith("test_") and (root / node).exists()
+    }
 
 
 def _nodes(path: str, root: Path) -> list[str]:
@@ -125,8 +128,8 @@ def _importers(root: Path) -> Mapping[str, set[str]]:
 
 
 def _in_texts(tree: ast.AST, modules: Iterable[str]) -> set[str]:
-    """The modules that a text names, by their path or as a member of a room (`fuse/conv-batchnorm`), with all in them if
-    it names a package."""
+    """The modules that the texts of a file name, by their path or as a member of a room (`fuse/conv-batchnorm`). A
+    package stands for all modules in it."""
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     named = {text for text in texts if _MODULE.fullmatch(text)}
     members = {text.replace("/", ".").replace("-", "_") for text in texts if _MEMBER.fullmatch(text)}
@@ -142,6 +145,8 @@ def _imported(text: str, modules: Iterable[str], root: Path) -> set[str]:
     """The modules and the files of the tests that a test file imports or names; of the face, the names that it uses."""
     tree, known = ast.parse(text), set(modules)
     found = _in_texts(tree, known)
+    if _STARTED.search(text):
+        found.add("onnxsmith.__main__")
     home: dict[str, str] = onnxsmith._HOME
     for node in ast.walk(tree):
         names: list[str] = []
@@ -179,8 +184,8 @@ def main() -> None:
     base, piles = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
     paths = changed(base)
     found = reached(paths)
-    print(f"{len(paths)} files changed since {base} and reach {len(found)} test files", file=sys.stderr)
-    print("\n".join(dealt(found, piles)))
+    sys.stderr.write(f"{len(paths)} files changed since {base} and reach {len(found)} test files\n")
+    sys.stdout.write("".join(f"{path}\n" for path in dealt(found, piles)))
 
 
 if __name__ == "__main__":
