@@ -96,7 +96,9 @@ lint: $(DEV_STAMP) ## check style, formatting, types and which room may import w
 	$(BIN)/python tools/private_names.py
 
 mutate: $(DEV_STAMP) ## change the code in small ways and count what the tests notice
-	$(BIN)/python tools/mutate.py
+	$(BIN)/python tools/mutate reach
+	$(BIN)/python tools/mutate try
+	$(BIN)/python tools/mutate show
 
 bench: $(BENCH_STAMP) $(MODELOPT_STAMP) $(PACKAGES_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/startup.py

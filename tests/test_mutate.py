@@ -1,4 +1,4 @@
-"""`tools/mutate.py`: which mutants there are, and that a test that notices is heard."""
+"""`tools/mutate`: which mutants there are, which case comes to which, and that a test that notices is heard."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from types import ModuleType
 
 import pytest
 
-TOOL = Path(__file__).parent.parent / "tools" / "mutate.py"
+FOLDER = Path(__file__).parent.parent / "tools" / "mutate"
+
+
+def tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def mutate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("mutate", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["mutate"] = module
-    spec.loader.exec_module(module)
-    return module
+    return tool("mutants")
 
 
 SOURCE = """
@@ -34,7 +38,7 @@ def inside(x: int, least: int = 0) -> bool:
 
 
 def test_each_kind_of_change(mutate: ModuleType) -> None:
-    found = {(one.before, one.after) for one in mutate.mutants(Path("m.py"), SOURCE)}
+    found = {(one.before, one.after) for one in mutate.mutants("m.py", SOURCE)}
     assert found == {
         ("x < least", "x <= least"),
         ("x < least and (not x == 7)", "x < least or not x == 7"),
@@ -49,30 +53,83 @@ def test_each_kind_of_change(mutate: ModuleType) -> None:
         ("note(x)", "pass"),
         ("return x > 1", "return None"),
     }
-    assert all(compile(one.source, "m.py", "exec") for one in mutate.mutants(Path("m.py"), SOURCE))
+    assert all(compile(one.source, "m.py", "exec") for one in mutate.mutants("m.py", SOURCE))
 
 
 def test_a_mutant_is_named_by_its_function_and_its_line(mutate: ModuleType) -> None:
     for indent in ("", "# a line more\n"):
-        keys = {one.after: one.key for one in mutate.mutants(Path("m.py"), indent + SOURCE)}
+        keys = {one.after: one.key for one in mutate.mutants("m.py", indent + SOURCE)}
         assert keys["x <= least"] == ("m.py", "inside", "if x < least and not x == 7:", "x < least", "x <= least")
         assert keys["8"][2:] == ("if x < least and not x == 7:", "7", "8")
-    (outside,) = mutate.mutants(Path("m.py"), "LIMIT = 3")
+    (outside,) = mutate.mutants("m.py", "LIMIT = 3")
     assert outside.key == ("m.py", "", "LIMIT = 3", "3", "4")
 
 
 def test_every_equivalent_mutant_exists(mutate: ModuleType) -> None:
     listed = mutate.equivalent()
-    found = {
-        one.key
-        for file in sorted({Path(key[0]) for key in listed})
-        for one in mutate.mutants(file, (mutate.ROOT / file).read_text(encoding="utf-8"))
-    }
+    found = set()
+    for file in sorted({key[0] for key in listed}):
+        source = (mutate.ROOT / file).read_text(encoding="utf-8")
+        lines = {key[2] for key in listed if key[0] == file}
+        made = [mutate.mutant(file, source, place) for place, line in mutate.places(source).items() if line in lines]
+        found |= {one.key for one in made if one is not None}
     assert listed <= found, listed - found
 
 
 def test_every_area_has_its_files(mutate: ModuleType) -> None:
-    for area in mutate.AREAS.values():
-        root = mutate.ROOT
-        assert all(list((root / "src/onnxsmith").glob(pattern)) for pattern in area.sources)
-        assert all((root / test).exists() for test in area.tests if "{name}" not in test)
+    assert all(list(mutate.SOURCE.glob(pattern)) for pattern in mutate.AREAS.values())
+
+
+def test_a_sample_has_so_many_of_each_area(mutate: ModuleType) -> None:
+    found = mutate.sampled({"comparison": 3, "files": 2}, seed=1)
+    assert [one.file.split("/")[2] for one in found] == ["comparison"] * 3 + ["model"] * 2
+    assert found == mutate.sampled({"comparison": 3, "files": 2}, seed=1)
+    assert found != mutate.sampled({"comparison": 3, "files": 2}, seed=2)
+
+
+REACHED = """
+from __future__ import annotations
+
+LIMIT = 3
+
+def shade(x: int) -> str:
+    \"\"\"Names a number.\"\"\"
+    match x:
+        case 1:
+            return "one"
+    if x > LIMIT:
+        return "many"
+    elif x < 0:
+        raise ValueError
+    return [n + 1 for n in range(x)] and "few"
+"""
+
+
+def test_a_marked_file_computes_the_same_and_tells_what_was_reached(
+    mutate: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    places = mutate.places(REACHED)
+    texts = {place: one.before for place in places if (one := mutate.mutant("m.py", REACHED, place)) is not None}
+    marked = mutate.marked(REACHED, {place: [place] for place in places})
+    module = compile(marked, "m.py", "exec")
+    reached = tool("onnxsmith_reached")
+    space: dict[str, object] = {"__file__": "m.py"}
+    exec(module, space)
+    shade = space["shade"]
+    assert callable(shade)
+    found: dict[int, set[str]] = {}
+    for x, name in ((1, "one"), (2, "few"), (9, "many")):
+        reached.seen.clear()
+        assert shade(x) == name
+        assert "m.py" in reached.seen
+        found[x] = {texts[place] for place in reached.seen if place in texts}
+    assert "raise ValueError" not in found[1] | found[2] | found[9]
+    with pytest.raises(ValueError):  # noqa: PT011
+        shade(-1)
+    assert "raise ValueError" in {texts[place] for place in reached.seen if place in texts}
+    assert "x > LIMIT" in found[2] & found[9]
+    assert "x > LIMIT" not in found[1]
+    assert "x < 0" in found[2] - found[9]
+    assert "return 'many'" in found[9] - found[2]
+    assert "n + 1" in found[2] - found[9]
