@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.tiers.costs import UNLISTED
+from tests.tiers.costs import prices
 
 SMOKE = Path(__file__).parent / "smoke.txt"
 LIMIT = 0.5
@@ -29,27 +29,28 @@ def first_tier(cases: Sequence[str], costs: Mapping[str, float], listed: Sequenc
 
     Of a function that is listed, at least one row is taken, however dear it is. A row that is listed is always taken.
     """
+    seconds = prices(cases, costs)
     rows: dict[str, list[str]] = defaultdict(list)
     for case in cases:
         rows[case.partition("[")[0]].append(case)
     chosen: set[str] = set()
     for function, its in rows.items():
         asked = [case for case in its if case in listed]
-        cheap = [case for case in its if costs.get(case, UNLISTED) <= LIMIT and case not in asked]
+        cheap = [case for case in its if seconds[case] <= LIMIT and case not in asked]
         if not cheap and not asked and function in listed:
             cheap = its
-        chosen.update(asked, _sample(cheap, costs, f"{seed}/{function}"))
+        chosen.update(asked, _sample(cheap, seconds, f"{seed}/{function}"))
     return chosen
 
 
-def _sample(rows: Sequence[str], costs: Mapping[str, float], seed: str) -> list[str]:
-    if sum(costs.get(case, UNLISTED) for case in rows) <= ROWS:
+def _sample(rows: Sequence[str], seconds: Mapping[str, float], seed: str) -> list[str]:
+    if sum(seconds[case] for case in rows) <= ROWS:
         return list(rows)
-    order = random.Random(seed).sample(rows, len(rows))
-    taken, seconds = order[:1], costs.get(order[0], UNLISTED)
-    for case in order[1:]:
-        seconds += costs.get(case, UNLISTED)
-        if seconds > ROWS:
+    taken: list[str] = []
+    left = ROWS
+    for case in random.Random(seed).sample(rows, len(rows)):
+        left -= seconds[case]
+        if taken and left < 0:
             break
         taken.append(case)
     return taken
@@ -61,14 +62,15 @@ def shard(cases: Sequence[str], costs: Mapping[str, float], number: int, of: int
     files: dict[str, list[str]] = defaultdict(list)
     for case in cases:
         files[case.partition("::")[0]].append(case)
-    most = sum(costs.get(case, UNLISTED) for case in cases) / of
+    seconds = prices(cases, costs)
+    most = sum(seconds.values()) / of
     units: list[tuple[float, list[str]]] = []
     for its in files.values():
-        seconds = sum(costs.get(case, UNLISTED) for case in its)
-        units += [(seconds, its)] if seconds <= most else [(costs.get(case, UNLISTED), [case]) for case in its]
+        price = sum(seconds[case] for case in its)
+        units += [(price, its)] if price <= most else [(seconds[case], [case]) for case in its]
     loads, shards = [0.0] * of, [set[str]() for _ in range(of)]
-    for seconds, its in sorted(units, key=lambda unit: (-unit[0], unit[1])):
+    for price, its in sorted(units, key=lambda unit: (-unit[0], unit[1])):
         place = loads.index(min(loads))
-        loads[place] += seconds
+        loads[place] += price
         shards[place].update(its)
     return shards[number - 1]

@@ -7,21 +7,25 @@ by how much slower it is, so that a case keeps its number.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 FILE = Path(__file__).parent / "costs.txt"
 LISTED = 0.1
 """The cheapest case that is listed, in seconds. A choice: two thirds of all cases are below; the file stays short."""
-UNLISTED = 0.03
-"""Seconds of a case that is not listed: the mean of those below `LISTED`."""
+UNLISTED = 0.02
+"""Seconds of a case that is not listed: about the mean of those below `LISTED`."""
+ROWS_LISTED = 1.0
+"""The rows of a function that are below `LISTED` have one line together, `[*]`, if they take so many seconds."""
 _CHANGED = 1.5
 """How much dearer or cheaper a case must be to get another number: two runs of one case differ by less."""
 _COMMON = 30
 """The fewest cases that tell how fast a machine is. A choice."""
 _HEAD = """\
-# Seconds that a test case takes, on the machine that wrote this file first; cases below 0.1 s are left out.
-# Written by `make test-all`, and by `make test-costs TESTS=tests/rules` for a part. `make test` runs what is cheap.
+# Seconds that a test case takes, on the machine that wrote this file first. Cases below 0.1 s are left out; [*] is the
+# sum of a function's rows below that. Written by `make test-all`, for a part by `make test-costs TESTS=tests/rules`.
+# `make test` runs what is cheap.
 """
 
 
@@ -56,10 +60,28 @@ def renewed(old: Mapping[str, float], measured: Mapping[str, float], root: Path)
     """Returns the costs after a run that measured some cases. Cases whose function is gone are dropped."""
     factor = pace(old, measured)
     found = {case: seconds for case, seconds in old.items() if case in measured or _exists(case, root)}
+    rows: Counter[str] = Counter()
     for case, seconds in measured.items():
-        scaled, before = seconds * factor, old.get(case, UNLISTED)
-        if case not in old or not before / _CHANGED <= scaled <= before * _CHANGED:
-            found[case] = scaled
+        scaled = seconds * factor
+        if "[" in case and scaled < LISTED:
+            rows[f"{case.partition('[')[0]}[*]"] += scaled
+    now = {case: seconds * factor for case, seconds in measured.items()}
+    now |= {name: seconds if seconds >= ROWS_LISTED else 0.0 for name, seconds in rows.items()}
+    for case, seconds in now.items():
+        before = old.get(case, 0.0)
+        if not before / _CHANGED <= seconds <= before * _CHANGED:
+            found[case] = seconds
+    return found
+
+
+def prices(cases: Sequence[str], costs: Mapping[str, float]) -> dict[str, float]:
+    """Returns the seconds of each case; those of a function's rows that are not listed are a share of their sum."""
+    rows = Counter(case.partition("[")[0] for case in cases if case not in costs)
+    found: dict[str, float] = {}
+    for case in cases:
+        function = case.partition("[")[0]
+        together = costs.get(f"{function}[*]")
+        found[case] = costs.get(case, UNLISTED if together is None else together / rows[function])
     return found
 
 

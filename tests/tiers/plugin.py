@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.tiers import choosing, costs
-from tests.tiers.progress import ROOT, Progress
+from tests.tiers.progress import Progress
 
 _DEADLINE = "ONNXSMITH_TESTS_END"
 """The environment variable that tells the workers when to stop, in seconds since 1970."""
@@ -34,7 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--passed", metavar="FILE", help="leaves out what passed on this tree by this file; notes what passes"
     )
     group.addoption("--minutes", type=float, metavar="N", help="starts no case after that time")
-    group.addoption("--renew-costs", action="store_true", help="writes what the cases cost to tests/tiers/costs.txt")
+    group.addoption("--renew-costs", action="store_true", help="writes what the cases cost to the file of --costs")
+    group.addoption("--costs", type=Path, default=costs.FILE, metavar="FILE", help="what the cases cost")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,7 +67,7 @@ class _Worker:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        known, cases = costs.read(), [item.nodeid for item in items]
+        known, cases = costs.read(config.getoption("costs")), [item.nodeid for item in items]
         chosen = set(cases)
         if config.getoption("tier") == "first":
             exhaustive = {item.nodeid for item in items if item.get_closest_marker("whole")}
@@ -167,11 +168,11 @@ class _Controller:
             return
         say = terminalreporter.write_line
         terminalreporter.write_sep("=", "tiers")
-        measured, old = self.costs(), costs.read()
+        measured, old = self.costs(), costs.read(config.getoption("costs"))
         slow = _slower(measured, old)
         if config.getoption("renew_costs"):
-            costs.write(costs.renewed(old, measured, ROOT))
-            say("tests/tiers/costs.txt is written")
+            costs.write(costs.renewed(old, measured, config.rootpath), config.getoption("costs"))
+            say(f"{config.getoption('costs')} is written")
         elif slow:
             say(f"{len(slow)} cases cost more than {choosing.LIMIT:g} s, and tests/tiers/costs.txt does not say so:")
             for case in slow[:_SHOWN]:

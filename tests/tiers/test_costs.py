@@ -58,3 +58,15 @@ def test_new_cases_are_added_and_those_that_are_gone_dropped(root: Path) -> None
     gone = {"tests/test_a.py::test_gone": 3.0, "tests/test_b.py::test_1": 3.0}
     found = costs.renewed(OLD | gone, {"tests/test_a.py::test_55[row]": 0.7}, root)
     assert found == OLD | {"tests/test_a.py::test_55[row]": 0.7}
+
+
+ROWS = {f"tests/test_a.py::test_9[{row}]": 0.05 for row in range(60)}
+
+
+def test_many_cheap_rows_have_one_line_with_their_sum(root: Path) -> None:
+    found = costs.renewed({}, ROWS, root)
+    costs.write(found, root / "costs.txt")
+    listed = costs.read(root / "costs.txt")
+    assert listed == {"tests/test_a.py::test_9[*]": 3.0}
+    assert set(costs.prices(list(ROWS), listed).values()) == {0.05}
+    assert costs.renewed(listed, dict.fromkeys(ROWS, 0.001), root)["tests/test_a.py::test_9[*]"] == 0.0
