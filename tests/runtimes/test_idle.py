@@ -55,7 +55,7 @@ def test_one_that_was_killed_is_not_taken() -> None:
     used()
     (first,) = waiting()
     os.kill(first, signal.SIGKILL)
-    time.sleep(0.2)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)  # until it is dead; who started it still sees it end
     assert used() == -1
     assert waiting() != [first]
 
