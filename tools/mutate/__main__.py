@@ -31,7 +31,7 @@ sys.path[:0] = [str(HERE), str(ROOT)]
 from mutants import AREAS, Mutant, marked, sampled  # noqa: E402
 from trying import Copy  # noqa: E402
 
-from tests.tiers import choosing, costs, reach  # noqa: E402
+from tests.tiers import choosing, costs  # noqa: E402
 
 FOLDER = ROOT / ".mutants"
 SLOWER = 4
@@ -40,7 +40,7 @@ MOST = 90.0
 """Seconds of cases that are run on a mutant in each tier, the nearest first. A choice: what is noticed at all is
 noticed by the nearest."""
 TIERS = ("make test", "make test-changed", "make test-all")
-PRELOADED = ("numpy", "onnx", "onnx_ir", "onnx_shape_inference", "torch", "pytest", "hypothesis")
+PRELOADED = ("numpy", "onnx", "onnx_ir", "onnx_shape_inference", "torch", "pytest")
 """Libraries that every forked process has at once."""
 
 
@@ -86,6 +86,16 @@ def cases_by_mutant(drawn: Sequence[Mutant]) -> dict[int, list[str]]:
     return found
 
 
+def reached_files(files: Sequence[str]) -> dict[str, set[str]]:
+    """The test files that `make test-changed` runs for each file. Asked in another process: here the package must not
+    be imported, as forked processes import it with a mutant."""
+    code = "import json, sys; from tests.tiers import reach; files = json.load(sys.stdin); "
+    code += "print(json.dumps({file: sorted(reach.reached([file])) for file in files}))"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, cwd=ROOT, input=json.dumps(files), capture_output=True, text=True, check=True)
+    return {file: set(found) for file, found in json.loads(done.stdout).items()}
+
+
 def nearest(cases: Sequence[str], mutant: Mutant, counts: Mapping[str, int]) -> list[str]:
     """The cases in the order in which they are run: those named after the file, those of its room, then those that come
     to few other mutants, which ask closely."""
@@ -117,6 +127,7 @@ def try_all(seed: str, part: str) -> None:
     first = choosing.first_tier(every, known, choosing.smoke(), seed)
     number, _, of = part.partition("/")
     done = {json.loads(line)["number"] for file in FOLDER.glob("tried-*.jsonl") for line in file.open(encoding="utf-8")}
+    changed = reached_files(sorted({one.file for one in drawn}))
     for library in PRELOADED:
         importlib.import_module(library)
     with tempfile.TemporaryDirectory() as folder:
@@ -124,7 +135,7 @@ def try_all(seed: str, part: str) -> None:
         for index, one in enumerate(drawn):
             if index in done or index % int(of) != int(number) - 1:
                 continue
-            files = reach.reached([one.file])
+            files = changed[one.file]
             its = nearest(reached.get(index, ()), one, counts)
             tiers = (
                 [case for case in its if case in first],
@@ -151,7 +162,7 @@ def _noticed(tree: Copy, mutant: Mutant, cases: list[str], known: Mapping[str, f
         limit = 60 + SLOWER * sum(known.get(case, costs.UNLISTED) for case in cases)
         with tree.changed(mutant.file, mutant.source):
             failed = tree.fails(cases, limit)
-        if not failed or failed in ("…", "?") or failed not in cases:
+        if not failed or failed == "…" or failed not in cases:
             return failed
         if not tree.fails([failed], limit):
             return failed

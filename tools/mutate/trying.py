@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,11 @@ class Copy:
 
     def fails(self, cases: Sequence[str], limit: float) -> str:
         """Runs cases in a forked process until one fails; returns the name of the one that did, "…" if they took longer
-        than `limit` seconds, "" if all passed."""
+        than `limit` seconds, "" if all passed.
+
+        Raises:
+            RuntimeError: pytest could not run them.
+        """
         if not cases:
             return ""
         said = self.folder / ".failed"
@@ -44,7 +49,9 @@ class Copy:
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
                 failed = said.read_text(encoding="utf-8") if said.exists() else ""
-                return failed or ("" if status == 0 else "?")
+                if status and not failed:
+                    raise RuntimeError(f"{(self.folder / '.printed').read_text(encoding='utf-8')}\n{cases[:3]} …")
+                return failed
             time.sleep(0.02)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
@@ -86,9 +93,11 @@ class _First:
 
 def _child(folder: Path, cases: Sequence[str], said: Path) -> None:
     os.chdir(folder)
-    silent = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silent, 1)
-    os.dup2(silent, 2)
+    printed = os.open(folder / ".printed", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(printed, 1)
+    os.dup2(printed, 2)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "onnxsmith")]:
+        del sys.modules[name]  # they are the tree's own, not the copy's
     sys.dont_write_bytecode = True
     os.environ["PYTHONPATH"] = str(folder / "src")
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -100,5 +109,8 @@ def _child(folder: Path, cases: Sequence[str], said: Path) -> None:
     try:
         status = int(pytest.main(["-x", "-q", "-m", "not gpu", "--tier", "all", f"@{listed}"], [_First(said)]))
     except BaseException:  # noqa: BLE001 — a mutant may raise anything
+        traceback.print_exc()
         status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
     os._exit(min(status, 1))
