@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from onnxsmith.library_versions import NEWEST_TESTED, release
+
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -38,3 +40,10 @@ def test_the_lower_bounds_are_the_oldest_that_were_run() -> None:
         if name != "torch"
     }
     assert bounds == {row[0]: row[1] for row in rows("Versions")}
+
+
+def test_the_newest_that_were_run_are_those_of_the_package() -> None:
+    """`doctor` compares what is installed with the table of the package."""
+    newest = {row[0]: row[2] for row in rows("Versions")}
+    runs = [found for row in rows("Run") for found in re.findall(r"torch (\d[\d.]*)", row[1])]
+    assert {**newest, "torch": max(runs, key=release)} == NEWEST_TESTED
