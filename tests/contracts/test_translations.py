@@ -185,8 +185,6 @@ def at_import(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def test_what_is_run_at_import() -> None:
-    code = (
-        "a = torch.ops.aten.relu\nclass B:\n    c = torch.ops.aten.gelu\n    def d():\n        torch.ops.aten.elu"
-    )
+    code = "a = torch.ops.aten.relu\nclass B:\n    c = torch.ops.aten.gelu\n    def d():\n        torch.ops.aten.elu"
     names = [ast.unparse(node) for node in at_import(ast.parse(code)) if isinstance(node, ast.Attribute)]
     assert [name for name in names if name.count(".") == 3] == ["torch.ops.aten.relu", "torch.ops.aten.gelu"]
