@@ -65,6 +65,7 @@ def test_tensorrt_runs_or_is_refused(path: Path) -> None:
     """Without TensorRT's library onnxruntime would silently run on CUDA or on the CPU."""
     try:
         with base.get("onnxruntime").prepare(path, Options(provider="tensorrt")) as session:
-            assert session.provider == "TensorrtExecutionProvider"
+            outcome = session.provider
     except OnnxsmithError as error:
-        assert error.problem.id in ("runtime/provider-fallback", "runtime/provider-missing")
+        outcome = error.problem.id
+    assert outcome in ("TensorrtExecutionProvider", "runtime/provider-fallback", "runtime/provider-missing")
