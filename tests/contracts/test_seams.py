@@ -29,12 +29,26 @@ NAMES = [
 
 @pytest.mark.parametrize(("module", "path", "lifetime"), NAMES, ids=[path for _, path, _ in NAMES])
 def test_a_private_name_exists_in_its_lifetime(module: str, path: str, lifetime: Lifetime) -> None:
+    wrong = mistaken(path, lifetime)
+    assert not wrong, f"{module}: {wrong}; see what the module does without it, and give it a Lifetime in LIFETIMES"
+
+
+def mistaken(path: str, lifetime: Lifetime) -> str:
+    """What is wrong if a name exists outside of its lifetime, or not in it; "" if nothing is."""
     package = path.partition(":")[0].partition(".")[0]
     version = metadata.version(package.replace("_", "-"))
-    assert (private(path) is not None) is lifetime.includes(version), (
-        f"{module} reaches for {path}, which {package} {version} {'has not' if private(path) is None else 'has'}: "
-        "see what the module does without it, and give the name a Lifetime in LIFETIMES"
-    )
+    exists = private(path) is not None
+    if exists is lifetime.includes(version):
+        return ""
+    return f"{package} {version} {'has' if exists else 'lacks'} {path}"
+
+
+def test_a_name_is_required_in_its_lifetime_only() -> None:
+    version = metadata.version("onnx-ir")
+    assert not mistaken("onnx_ir:gone", Lifetime(removed="0.1"))
+    assert not mistaken("onnx_ir:Model", Lifetime(added="0.1"))
+    assert mistaken("onnx_ir:gone", Lifetime()) == f"onnx_ir {version} lacks onnx_ir:gone"
+    assert mistaken("onnx_ir:Model", Lifetime(added="99")) == f"onnx_ir {version} has onnx_ir:Model"
 
 
 def test_a_lifetime_belongs_to_a_name_that_is_reached_for() -> None:
