@@ -33,6 +33,9 @@ ALL_PASSED := 5
 # What make test-changed compares with: the last release, or where there is none, twenty commits ago.
 BASE ?= $(shell git describe --tags --abbrev=0 2>/dev/null || git rev-parse -q --verify HEAD~20 || git rev-list --max-parents=0 HEAD)
 
+# What make gpu installs, as the machine with the GPU has no network.
+WHEELS ?= wheels
+
 # The Pythons besides the one above that are installed, as `python3.12`, or by pyenv.
 PYENV ?= $(HOME)/.pyenv
 HERE = $(shell for python in python$(1) $(PYENV)/versions/$(1).*/bin/python; do $$python -c "" 2>/dev/null && echo $$python && break; done)
@@ -49,7 +52,7 @@ TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo viewer test test-all test-changed test-costs test-repeat gpu test-pythons test-oldest test-iree lint mutate bench release clean
+.PHONY: help demo viewer test test-all test-changed test-costs test-repeat gpu gpu-wheels test-pythons test-oldest test-iree lint mutate bench release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 20
@@ -90,6 +93,13 @@ test-python-%: .venv-python-%/.installed
 
 test-oldest: .venv-oldest/.installed ## run the tests with the oldest version of every dependency
 	.venv-oldest/bin/python -m pytest -m "not gpu" --numprocesses $(WORKERS) --dist worksteal $(ROOMS) $(TORCH_ROOMS)
+
+# Needs no network and no npm, but a Python with torch and onnxruntime: PYTHON=python3.12 make gpu.
+gpu: ## run the tests that need a GPU, with the torch and onnxruntime of PYTHON and the wheels in WHEELS
+	$(PYTHON) tools/gpu.py run $(WHEELS)
+
+gpu-wheels: $(VENV_STAMP) ## download the wheels that make gpu installs, for a machine without a network
+	$(BIN)/python tools/gpu.py wheels $(WHEELS)
 
 test-iree: .venv-iree/.installed ## run the tests of the runtime `iree`, which takes 600 MB and is in no other environment
 	.venv-iree/bin/python -m pytest --tier all tests/runtimes/test_iree.py tests/contracts/test_runtimes.py "tests/suites/test_backend_runtimes.py::test_each_case_agrees_or_is_refused[iree]"
@@ -137,7 +147,7 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 	$(RELEASE)/python tools/release.py $(if $(PYTHONS),--pythons $(PYTHONS))
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-packages .venv-release .venv-oldest .venv-iree .venv-python-* .bench-corpus .bench-export .bench-packages .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-packages .venv-release .venv-oldest .venv-iree .venv-gpu .venv-python-* .bench-corpus .bench-export .bench-packages .bench-set-dim build dist wheels .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf tests/bundles/clients/node_modules tests/bundles/clients/text/node_modules viewer/node_modules viewer/build
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import _web_package
+from onnxsmith.runtimes.onnxruntime import available_providers
 
 settings.register_profile(
     "onnxsmith", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -60,6 +61,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("torch")])
     items[:] = [item for item in items if not item.get_closest_marker("torch")]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips a test marked `gpu` where its library sees no CUDA device."""
+    marker = item.get_closest_marker("gpu")
+    if marker is None:
+        return
+    (library,) = marker.args
+    if library == "torch":
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip(f"torch {torch.__version__} sees no CUDA device")
+    elif "CUDAExecutionProvider" not in available_providers()["providers"]:
+        pytest.skip("the installed onnxruntime has no CUDA provider")
 
 
 class Refusal:

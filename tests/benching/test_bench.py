@@ -232,10 +232,8 @@ def test_nodes_on_another_provider_are_named(tmp_path: Path, monkeypatch: pytest
     assert result.report.verdict.exit_code == 1
 
 
-@pytest.mark.gpu
+@pytest.mark.gpu("onnxruntime")
 def test_the_cuda_provider_is_measured(tmp_path: Path) -> None:
-    if "CUDAExecutionProvider" not in available_providers()["providers"]:
-        pytest.skip("the installed onnxruntime has no CUDA provider")
     path = saved(tmp_path, models.CHAIN)
     result = onnxsmith.bench(path, subjects=["onnxruntime:cuda", "onnxruntime"], sizes={"n": 64}, seconds=SHORT)
     assert not result.report.part(Latencies).failed

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,23 +15,42 @@ import torch
 from torch.utils import _pytree as pytree
 
 import onnxsmith
+from onnxsmith.exporter.translating import exporter_hooks
 from onnxsmith.exporter.translating.exporter_hooks import translations
 from onnxsmith.exporter.translating.overloads import overloads
+from onnxsmith.exporter.translations import base
 from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.library_versions import Lifetime
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.verdict import Verdict
+from onnxsmith.seams.base import private
 from onnxsmith.settings import Verify
 
-NAMES = sorted(
+INSTALLED = sorted(
     name
     for name, one in translations().items()
     if not one.library or importlib.util.find_spec(one.library.partition(".")[0]) is not None
 )
-"""Translations whose operators exist here: torchao has no wheels for every system."""
+"""Translations whose library is installed: torchao has no wheels for every system."""
 with warnings.catch_warnings(action="ignore"):  # torchao warns of kernels for other machines
-    for library in sorted({translations()[name].library for name in NAMES} - {""}):
+    for library in sorted({translations()[name].library for name in INSTALLED} - {""}):
         importlib.import_module(library)  # defines the operators
 
+
+def is_expected(translation: Translation, name: str) -> bool:
+    """Whether the installed release of the library has a target or a function, by what the translation says."""
+    version = metadata.version(translation.library.partition(".")[0] or "torch")
+    return translation.lifetimes.get(name, Lifetime()).includes(version)
+
+
+def expected(translation: Translation) -> list[str]:
+    """The targets and the named functions that exist here, by what the translation says."""
+    names = dict.fromkeys((*translation.targets, *translation.lifetimes))
+    return [name for name in names if is_expected(translation, name)]
+
+
+NAMES = [name for name in INSTALLED if translations()[name].functions or expected(translations()[name])]
+"""Translations of which something exists in the installed releases."""
 
 SAMPLE = [name if place % 3 == 0 else pytest.param(name, marks=pytest.mark.whole) for place, name in enumerate(NAMES)]
 """Every third translation; `make test-all` takes all. Each is exported, which takes seconds."""
@@ -63,6 +85,12 @@ def operator(translation: Translation, sample: Sample) -> Any:
     return found[0] if "." in target else packet
 
 
+def existing_samples(translation: Translation) -> list[Sample]:
+    """The samples but for those of targets that the installed release lacks, by what the translation says."""
+    first = translation.targets[0] if translation.targets else ""
+    return [one for one in translation.samples() if is_expected(translation, one.target or first)]
+
+
 def tensors(samples: Sequence[Sample]) -> list[torch.Tensor]:
     leaves = pytree.tree_leaves([(sample.args, dict(sample.kwargs)) for sample in samples])
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -88,7 +116,7 @@ def exported(translation: Translation, samples: Sequence[Sample], dynamic: dict[
 def test_a_translation_gives_what_pytorch_gives(name: str) -> None:
     torch.manual_seed(0)
     translation = translations()[name]
-    samples = list(translation.samples())
+    samples = existing_samples(translation)
     assert samples
     fixed = [sample for sample in samples if not sample.dynamic]
     if fixed:
@@ -101,7 +129,7 @@ def test_a_translation_gives_what_pytorch_gives(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_translation_follows_every_size(name: str) -> None:
     torch.manual_seed(0)
-    for sample in translations()[name].samples():
+    for sample in existing_samples(translations()[name]):
         if sample.dynamic:
             exported(translations()[name], [sample], open_axes(sample))
 
@@ -110,9 +138,53 @@ def open_axes(sample: Sample) -> dict[str, dict[int, str]]:
     return {f"tensors.{index}": dict(found) for index, found in sample.dynamic.items()}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", INSTALLED)
 def test_a_translation_has_targets_that_exist(name: str) -> None:
+    """In the releases that its lifetime includes a name exists, in others it does not."""
     translation = translations()[name]
-    assert translation.targets or translation.functions
+    functions = [path for path in translation.lifetimes if path not in translation.targets]
+    assert translation.targets or translation.functions or functions
     for target in translation.targets:
-        assert list(overloads(target)), target
+        assert bool(list(overloads(target))) is is_expected(translation, target), target
+    for path in functions:
+        assert (private(path) is not None) is is_expected(translation, path), path
+
+
+def test_an_operator_that_is_gone_is_not_translated(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(Translation):
+        targets = ("aten::gone_since_long", "aten::relu")
+
+        def decompose(self, x: Any) -> Any:
+            return x
+
+        def samples(self) -> Iterator[Sample]:
+            yield Sample((torch.ones(2),))
+
+    monkeypatch.setattr(exporter_hooks, "translations", lambda: {"gone": Gone()})
+    found = exporter_hooks._of_libraries.__wrapped__(frozenset([""]))
+    assert list(found) == list(overloads("aten::relu"))
+
+
+def test_no_translation_reaches_for_an_operator_while_it_is_imported() -> None:
+    """If the operator were gone, no translation at all could be imported."""
+    reached = [
+        f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+        for path in sorted(Path(base.__file__).parent.glob("*.py"))
+        for node in at_import(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("torch.ops")
+    ]
+    assert not reached
+
+
+def at_import(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a module that are run when it is imported."""
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            yield node
+            yield from at_import(node)
+
+
+def test_what_is_run_at_import() -> None:
+    code = "a = torch.ops.aten.relu\nclass B:\n    c = torch.ops.aten.gelu\n    def d():\n        torch.ops.aten.elu"
+    names = [ast.unparse(node) for node in at_import(ast.parse(code)) if isinstance(node, ast.Attribute)]
+    assert [name for name in names if name.count(".") == 3] == ["torch.ops.aten.relu", "torch.ops.aten.gelu"]

@@ -13,13 +13,15 @@ import pytest
 import torch
 
 import onnxsmith
+from onnxsmith.compat import torch_export
 from onnxsmith.exporter.tracing import on_cpu as placing
 from onnxsmith.exporter.tracing.torch_logging import quiet
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.torch_eager import to_array
+from onnxsmith.seams.torch import memo
 from onnxsmith.sources.factory import TorchModel
 
-CUDA = pytest.param("cuda", marks=pytest.mark.gpu)
+CUDA = pytest.param("cuda", marks=pytest.mark.gpu("torch"))
 
 
 class Held:
@@ -182,6 +184,28 @@ def test_diagnose_takes_a_module_of_a_device(device: str) -> None:
     net = Net().to(device)
     net.plain, net.held = net.plain.to(device), Held(torch.ones(4, device=device))
     assert onnxsmith.diagnose(net, (torch.randn(2, 4, device=device),)).report.verdict.exit_code == 0
+
+
+@pytest.mark.parametrize("device", [CUDA])
+def test_torch_export_takes_modules_and_programs_of_a_device(device: str, tmp_path: Path) -> None:
+    net, x = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU()).to(device).eval(), torch.randn(2, 4)
+    with quiet():
+        program = torch.export.export(net, (x.to(device),))
+    torch_export(net, (x.to(device),), tmp_path / "module.onnx")
+    torch_export(program, (), tmp_path / "program.onnx")
+    assert next(net.parameters()).device.type == device
+    wanted = net(x.to(device)).detach().cpu().numpy()
+    for name in ("module.onnx", "program.onnx"):
+        (port,) = onnxsmith.load(tmp_path / name).graph.inputs
+        (found,) = onnxsmith.run(tmp_path / name, {port.name: to_array(x)}).outputs.values()
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", [CUDA])
+def test_caches_keep_the_kernels_of_a_device(device: str) -> None:
+    """A machine with CUDA has its dispatch keys; an export there is as without the caches."""
+    keys = [torch._C.DispatchKey.CPU, torch._C.DispatchKey.CUDA, torch._C.DispatchKey.AutogradCUDA]
+    assert memo._of_this_machine(keys) == keys
 
 
 class Raising:

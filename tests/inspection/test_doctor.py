@@ -13,6 +13,7 @@ import pytest
 from onnxsmith.commands.doctor import Doctor
 from onnxsmith.inspection import doctor as room
 from onnxsmith.inspection.doctor import Found, doctor, findings
+from onnxsmith.library_versions import NEWEST_TESTED
 from onnxsmith.model.graph.versions import newest
 from onnxsmith.problem import problem
 from onnxsmith.report.base import Report
@@ -20,9 +21,10 @@ from onnxsmith.report.parts.environment import Environment
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes import onnxruntime as runtime
 
-CORE = dict.fromkeys(
-    ("onnx", "onnx-ir", "onnx-shape-inference", "onnxscript", "numpy", "ml_dtypes", "safetensors"), "1.0"
-)
+CORE = {
+    name: NEWEST_TESTED[name]
+    for name in ("onnx", "onnx-ir", "onnx-shape-inference", "onnxscript", "numpy", "ml_dtypes", "safetensors")
+}
 
 needs_onnxruntime = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="onnxruntime is not installed")
 
@@ -82,6 +84,55 @@ def test_pairs_of_versions(versions: dict[str, str], expected: list[str]) -> Non
     assert ids(Found(CORE | versions)) == expected
 
 
+@pytest.mark.parametrize(
+    ("package", "tested", "version", "newer"),
+    [
+        ("torch", "2.13.0", "2.14.0", True),
+        ("torch", "2.13.0", "3.0", True),
+        ("torch", "2.13.0", "2.13.9+cpu", False),
+        ("torch", "2.13.0", "2.12.1", False),
+        ("torch", "2.13.0", "nightly", False),
+        ("onnxruntime-gpu", "1.32.0", "1.33.0", True),
+        ("onnxruntime-gpu", "1.32.0", "1.32.1", False),
+        ("protobuf", "7.36.2", "8.0.0", True),
+    ],
+)
+def test_a_version_that_is_newer_than_tested(
+    package: str, tested: str, version: str, newer: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "NEWEST_TESTED", {**NEWEST_TESTED, package.removesuffix("-gpu"): tested})
+    assert ids(Found(CORE | {package: version})) == ["doctor/newer-than-tested"] * newer
+
+
+def test_packages_that_are_newer_than_tested_are_one_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "NEWEST_TESTED", {**CORE, "torch": "2.13.0", "onnxruntime": "1.32.0"})
+    monkeypatch.setattr(room, "_versions", lambda: CORE | {"torch": "2.15.0+cu130", "onnxruntime": "1.40.1"})
+    monkeypatch.setattr(room, "_ask_onnxruntime", lambda found: None)
+    report = doctor()
+    (note,) = report.problems
+    assert note.what == "2 packages are newer than any that was tested"
+    assert note.where == "torch 2.15.0+cu130 (tested: 2.13.0), onnxruntime 1.40.1 (tested: 1.32.0)"
+    assert "pip install 'torch~=2.13.0' 'onnxruntime~=1.32.0' (not tried here)" in note.fix
+    assert (report.verdict, report.headline) == (Verdict.DONE, "no problem found")
+
+
+def test_a_note_is_not_counted_beside_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_versions", lambda: CORE | {"onnx": "2.0", "torch": "2.1"})
+    report = doctor()
+    assert [each.id for each in report.problems] == ["doctor/old-torch", "doctor/newer-than-tested"]
+    assert report.headline == "1 problem found"
+
+
+def test_every_tested_package_is_looked_up() -> None:
+    def is_installed(name: str) -> bool:
+        try:
+            return bool(metadata.version(name))
+        except metadata.PackageNotFoundError:
+            return False
+
+    assert {name for name in NEWEST_TESTED if is_installed(name)} <= set(room._versions())
+
+
 def test_torch_without_onnxscript() -> None:
     versions = {name: version for name, version in CORE.items() if name != "onnxscript"} | {"torch": "2.13"}
     assert ids(Found(versions)) == ["doctor/core-missing", "doctor/torch-without-onnxscript"]
@@ -125,7 +176,7 @@ def test_a_crash_of_onnxruntime_is_listed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_broken_or_missing_core_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_versions", lambda: {name: "1.0" for name in CORE if name != "numpy"})
+    monkeypatch.setattr(room, "_versions", lambda: {name: CORE[name] for name in CORE if name != "numpy"})
     report = doctor()
     assert report.verdict is Verdict.FAILED
     assert [each.id for each in report.problems] == ["doctor/core-missing"]

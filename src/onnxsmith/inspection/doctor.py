@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import platform
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from importlib import metadata
 
 from onnxsmith._version import __version__
 from onnxsmith.clock import stage
+from onnxsmith.library_versions import NEWEST_TESTED, is_newer, release
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Report
 from onnxsmith.report.parts.environment import Environment, Package, Provider
@@ -75,6 +75,7 @@ def doctor() -> Report:
     """Reports on Python, the relevant packages and the execution providers; its problems say what to fix.
 
     The verdict is FAILED when a package that everything needs is missing or cannot be imported, DONE otherwise.
+    Packages that are newer than tested are listed with the problems and not counted: most newer releases work.
     """
     found = Found(_versions())
     _ask_onnx(found)
@@ -83,7 +84,7 @@ def doctor() -> Report:
             _ask_onnxruntime(found)
     problems = (*found.broken, *findings(found))
     failed = any(problem.id.startswith("doctor/core-") for problem in problems)
-    count = len(problems)
+    count = sum(problem.id != "doctor/newer-than-tested" for problem in problems)
     return Report(
         command="doctor",
         verdict=Verdict.FAILED if failed else Verdict.DONE,
@@ -95,7 +96,7 @@ def doctor() -> Report:
 
 def _versions() -> dict[str, str]:
     found = {"onnxsmith": __version__}
-    for name in (*_CORE, *_RUNTIMES, *_OPTIONAL, *_TENSORRTS):
+    for name in dict.fromkeys((*_CORE, *_RUNTIMES, *_OPTIONAL, *_TENSORRTS, *NEWEST_TESTED)):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:  # a missing package is a finding, made below
@@ -154,6 +155,7 @@ def findings(found: Found) -> Iterator[Problem]:
     yield from _runtimes(found)
     yield from _providers(found)
     yield from _torch(found)
+    yield from _newer(found)
 
 
 def _core(found: Found) -> Iterator[Problem]:
@@ -247,15 +249,30 @@ def _torch(found: Found) -> Iterator[Problem]:
         )
 
 
+def _newer(found: Found) -> Iterator[Problem]:
+    """One problem for all packages that are newer than tested: they are often upgraded together."""
+    tested = {**NEWEST_TESTED, **dict.fromkeys(_RUNTIMES, NEWEST_TESTED["onnxruntime"])}  # their numbers are the same
+    newer = {name: tested[name] for name in tested if is_newer(found.versions.get(name, ""), tested[name])}
+    if newer:
+        older = " ".join(f"'{name}~={'.'.join(map(str, release(version)[:2]))}.0'" for name, version in newer.items())
+        yield Problem(
+            "doctor/newer-than-tested",
+            f"{several(len(newer), 'package')} {'is' if len(newer) == 1 else 'are'} newer than any that was tested",
+            where=", ".join(f"{name} {found.versions[name]} (tested: {version})" for name, version in newer.items()),
+            why=f"the tests of onnxsmith {__version__} were run with older releases; a newer one may have renamed what "
+            "onnxsmith uses. Results are verified all the same",
+            fix=f"nothing while your commands work; if one fails: pip install {older} (not tried here)",
+        )
+
+
 def _major(version: str) -> int:
-    match = re.match(r"\d+", version)
-    return int(match[0]) if match is not None else 0
+    return next(iter(release(version)), 0)
 
 
 def _older(version: str, oldest: tuple[int, int]) -> bool:
     """Whether a version is older. A version that does not start with numbers counts as new enough."""
-    match = re.match(r"(\d+)\.(\d+)", version)
-    return match is not None and (int(match[1]), int(match[2])) < oldest
+    numbers = release(version)
+    return bool(numbers) and numbers < oldest
 
 
 def _web() -> list[Package]:

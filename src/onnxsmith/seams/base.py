@@ -14,17 +14,17 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib import metadata
 from typing import Any
 
+from onnxsmith.library_versions import NEWEST_TESTED
 from onnxsmith.problem import problem
 
 _LOCK = threading.RLock()
 _ABSENT = object()
-_COMPARED_WITH = {"torch": "2.13.0", "onnx_ir": "1.1.0", "onnx_shape_inference": "0.4.0"}
-"""The newest version of each library that the contract tests were run with."""
 
 
 def private(path: str) -> Any:
     """The object of another library at `package.module:name.name`; None if it does not exist. Each module of this room
-    lists its paths in `REACHES`, and a contract test looks all of them up."""
+    lists its paths in `REACHES`, and a contract test looks all of them up. A path that not every supported release of
+    its library has also stands in the module's `LIFETIMES`, with its `Lifetime`."""
     module, _, names = path.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -44,19 +44,20 @@ def required(path: str) -> Any:
     found = private(path)
     if found is None:
         package = path.partition(".")[0].partition(":")[0]
+        distribution = package.replace("_", "-")
         raise problem(
             "library/changed",
             f"the installed {package} has no {path.replace(':', '.')}",
-            where=f"{package} {_version(package)}",
+            where=f"{package} {_version(distribution)}",
             why="onnxsmith uses this private name; every version of the library that it was tested with has it",
-            fix=f"pip install '{package}=={_COMPARED_WITH.get(package, '')}'",
+            fix=f"pip install '{distribution}=={NEWEST_TESTED[distribution]}'",
         )
     return found
 
 
-def _version(package: str) -> str:
+def _version(distribution: str) -> str:
     try:
-        return metadata.version(package.replace("_", "-"))
+        return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return "is not installed"
 

@@ -133,13 +133,30 @@ def _first(loop: Loop) -> list[ast.stmt]:
         shape, start = loop.name(f"{name}_shape"), whole(loop, name)
         lines += [
             f"{shape} = list({first[name]}.shape)",
-            f"{shape}[{joined.axis}] = {shape}[{joined.axis}] * {loop.name('count')}",
+            *_length(loop, name, f"{shape}[{joined.axis}]"),
             f"{start} = {first[name]}.new_zeros({shape})",
         ]
         if loop.peels:
             length = f"{first[name]}.shape[{joined.axis}]"
             lines += [f"{start} = {start}.slice_scatter({first[name]}, {joined.axis}, 0, {length})"]
     return written("\n".join(lines))
+
+
+def _length(loop: Loop, name: str, size: str) -> list[str]:
+    """Makes the size of a first part, an axis of a shape, the size of all parts.
+
+    Where the parts differ in size, the size of all of them is a number of its own for torch, not a product: torch 2.14
+    finds the strides of what a loop carries by the name of such a number.
+    """
+    product = f"{size} * {loop.name('count')}"
+    if loop.lists[name].how == "stack":
+        return [f"{size} = {product}"]
+    length = loop.name(f"{name}_length")
+    return [
+        f"{length} = {loop.torch}.full((), {product}, dtype={loop.torch}.int64).item()",
+        f"{loop.torch}._check({length} >= {size})",
+        f"{size} = {length}",
+    ]
 
 
 def _turn(loop: Loop) -> list[ast.stmt]:

@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 
 import torch
 
+from onnxsmith.library_versions import Lifetime
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -42,6 +44,9 @@ class Translation(ABC):
     functions: ClassVar[tuple[Callable[..., Any], ...]] = ()
     """Functions of torch (`torch.cov`, `torch.Tensor.cov`) that a trace cannot follow: their calls are replaced by
     `decompose` before the trace."""
+    lifetimes: ClassVar[Mapping[str, Lifetime]] = {}
+    """The releases that have a target, or a function (`torch.nn.functional:one_hot`), where not every supported release
+    does. Where it is missing, nothing is translated. Default: every supported release has all of them."""
     library: ClassVar[str] = ""
     """The module that defines the operators, if it is not torch itself. They are looked up only after it was imported:
     a module that uses them has imported it."""

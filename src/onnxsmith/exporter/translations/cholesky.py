@@ -1,20 +1,22 @@
-"""`cholesky`: the older name of `linalg.cholesky`."""
+"""`cholesky`: the older name of `linalg.cholesky`, which torch 2.14 removed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from onnxsmith.exporter.translations.base import Sample, Translation
 from onnxsmith.exporter.translations.linalg_cholesky_ex import definite
+from onnxsmith.library_versions import Lifetime
 
 
 class Cholesky(Translation):
     """The factor of `linalg_cholesky_ex`."""
 
     targets = ("aten::cholesky",)
+    lifetimes: ClassVar = {"aten::cholesky": Lifetime(removed="2.14")}
 
     def decompose(self, matrix: Any, upper: bool = False) -> Any:
         if matrix.is_complex():

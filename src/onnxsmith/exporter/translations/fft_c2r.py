@@ -9,8 +9,6 @@ import torch
 
 from onnxsmith.exporter.translations.base import Sample, Translation
 
-_complex_fft: Any = getattr(torch.ops.aten, "_fft_c2c")  # noqa: B009  # the operator's schema is public, its name not
-
 
 class FftToReal(Translation):
     """The whole spectrum, of which the second half is the first one mirrored and conjugated, is transformed, and its
@@ -34,11 +32,17 @@ def whole(half: torch.Tensor, dim: Sequence[int], normalization: int, length: An
     """The real inverse transform along `dim`. The last of these axes holds the first `length // 2 + 1` elements of a
     spectrum; what follows is the conjugate of these in reverse order, once the other axes have been transformed."""
     if len(dim) > 1:
-        half = _complex_fft(half, list(dim[:-1]), normalization, False)
+        half = _complex_fft()(half, list(dim[:-1]), normalization, False)
     parts = torch.view_as_real(half)
     axis = dim[-1] % half.dim()
     mirrored = parts.narrow(axis, 1, length - length // 2 - 1).flip(axis)
     conjugated = torch.stack([mirrored[..., 0], -mirrored[..., 1]], -1)
     spectrum = torch.view_as_complex(torch.cat([parts, conjugated], axis))
-    found: torch.Tensor = _complex_fft(spectrum, [axis], normalization, False).real
+    found: torch.Tensor = _complex_fft()(spectrum, [axis], normalization, False).real
     return found
+
+
+def _complex_fft() -> Any:
+    """The operator below `torch.fft.fft`. Its schema is public, its name is not: without it, this translation alone
+    fails."""
+    return getattr(torch.ops.aten, "_fft_c2c")  # noqa: B009

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.nn import functional
 
 from onnxsmith.exporter.translations._torch_versions import existing
 from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.library_versions import Lifetime
 
 
 class LinearCrossEntropy(Translation):
     """Computes all chunks at once: a graph computes no gradients. Leaves calls without chunks to PyTorch's exporter."""
 
     targets = ()
-    functions = existing(functional, "linear_cross_entropy")  # since torch 2.13
+    functions = existing(functional, "linear_cross_entropy")
+    lifetimes: ClassVar = {"torch.nn.functional:linear_cross_entropy": Lifetime(added="2.13")}
 
     def decompose(self, *args: Any, options: Any = None, **kwargs: Any) -> Any:
         if options is None:
@@ -24,8 +26,6 @@ class LinearCrossEntropy(Translation):
         return functional.linear_cross_entropy(*args, **kwargs)
 
     def samples(self) -> Iterator[Sample]:
-        if not self.functions:
-            return
         x, weight, target = torch.randn(5, 3), torch.randn(4, 3), torch.tensor([0, 3, 1, 2, 2])
         options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
         for reduction in ("mean", "sum", "none"):

@@ -3,7 +3,7 @@
 `if x.sum() > 0`, `if keep.numel() == 0`: the answer is unknown while torch traces, and the trace stops. Python asks for
 the truth of a symbolic condition, and for that of a tensor, by `SymNode.guard_bool`.
 
-Compared with torch 2.13. If a name is gone, no question is heard, and such a question stops the trace.
+Compared with torch 2.13 and 2.14. If a name is gone, no question is heard, and such a question stops the trace.
 """
 
 from __future__ import annotations

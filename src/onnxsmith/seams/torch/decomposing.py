@@ -1,6 +1,6 @@
 """Runs `ExportedProgram.run_decompositions` without two behaviours that prevent translations.
 
-Compared with torch 2.11 to 2.13. If a name is gone, torch decomposes in its own way: an operator that raises or prints
+Compared with torch 2.11 to 2.14. If a name is gone, torch decomposes in its own way: an operator that raises or prints
 keeps its effect token, and its export is refused.
 """
 

@@ -1,6 +1,6 @@
 """Reads the report of `torch.export.draft_export`, which continues where a trace stops, and closes its log.
 
-Compared with torch 2.11 to 2.13. If a name is gone, only the first stop of a trace is reported.
+Compared with torch 2.11 to 2.14. If a name is gone, only the first stop of a trace is reported.
 """
 
 from __future__ import annotations

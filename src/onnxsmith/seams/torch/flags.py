@@ -1,6 +1,6 @@
 """Sets the flags by which code chooses between the path of a call and the path of a trace.
 
-Compared with torch 2.11 to 2.13. If a flag is gone, code that reads it takes the path of a call. Without the name in
+Compared with torch 2.11 to 2.14. If a flag is gone, code that reads it takes the path of a call. Without the name in
 `Distribution`, distributions check their parameters.
 """
 

@@ -1,7 +1,7 @@
 """Computes flex_attention by its formula.
 
 torch keeps a call of flex_attention as one operation of higher order, with the score function as a graph, for a
-compiler that writes a kernel. Its own formula gives plain operators. Compared with torch 2.11 to 2.13.
+compiler that writes a kernel. Its own formula gives plain operators. Compared with torch 2.11 to 2.14.
 """
 
 from __future__ import annotations

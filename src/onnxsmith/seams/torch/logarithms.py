@@ -2,7 +2,8 @@
 
 torch computes with them symbolically (`torch._sym_log2`), but its check of a program knows the square root only.
 
-Compared with torch 2.13. If a name is gone, there is no symbolic logarithm, and a logarithm of a size fixes the axis.
+Compared with torch 2.13 and 2.14. If a name is gone, there is no symbolic logarithm, and a logarithm of a size fixes
+the axis.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ hundred translations, asking the dispatcher for every composite operator, and re
 kernels. The first two results are cached here, the third is done faster. Operators that are registered between two
 exports are found.
 
-Compared with torch 2.11 to 2.13. If a name is gone, nothing is cached.
+Compared with torch 2.11 to 2.14. If a name is gone, nothing is cached.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Replaces parts of torch.nn for rewrites, while a module is traced.
 
-Compared with torch 2.11 to 2.13. If a name is gone, the rewrite does nothing, and the trace stops as without it.
+Compared with torch 2.11 to 2.14. If a name is gone, the rewrite does nothing, and the trace stops as without it.
 """
 
 from __future__ import annotations

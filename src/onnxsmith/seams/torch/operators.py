@@ -1,6 +1,6 @@
 """Looks up operators of torch: their schemas, their registrations, and operators that only a trace uses.
 
-Compared with torch 2.11 to 2.13. If a name is gone, importing this module or calling its function raises a Problem.
+Compared with torch 2.11 to 2.14. If a name is gone, importing this module or calling its function raises a Problem.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Without VNNI a processor of x86 adds two products of 8-bit integers in 16 bits, in PyTorch's kernels (FBGEMM) as in
 onnxruntime's: values beyond the calibrated range give other numbers than elsewhere.
 
-Compared with torch 2.13. If the name is gone, no processor counts as one that saturates.
+Compared with torch 2.13 and 2.14. If the name is gone, no processor counts as one that saturates.
 """
 
 from __future__ import annotations

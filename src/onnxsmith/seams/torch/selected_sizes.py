@@ -4,7 +4,7 @@ The size of a selection (`x[mask]`, `nonzero`) is unknown while torch traces. A 
 stops the trace. torch's own operators ask the same questions with the answer for two elements or more
 ("size-oblivious"). Here the module's comparisons get that answer, too.
 
-Compared with torch 2.13. If the name is gone, such a comparison stops the trace.
+Compared with torch 2.13 and 2.14. If the name is gone, such a comparison stops the trace.
 """
 
 from __future__ import annotations

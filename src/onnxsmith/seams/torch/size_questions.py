@@ -5,7 +5,7 @@ needed. torch answers with the example's sizes, and stores the answer as a guard
 
 `is_known` and `example` ask without a guard.
 
-Compared with torch 2.13. If a name is gone, no condition is heard, and none is known.
+Compared with torch 2.13 and 2.14. If a name is gone, no condition is heard, and none is known.
 """
 
 from __future__ import annotations

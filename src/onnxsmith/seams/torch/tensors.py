@@ -1,7 +1,7 @@
 """Fake tensors (tensors without values), and modes that observe operations.
 
 A trace computes with `FakeTensor`; a `TorchDispatchMode` is called for every operation. torch documents both, under
-private names. Compared with torch 2.11 to 2.13. If a name is gone, importing this module raises a Problem.
+private names. Compared with torch 2.11 to 2.14. If a name is gone, importing this module raises a Problem.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Uses torch's exporter to ONNX: its registry of translations, and its decomposition of a program.
 
-All names are in `torch.onnx._internal.exporter`. Compared with torch 2.11 to 2.13. If a name is gone, a Problem is
+All names are in `torch.onnx._internal.exporter`. Compared with torch 2.11 to 2.14. If a name is gone, a Problem is
 raised; `prepared`, `finishing_by` and `exact_numbers` do nothing instead, because exports work without them.
 """
 

@@ -1,6 +1,6 @@
 """torch's functions for nested containers of tensors: `torch.utils._pytree`.
 
-torch's exporters use them throughout; they have no public name yet. Compared with torch 2.11 to 2.13. If a name is
+torch's exporters use them throughout; they have no public name yet. Compared with torch 2.11 to 2.14. If a name is
 gone, importing this module raises a Problem.
 """
 

@@ -5,7 +5,7 @@ If sizes are quotients and remainders of others, each answer takes algebra, and 
 takes minutes to trace. For sizes that depend on data torch has a second algorithm, which compares whole shapes first.
 Here that algorithm serves every symbolic size.
 
-Compared with torch 2.11 to 2.13. If the name is gone, such models take minutes to trace.
+Compared with torch 2.11 to 2.14. If the name is gone, such models take minutes to trace.
 """
 
 from __future__ import annotations

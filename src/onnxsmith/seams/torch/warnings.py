@@ -1,6 +1,6 @@
 """Recognises the warnings of torch.jit.trace.
 
-Compared with torch 2.11 to 2.13. If the class is gone, no line is reported."""
+Compared with torch 2.11 to 2.14. If the class is gone, no line is reported."""
 
 from __future__ import annotations
 
