@@ -34,7 +34,7 @@ FOR_TESTS = ("pytest>=8.3", "pytest-xdist>=3.6", "pytest-timeout>=2.3", "hypothe
 MOST_BYTES = 60_000_000
 """The largest folder of wheels. A choice: what can be copied along with a checkout."""
 MINUTES = 8.0
-"""The time of a run, all in all. A choice: machines with a GPU are lent for minutes."""
+"""The time of a run, all in all. A choice: machines with a GPU are paid by the minute."""
 EACH = 60
 """Seconds of one test. A choice: the dearest takes a few, most of them to start a process."""
 SYSTEMS = [f"manylinux_2_{minor}_x86_64" for minor in (17, 24, 27, 28, 31, 34, 35)] + ["manylinux2014_x86_64"]
