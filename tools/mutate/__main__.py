@@ -36,11 +36,11 @@ from tests.tiers import choosing, costs  # noqa: E402
 FOLDER = ROOT / ".mutants"
 SLOWER = 4
 """Times as long as it costs that a run may take, and a minute. A choice: a busy machine is not that slow."""
-MOST = 90.0
-"""Seconds of cases that are run on a mutant in each tier, the nearest first. A choice: what is noticed at all is
-noticed by the nearest."""
+MOST, CASES = 30.0, 300
+"""Seconds of cases that are run on a mutant in each tier, and their number, the nearest first. A choice: what is
+noticed at all is noticed by the nearest."""
 TIERS = ("make test", "make test-changed", "make test-all")
-PRELOADED = ("numpy", "onnx", "onnx_ir", "onnx_shape_inference", "torch", "pytest")
+PRELOADED = ("numpy", "onnx", "onnx_ir", "onnx_shape_inference", "torch", "pytest", "hypothesis")
 """Libraries that every forked process has at once."""
 
 
@@ -110,7 +110,7 @@ def nearest(cases: Sequence[str], mutant: Mutant, counts: Mapping[str, int]) -> 
 def affordable(cases: Sequence[str], known: Mapping[str, float]) -> list[str]:
     """The first cases that cost up to `MOST` together, and at least one."""
     taken, seconds = list(cases[:1]), 0.0
-    for case in cases[1:]:
+    for case in cases[1:CASES]:
         seconds += known.get(case, costs.UNLISTED)
         if seconds < MOST:
             taken.append(case)

@@ -107,7 +107,9 @@ def _child(folder: Path, cases: Sequence[str], said: Path) -> None:
     listed = folder / ".cases"
     listed.write_text("\n".join(cases), encoding="utf-8")
     try:
-        status = int(pytest.main(["-x", "-q", "-m", "not gpu", "--tier", "all", f"@{listed}"], [_First(said)]))
+        quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis is imported already
+        command = ["-x", "-q", "-m", "not gpu", "--tier", "all", *quiet, f"@{listed}"]
+        status = int(pytest.main(command, [_First(said)]))
     except BaseException:  # noqa: BLE001 — a mutant may raise anything
         traceback.print_exc()
         status = 1
