@@ -61,7 +61,7 @@ def test_every_verb_has_a_case(verb: str) -> None:
     called = re.compile(rf"""onnxsmith\.{verb.replace("-", "_")}\(|["']{verb}["' ]""")
     pages = [(TESTS.parent / "examples" / name / "README.md").read_text(encoding="utf-8") for name in examples()]
     assert [name for name, source in functions().items() if called.search(source)] or [
-        page for page in pages if f"$ onnxsmith {verb} " in page
+        page for page in pages if re.search(rf"^\$ onnxsmith {verb}\b", page, re.MULTILINE)
     ]
 
 
