@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import _web_package
@@ -21,7 +21,10 @@ from onnxsmith.runtimes.onnxruntime import available_providers
 settings.register_profile(
     "onnxsmith", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("onnxsmith")
+settings.register_profile(
+    "failing", settings.get_profile("onnxsmith"), phases=[Phase.explicit, Phase.generate]
+)  # for mutants: that a case fails is all that is asked, and the smallest example takes minutes to find
+settings.load_profile(os.environ.get("ONNXSMITH_HYPOTHESIS", "onnxsmith"))
 
 pytest_plugins = ["tests.tiers.plugin"]
 
