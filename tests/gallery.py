@@ -25,15 +25,20 @@ STATUS = ' || echo "exit status: $?"'
 """What a command that is expected to fail ends with, so that its status is shown."""
 
 _SHELL = re.compile(r"[|&;<>$`*]|^!")
-_PRELOADED = ["onnxscript.function_libs.torch_lib.ops", "onnxsmith.cli", "onnxsmith.exporter.export_run", "torch._dynamo"]
+_PRELOADED = [
+    "torch._dynamo",
+    "onnxscript.function_libs.torch_lib.ops",
+    "onnxsmith.cli",
+    "onnxsmith.exporter.export_run",
+]
 """What an export imports: three seconds of a processor."""
 
 
 def printed(command: str, variables: Mapping[str, str]) -> tuple[str, int]:
     """What a command prints, errors too, and its exit status. It runs in the current folder.
 
-    `onnxsmith …` and `python FILE …` run in this process, all other commands in bash. Commands of an example that defines
-    operators of PyTorch, which would stay defined here for the tests after it, run in a process of their own.
+    `onnxsmith …` and `python FILE …` run in this process, all other commands in bash. Commands of an example that
+    defines operators of PyTorch, which would stay defined here for the tests after it, have a process each.
     """
     bare = command.removesuffix(STATUS)
     words = [] if _SHELL.search(bare.replace("'", '"')) and _unquoted(bare) else shlex.split(bare)
@@ -81,7 +86,7 @@ def _run(words: list[str], folder: str, variables: dict[str, str], output: str) 
     file = os.open(output, os.O_WRONLY | os.O_APPEND)
     os.dup2(file, 1)
     os.dup2(file, 2)
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # buffered, as when it goes to a pipe
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8")  # as it is for a pipe
     sys.argv = words if words[0] == "onnxsmith" else words[1:]
     try:
         _program(words)()
