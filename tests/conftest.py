@@ -30,6 +30,10 @@ pytest_plugins = ["tests.tiers.plugin"]
 
 _TESTS = Path(__file__).parent
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+"""Threads of torch that wait sleep. By default they spin, which takes the core from the test beside this one: training
+small layers on two busy cores took three to seven times as much processor time."""
+
 os.environ.setdefault(
     _web_package.VARIABLE, str(_TESTS / "bundles" / "clients" / "node_modules" / "onnxruntime-web")
 )  # where make test installs it

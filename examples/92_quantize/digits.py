@@ -53,11 +53,11 @@ def main() -> None:
     layers = [nn.Conv2d(1, 16, 5, stride=2), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(), nn.Flatten(),
               nn.Linear(32 * 5 * 5, 64), nn.ReLU(), nn.Linear(64, 10)]  # fmt: skip
     network = nn.Sequential(*layers)
-    found = list(pictures(2000, seed=0))
+    found = list(pictures(1500, seed=0))
     x = torch.tensor(np.concatenate([one for one, _ in found]))
     y = torch.tensor([digit for _, digit in found])
-    steps = torch.optim.Adam(network.parameters(), 2e-3)
-    for _ in range(6):
+    steps = torch.optim.Adam(network.parameters(), 3e-3)
+    for _ in range(4):
         for rows in torch.randperm(len(x)).split(32):
             loss = nn.functional.cross_entropy(network(x[rows]), y[rows])
             steps.zero_grad()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -14,6 +15,8 @@ from tests import documents, gallery
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
+FROM_A_SHELL = {"40_build"}
+"""Each of its commands is a process, as a reader starts it. The others run in processes that have torch already."""
 PAGES = {name: ROOT / "examples" / name / "README.md" for name in EXAMPLES}
 
 
@@ -31,6 +34,7 @@ def test_an_example_prints_what_its_page_says(name: str, short_path: Path) -> No
     without = shutil.ignore_patterns("__pycache__", "*.onnx", "*.onnx.data")
     folder = Path(shutil.copytree(ROOT / "examples" / name, short_path / name, ignore=without))
     variables = documents.environment(short_path / "bin", ROOT / "src")
+    run = gallery.in_bash if name in FROM_A_SHELL else gallery.printed
     done = 0
     with gallery.inside(folder, variables):
         for step in documents.steps(PAGES[name].read_text(encoding="utf-8")):
@@ -39,7 +43,7 @@ def test_an_example_prints_what_its_page_says(name: str, short_path: Path) -> No
                 assert step.text in Path(step.path).read_text(encoding="utf-8"), f"{where}: not in {step.path}"
                 continue
             assert step.kind == "command", f"{where}: give the program a name, so that it can be run"
-            printed, status = gallery.printed(step.text, variables)
+            printed, status = run(step.text, variables)
             assert status == 0, f"{where}: {step.text}\n{printed}"
             wrong = documents.differs(step.shown, printed)
             assert not wrong, f"{where}: not printed there: {wrong}\n{printed}"
@@ -95,3 +99,17 @@ def test_a_command_that_fails_shows_its_status(tmp_path: Path) -> None:
         assert gallery.printed("echo one | cat; exit 3", variables) == ("one\n", 3)
         Path("hello.py").write_text("import sys\nprint(sys.argv[1])\n", encoding="utf-8")
         assert gallery.printed("python hello.py 'a; b'", variables) == ("a; b\n", 0)
+
+
+def test_a_program_that_defines_operators_has_a_process_of_its_own(tmp_path: Path) -> None:
+    variables = {**documents.environment(tmp_path / "bin", ROOT / "src"), "HERE": "one"}
+    text = "import os, sys  # torch.library\nprint(os.environ['HERE'], os.getpid())\nsys.exit(int(sys.argv[1]))\n"
+    with gallery.inside(tmp_path, variables):
+        Path("hello.py").write_text(text, encoding="utf-8")
+        first, status = gallery.printed("python hello.py 3", variables)
+        second, shown = gallery.printed("python hello.py 4" + gallery.STATUS, {**variables, "HERE": "two"})
+        failed, code = gallery.printed("python hello.py none", variables)
+    assert (first.split()[0], status) == ("one", 3)
+    assert (second.split()[0], second.splitlines()[-1], shown) == ("two", "exit status: 4", 0)
+    assert ("ValueError: invalid literal for int() with base 10: 'none'" in failed, code) == (True, 1)
+    assert len({str(os.getpid()), first.split()[1], second.split()[1], failed.split()[-1]}) == 4

@@ -28,7 +28,7 @@ CASES: dict[str, tuple[Any, str, list[str]]] = {
     "differs": (lost_nan, "differs onnxruntime reference", ["ReduceMax"]),
     "differs-options": (lost_nan, "differs onnxruntime:disable_all reference", ["ReduceMax"]),
     "crashes": (crash, "crashes onnxruntime", ["Div"]),
-    "slow": (endless, "slow onnxruntime 2", ["Loop"]),
+    "slow": (endless, "slow onnxruntime 1", ["Loop"]),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -27,7 +28,7 @@ def nobody_waits() -> Iterator[None]:
 
 
 def waiting() -> list[int]:
-    return [one.child.pid for one in _idle._waiting.values()]
+    return [one.child.pid for present in _idle._waiting.values() for one in present]
 
 
 def used(text: str = NEG, runtime: str = "reference") -> float:
@@ -48,7 +49,20 @@ def test_two_at_once_have_their_own() -> None:
         a.run(X)
         b.run(X)
         assert waiting() == []
-    assert len(waiting()) == 1
+    both = waiting()
+    assert len(both) == 2
+    with get("reference").prepare(from_text(NEG)) as a, get("reference").prepare(from_text(NEG)) as b:
+        a.run(X)
+        b.run(X)
+        assert waiting() == []
+    assert sorted(waiting()) == sorted(both)
+
+
+def test_of_three_at_once_two_wait() -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(get("reference").prepare(from_text(NEG))).run(X)
+    assert len(waiting()) == 2
 
 
 def test_one_that_was_killed_is_not_taken() -> None:

@@ -49,6 +49,8 @@ class _Absent(MetaPathFinder, Loader):
 
 def answer(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
     """Quantises the model at `path` and writes it to `out`."""
+    if request["do"] == "about":  # a call without work, after which it waits for the next model
+        return {}, {}
     if not any(isinstance(one, _Absent) for one in sys.meta_path):
         sys.meta_path.insert(0, _Absent())
     logging.disable(logging.WARNING)

@@ -17,7 +17,7 @@ from onnxsmith.precision.blocks import Array, Blocks, joined
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.engines import COPIES, ONNXRUNTIME, Engine
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.runtimes import _bounds, _wire
+from onnxsmith.runtimes import _bounds, _idle, _wire
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import on_disk
 
@@ -150,7 +150,7 @@ class Arithmetic:
 
     def _started(self) -> Child:
         if self._child is None:
-            self._child = Child(self._engine.host, "main", what=self._engine.title)
+            self._child = _idle.started(self._engine.host, self._engine.title)
         return self._child
 
     def _stop(self) -> None:
@@ -159,8 +159,10 @@ class Arithmetic:
             self._child = None
 
     def close(self) -> None:
-        """Ends the process and removes the files."""
-        self._stop()
+        """Lets the process wait for the next model, and removes the files."""
+        if self._child is not None:
+            _idle.retire(self._child, self._engine.host, [])
+            self._child = None
         self._folder.cleanup()
 
     def __enter__(self) -> Self:

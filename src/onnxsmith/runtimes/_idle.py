@@ -1,5 +1,5 @@
-"""Keeps idle children: starting a child takes longer than running most small models, so one of each kind waits a while
-for the next model."""
+"""Keeps idle children: starting a child takes longer than running most small models, so two of each kind wait a while
+for the next models."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _PATIENCE = 20.0
 """Seconds that a child waits. A choice."""
 _LARGEST = 2**29
 """Largest memory in bytes of a waiting child: libraries keep what large models took. A choice: 512 MiB."""
+_MOST = 2
+"""Children of each kind that wait. A comparison of two models, or of one with and without optimisations, uses two."""
 _LIMIT = 5.0
 """Seconds for a child to drop its sessions. A choice."""
 
@@ -34,14 +36,13 @@ class _Waiting:
 
 
 _lock = threading.Lock()
-_waiting: dict[tuple[str, str], _Waiting] = {}
+_waiting: dict[tuple[str, str], list[_Waiting]] = {}
+"""By module and runtime; the one that has waited longest is first."""
 
 
 def started(module: str, what: str) -> Child:
     """A child that serves `module`: a waiting one, or a new one."""
-    with _lock:
-        found = _waiting.pop((module, what), None)
-    if found is not None:
+    while (found := _taken((module, what))) is not None:
         found.timer.cancel()
         if found.process == os.getpid() and found.child.began == _circumstances() and found.child.is_alive:
             return found.child
@@ -51,9 +52,14 @@ def started(module: str, what: str) -> Child:
     return made
 
 
+def _taken(kind: tuple[str, str]) -> _Waiting | None:
+    with _lock:
+        return _waiting[kind].pop() if _waiting.get(kind) else None
+
+
 def retire(child: Child, module: str, sessions: list[int]) -> None:
-    """Lets the child drop its sessions and wait, in place of a child that waits already. Ends it if it has grown too
-    large."""
+    """Lets the child drop its sessions and wait, in place of the one that has waited longest if enough wait already.
+    Ends it if it has grown too large."""
     try:
         if (usage.HERE.resident(child.pid) or 0) > _LARGEST:
             raise OSError
@@ -64,28 +70,30 @@ def retire(child: Child, module: str, sessions: list[int]) -> None:
     timer = threading.Timer(_PATIENCE, _end, [module, child])
     timer.daemon = True
     with _lock:
-        before = _waiting.pop((module, child.what), None)
-        _waiting[module, child.what] = _Waiting(child, timer, os.getpid())
+        present = _waiting.setdefault((module, child.what), [])
+        present.append(_Waiting(child, timer, os.getpid()))
+        surplus = present.pop(0) if len(present) > _MOST else None
     timer.start()
-    if before is not None:
-        _close(before)
+    if surplus is not None:
+        _close(surplus)
 
 
 def end_all() -> None:
     """Ends all waiting children."""
     with _lock:
-        found = list(_waiting.values())
+        found = [waiting for present in _waiting.values() for waiting in present]
         _waiting.clear()
-    for one in found:
-        _close(one)
+    for waiting in found:
+        _close(waiting)
 
 
 def _end(module: str, child: Child) -> None:
     with _lock:
-        found = _waiting.get((module, child.what))
-        if found is None or found.child is not child:
+        present = _waiting.get((module, child.what), [])
+        found = next((waiting for waiting in present if waiting.child is child), None)
+        if found is None:
             return
-        del _waiting[module, child.what]
+        present.remove(found)
     _close(found)
 
 
