@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import _web_package
+from tests.forking import Server, forked
 
 settings.register_profile(
     "onnxsmith", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -86,6 +87,24 @@ def compared_once() -> Iterator[None]:
 
     with exports.compared_once():
         yield
+
+
+@pytest.fixture(scope="session")
+def forking() -> Iterator[Server]:
+    """A process that forks others, once one is asked for."""
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def forked_traces(forking: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TorchScript's exporter runs in processes that are forked, where a platform has that: they import nothing anew.
+    For tests that ask about its results, not about its processes."""
+    from onnxsmith.exporter.strategies import _apart
+
+    if sys.platform.startswith("linux"):
+        monkeypatch.setattr(_apart, "subprocess", forked(forking))
 
 
 @pytest.fixture(scope="session")

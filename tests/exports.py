@@ -27,6 +27,7 @@ from onnxsmith.runtimes import base as runtimes
 def compared_once() -> Iterator[None]:
     """Compares exports with their module once: on the example inputs, at one optimisation level, without planted
     faults. The fixture of the same name does so for a test, this for a fixture of a module."""
+
     def compared(self: AtLevels, plan: Plan, runs: list[Run]) -> Verification:
         chosen, options = runtimes.parse(self.name)
         with chosen.preparer() as preparer:
