@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import _web_package
 from onnxsmith.runtimes.onnxruntime import available_providers
+from tests import forking
 
 settings.register_profile(
     "onnxsmith", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -103,24 +103,23 @@ def same_weights() -> None:
 
 
 @pytest.fixture
-def compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def compared_once() -> Iterator[None]:
     """Exports are compared with their module once: on the example inputs, at one optimisation level, without planted
     faults. For tests that ask about the graph; a wrong graph still fails."""
-    from onnxsmith.comparison.explore import Run
-    from onnxsmith.comparison.verify import Evidence
-    from onnxsmith.exporter import strategy_run
-    from onnxsmith.exporter.levels import AtLevels, Plan
-    from onnxsmith.report.parts.verification import Verification
-    from onnxsmith.runtimes import base as runtimes
+    from tests import exports  # imports torch
 
-    def compared(self: AtLevels, plan: Plan, runs: list[Run]) -> Verification:
-        chosen, options = runtimes.parse(self.name)
-        with chosen.preparer() as preparer:
-            session = preparer.prepare(self.candidate, options)
-            return self._verified(session, replace(plan, generate=False), Evidence(), runs)
+    with exports.compared_once():
+        yield
 
-    monkeypatch.setattr(AtLevels, "compared", compared)
-    monkeypatch.setattr(strategy_run, "_refuse_single_size", lambda *_: None)
+
+@pytest.fixture
+def forked_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TorchScript's exporter runs in processes that are forked, where a platform has that: they import nothing anew.
+    For tests that ask about its results, not about its processes."""
+    from onnxsmith.exporter.strategies import _apart
+
+    if sys.platform.startswith("linux"):
+        monkeypatch.setattr(_apart, "subprocess", forking.in_place_of_subprocess())
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,11 @@ would import it each time."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import io
 import linecache
-import multiprocessing
 import os
 import re
-import runpy
 import shlex
 import subprocess
 import sys
@@ -20,18 +17,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from onnxsmith import cli
+from tests import forking
 
 STATUS = ' || echo "exit status: $?"'
 """What a command that is expected to fail ends with, so that its status is shown."""
 
 _SHELL = re.compile(r"[|&;<>$`*]|^!")
-_PRELOADED = [
-    "torch._dynamo",
-    "onnxscript.function_libs.torch_lib.ops",
-    "onnxsmith.cli",
-    "onnxsmith.exporter.export_run",
-]
-"""What an export imports: three seconds of a processor."""
 
 
 def printed(command: str, variables: Mapping[str, str]) -> tuple[str, int]:
@@ -44,8 +35,8 @@ def printed(command: str, variables: Mapping[str, str]) -> tuple[str, int]:
     words = [] if _SHELL.search(bare.replace("'", '"')) and _unquoted(bare) else shlex.split(bare)
     if not words or not _is_ours(words):
         return in_bash(command, variables)
-    apart = any(defines_operators(file.read_text(encoding="utf-8")) for file in Path().glob("*.py"))
-    text, status = forked(words, variables) if apart else called(_program(words), words[1:])
+    alone = any(defines_operators(file.read_text(encoding="utf-8")) for file in Path().glob("*.py"))
+    text, status = apart(words, variables) if alone else called(forking.program(words), words[1:])
     if status and command != bare:
         return f"{text}\nexit status: {status}\n", 0
     return text, status
@@ -65,33 +56,12 @@ def in_bash(command: str, variables: Mapping[str, str]) -> tuple[str, int]:
     return shell.stdout, shell.returncode
 
 
-def forked(words: list[str], variables: Mapping[str, str]) -> tuple[str, int]:
-    """What a command prints in a process of its own, errors too, and its exit status. The process is a fork of one that
-    has imported torch and has run nothing."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_PRELOADED)
+def apart(words: list[str], variables: Mapping[str, str]) -> tuple[str, int]:
+    """What a command prints in a process of its own, errors too, and its exit status."""
     with tempfile.NamedTemporaryFile("r", encoding="utf-8") as output:
-        process = context.Process(target=_run, args=(words, str(Path.cwd()), dict(variables), output.name))
-        process.start()
+        process = forking.started(words, variables, output.name)
         process.join()
         return output.read(), process.exitcode or 0
-
-
-def _run(words: list[str], folder: str, variables: dict[str, str], output: str) -> None:
-    """Runs a command as the only thing that its process does."""
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(variables)
-    sys.path.insert(0, folder)
-    file = os.open(output, os.O_WRONLY | os.O_APPEND)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8")  # as it is for a pipe
-    sys.argv = words if words[0] == "onnxsmith" else words[1:]
-    try:
-        _program(words)()
-    finally:
-        atexit._run_exitfuncs()  # a fork ends without them
 
 
 def defines_operators(text: str) -> bool:
@@ -106,14 +76,6 @@ def _unquoted(command: str) -> bool:
 
 def _is_ours(words: list[str]) -> bool:
     return words[0] == "onnxsmith" or (words[0] == "python" and words[1].endswith(".py"))
-
-
-def _program(words: list[str]) -> Callable[[], object]:
-    if words[0] == "onnxsmith":
-        return cli.main
-    if words[1] == "-c":
-        return lambda: exec(words[2], {"__name__": "__main__"})
-    return lambda: runpy.run_path(words[1], run_name="__main__")
 
 
 def called(program: Callable[[], object], arguments: list[str]) -> tuple[str, int]:

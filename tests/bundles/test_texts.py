@@ -21,6 +21,7 @@ from onnxsmith.bundles import clients, nodejs
 from onnxsmith.problem import OnnxsmithError
 from tests.bundles import texts
 from tests.bundles.models import checks, identity, linear
+from tests.exports import compared_once
 
 torch = pytest.importorskip("torch")
 
@@ -42,7 +43,8 @@ def generator(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Any
     folder = tmp_path_factory.mktemp("generator")
     model = texts.language_model(folder / "llama")
     path = folder / "llama.onnx"
-    assert onnxsmith.export(str(folder / "llama"), output=path, task="text-generation-with-past").ok
+    with compared_once():
+        assert onnxsmith.export(str(folder / "llama"), output=path, task="text-generation-with-past").ok
     return path, folder / "llama", model
 
 
@@ -52,7 +54,8 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, An
     folder = tmp_path_factory.mktemp("classifier")
     model = texts.classifier(folder / "bert")
     path = folder / "bert.onnx"
-    assert onnxsmith.export(str(folder / "bert"), output=path, task="text-classification").ok
+    with compared_once():
+        assert onnxsmith.export(str(folder / "bert"), output=path, task="text-classification").ok
     return path, folder / "bert", model
 
 

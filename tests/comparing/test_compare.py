@@ -68,6 +68,7 @@ def test_another_number_of_outputs(file: Path) -> None:
     assert "z" in problem.where
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_torch_module_and_its_export(tmp_path: Path) -> None:
     model, x = nn.Sequential(nn.Linear(4, 5), nn.Tanh()), torch.rand(2, 4)
     onnxsmith.export(model, (x,), dynamic={"input": {0: "n"}}, output=tmp_path / "m.onnx")

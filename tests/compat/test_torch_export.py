@@ -25,6 +25,7 @@ from onnxsmith.report.base import Report
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 
+pytestmark = pytest.mark.usefixtures("compared_once", "forked_traces")
 X = torch.rand(2, 4)
 
 

@@ -77,7 +77,7 @@ def in_this_process(step: documents.Step, environment: dict[str, str]) -> tuple[
     if step.kind == "command":
         return gallery.printed(step.text, environment)
     if gallery.defines_operators(step.text):
-        return gallery.forked(["python", "-c", step.text], environment)
+        return gallery.apart(["python", "-c", step.text], environment)
     return gallery.called(lambda: exec(step.text, {"__name__": "__main__"}), ["-c"])
 
 

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from onnxsmith.exporter.strategies import _apart
 
 CLASS = """
@@ -44,6 +46,7 @@ def test_a_loop_of_a_script_is_exported(tmp_path: Path) -> None:
     assert (tmp_path / "m.onnx").exists()
 
 
+@pytest.mark.usefixtures("new_processes")
 def test_the_source_of_a_notebook_goes_along() -> None:
     """A cell's code is in no file: the notebook keeps its text in `linecache`."""
     name = "<cell 3>"

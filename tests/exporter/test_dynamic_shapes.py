@@ -16,6 +16,7 @@ from onnxsmith.exporter.inputs.dynamic import parse
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.capture import Capture
 from onnxsmith.report.parts.verification import Verification
+from tests.exports import assert_follows
 
 BATCH = Dim("batch")
 X = torch.rand(3, 4)
@@ -36,6 +37,7 @@ NESTED = (X, 2, [X, X], {"a": X, "b": X})
 ALL = dict.fromkeys(("x", "pair.0", "pair.1", "named.a", "named.b"), ("batch", 4))
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize(
     "dynamic",
     [
@@ -53,6 +55,7 @@ def test_nested_as_the_arguments(dynamic: Any) -> None:
     assert shapes(Nested(), *NESTED, dynamic=dynamic) == ALL
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_part_of_the_tensors_and_none() -> None:
     class Apart(nn.Module):
         def forward(self, x: torch.Tensor, y: Any) -> Any:
@@ -72,6 +75,7 @@ class Variadic(nn.Module):
         return x + others[0] + others[1] + named["y"]
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize(
     "dynamic",
     [
@@ -111,6 +115,7 @@ class Adds(nn.Module):
         return both.a * 2 + both.b
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("kind", [Point, Registered, Plain])
 def test_objects(kind: Any) -> None:
     one = {0: BATCH}
@@ -136,6 +141,7 @@ class Attends(nn.Module):
         return sum((x * layer.keys + layer.values for layer in cache.layers), start=x)
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize(
     "entry",
     [
@@ -153,12 +159,14 @@ def test_a_cache(entry: Any) -> None:
     assert list(found)[1:3] == ["cache.0.key", "cache.0.value"]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_collection_of_torch() -> None:
     collection = torch.export.ShapesCollection()
     collection[X] = (BATCH, None)
     assert shapes(nn.Linear(4, 2), X, dynamic=collection) == {"input": ("batch", 4)}
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_axes_of_outputs_and_lists_as_dynamic_axes_has_them() -> None:
     names = {"input_names": ["image"], "output_names": ["score"]}
     assert shapes(nn.Linear(4, 2), X, dynamic={"image": [0], "score": [0]}, **names) == {"image": ("image.0", 4)}
@@ -201,6 +209,7 @@ class Fixes(nn.Module):
         return x.reshape(-1, 4) + torch.ones(3, 4)
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_an_axis_that_may_be_fixed_and_one_that_may_not() -> None:
     result = onnxsmith.export(Fixes(), (X,), dynamic={"x": {0: Dim.AUTO}}, strategy="torch-export")
     assert result.ok
@@ -250,6 +259,7 @@ class Numbers(nn.Module):
         return x * 2, self.of(x)
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize(
     "of",
     [
@@ -262,8 +272,10 @@ class Numbers(nn.Module):
     ],
 )
 def test_numbers_that_follow_dynamic_axes_are_outputs(of: Any) -> None:
-    result = onnxsmith.export(Numbers(of), (X,), dynamic=({0: Dim.DYNAMIC, 1: Dim.DYNAMIC},), strategy="torch-export")
+    module = Numbers(of)
+    result = onnxsmith.export(module, (X,), dynamic=({0: Dim.DYNAMIC, 1: Dim.DYNAMIC},), strategy="torch-export")
     assert result.ok, result.report.problems
+    assert_follows(result.model, module, *((torch.rand(sizes),) for sizes in ((1, 1), (2, 7), (5, 3), (6, 6))))
 
 
 def test_a_number_is_no_output_of_a_graph_of_fixed_sizes() -> None:
@@ -273,6 +285,7 @@ def test_a_number_is_no_output_of_a_graph_of_fixed_sizes() -> None:
     assert "dynamic" in caught.value.problem.fix
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_module_without_inputs() -> None:
     class Constant(nn.Module):
         def forward(self) -> torch.Tensor:

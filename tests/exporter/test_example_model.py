@@ -8,22 +8,35 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
+
+from onnxsmith.cli import app
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "66_super_resolution"
 
 
-def onnxsmith(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "onnxsmith", *words], cwd=cwd, capture_output=True, text=True, check=False
-    )
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, a new one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def export(*words: str) -> Result:
+    """In this process, which has imported torch."""
+    return CliRunner().invoke(app, ["export", *words])
 
 
 def test_export_says_everything(tmp_path: Path) -> None:
-    done = onnxsmith(
+    words = (
         "export", f"{EXAMPLE}/model.py:build", "-o", "superres.onnx", "--dynamic", "x:0=batch,2=height,3=width",
-        "--json", "--html", "report.html", cwd=tmp_path,
+        "--json", "--html", "report.html",
     )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "onnxsmith", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     parts = {part["kind"]: part for part in json.loads(done.stdout)["parts"]}
     assert parts["capture"]["inputs"][0]["dynamic"] == ["0=batch", "2=height", "3=width"]
@@ -37,17 +50,17 @@ def test_export_says_everything(tmp_path: Path) -> None:
     assert "3*height" in (tmp_path / "report.html").read_text()
 
 
-def test_weights_that_do_not_fit_name_the_keys(tmp_path: Path) -> None:
-    (tmp_path / "model.py").write_text((EXAMPLE / "model.py").read_text())
+def test_weights_that_do_not_fit_name_the_keys(here: Path) -> None:
+    (here / "model.py").write_text((EXAMPLE / "model.py").read_text())
     weights = load_file(EXAMPLE / "weights.safetensors")
     weights["conv9.weight"] = weights.pop("conv2.weight")
-    save_file(weights, tmp_path / "weights.safetensors")
-    done = onnxsmith("export", "model.py:build", "-o", "m.onnx", cwd=tmp_path)
-    assert done.returncode == 2
+    save_file(weights, here / "weights.safetensors")
+    done = export("model.py:build", "-o", "m.onnx")
+    assert done.exit_code == 2
     assert "conv9.weight" in done.stderr
     assert "conv2.weight" in done.stderr
     assert "Traceback" not in done.stderr
-    assert not (tmp_path / "m.onnx").exists()
+    assert not (here / "m.onnx").exists()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +73,8 @@ def test_weights_that_do_not_fit_name_the_keys(tmp_path: Path) -> None:
         ("x=float33[2,1,20,30]", 2, "input/syntax"),
     ],
 )
-def test_inputs_from_the_command_line(tmp_path: Path, spec: str, code: int, says: str) -> None:
-    done = onnxsmith("export", f"{EXAMPLE}/model.py:build", "-o", "m.onnx", "--input", spec, "-q", cwd=tmp_path)
-    assert done.returncode == code, done.stderr
+@pytest.mark.usefixtures("here", "compared_once")
+def test_inputs_from_the_command_line(spec: str, code: int, says: str) -> None:
+    done = export(f"{EXAMPLE}/model.py:build", "-o", "m.onnx", "--input", spec, "-q")
+    assert done.exit_code == code, done.stderr
     assert says in done.stderr

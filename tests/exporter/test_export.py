@@ -52,6 +52,7 @@ def ports(result: onnxsmith.Result) -> tuple[dict[str, tuple[Any, ...]], dict[st
     return {p.name: p.shape for p in capture.inputs}, {p.name: p.shape for p in capture.outputs}
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_axes_of_outputs_may_be_named_too(tmp_path: Path) -> None:
     """As in `dynamic_axes` of PyTorch."""
     result = onnxsmith.export(
@@ -90,12 +91,14 @@ def test_dynamic_axes_stay_dynamic_and_are_checked_at_several_sizes(tmp_path: Pa
     assert list(result.report.part(Written).files) == [str(tmp_path / "m.onnx")]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_without_dynamic_every_axis_is_fixed_and_said() -> None:
     capture = exported(Small(), (torch.rand(2, 1, 8, 6),)).report.part(Capture)
     assert capture.inputs[0].fixed == ("0=2", "1=1", "2=8", "3=6")
     assert capture.inputs[0].dynamic == ()
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_training_mode_is_put_aside_and_back() -> None:
     model = Small().train()
     model.drop.eval()
@@ -116,6 +119,7 @@ class Nested(nn.Module):
         return {"total": x + a + b * scale, "pair": (c + bias, x)}
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_nested_inputs_and_outputs_get_readable_names() -> None:
     t = torch.rand(3, 4)
     result = exported(
@@ -135,6 +139,7 @@ class LastDict(nn.Module):
         return x + options["shift"]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_last_dict_argument_is_an_argument() -> None:
     result = exported(LastDict(), (torch.rand(2), {"shift": torch.rand(2)}))
     assert list(ports(result)[0]) == ["x", "options.shift"]
@@ -150,6 +155,7 @@ class TwoHeads(nn.Module):
         return Heads(x * 2, x.sum(-1))
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_two_heads_are_compared_each_and_unused_inputs_are_kept_and_said() -> None:
     result = exported(TwoHeads(), (torch.rand(2, 3), torch.rand(5)))
     inputs, outputs = ports(result)
@@ -159,6 +165,7 @@ def test_two_heads_are_compared_each_and_unused_inputs_are_kept_and_said() -> No
     assert [output.name for output in result.report.part(Verification).outputs] == ["boxes", "scores"]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_names_are_what_was_asked_for() -> None:
     result = exported(
         TwoHeads(), (torch.rand(2, 3), torch.rand(5)), input_names=["image", "mask"], output_names=["b", "s"]
@@ -175,6 +182,7 @@ class Echo(nn.Module):
         return x, y, y
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_inputs_as_outputs_and_one_value_twice() -> None:
     result = exported(Echo(), (torch.rand(2, 3),), dynamic={"x": [0, 1]})
     assert list(ports(result)[1]) == ["output.0", "output.1", "output.2"]
@@ -203,6 +211,7 @@ def test_other_float_dtypes(dtype: torch.dtype) -> None:
     assert result.report.part(Verification).outputs[0].tolerance < (1e-1 if dtype == torch.float16 else 1e-12)
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_scalar_and_a_model_without_inputs() -> None:
     class Scalar(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -216,6 +225,7 @@ def test_a_scalar_and_a_model_without_inputs() -> None:
     assert ports(exported(Nothing(), ()))[0] == {}
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("opset", [17, 18, 20, 21, 23])
 def test_the_opset_is_what_was_asked_for(opset: int) -> None:
     capture = exported(Small(), (torch.rand(2, 1, 8, 6),), opset=opset).report.part(Capture)
@@ -271,6 +281,7 @@ class Counter(nn.Module):
         return x + self.seen
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_state_that_a_model_keeps_is_said() -> None:
     model = Counter()
     result = onnxsmith.export(model, (torch.rand(2, 3),))
@@ -344,6 +355,7 @@ def test_the_module_is_not_changed() -> None:
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_weights_in_a_second_file(tmp_path: Path) -> None:
     model = nn.Linear(64, 64)
     result = exported(model, (torch.rand(2, 64),), output=tmp_path / "m.onnx", save=Save(external_data=True))
@@ -420,12 +432,14 @@ def test_an_operator_without_a_kernel_is_named_or_another_runtime_judges() -> No
     assert "onnxruntime" not in other.report.part(Verification).candidate
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_unused_inputs_are_dropped_when_asked() -> None:
     result = exported(TwoHeads(), (torch.rand(2, 3), torch.rand(5)), drop_unused=True, dynamic={"x": [0]})
     assert list(ports(result)[0]) == ["x"]
     assert result.report.part(Capture).dropped == ("unused",)
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_binary_file_is_written_to() -> None:
     buffer = io.BytesIO()
     result = exported(nn.Linear(3, 3), (torch.rand(2, 3),), output=buffer)
@@ -433,6 +447,7 @@ def test_a_binary_file_is_written_to() -> None:
     assert result.report.part(Written).files == {"the given file": len(buffer.getvalue())}
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_weights_can_be_left_out(tmp_path: Path) -> None:
     model = nn.Linear(64, 64)
     exported(model, (torch.rand(2, 64),), output=tmp_path / "m.onnx", weights=False)
@@ -446,6 +461,7 @@ def test_weights_can_be_left_out(tmp_path: Path) -> None:
     np.testing.assert_allclose(outputs["output"], model(torch.from_numpy(x)).detach(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_what_was_asked_for_is_in_the_file() -> None:
     result = exported(nn.Linear(3, 3), (torch.rand(2, 3),), dynamic={"input": {0: "n"}}, opset=18)
     assert result.model is not None
@@ -456,6 +472,7 @@ def test_what_was_asked_for_is_in_the_file() -> None:
     }
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_the_report_maps_names_to_arguments() -> None:
     names = {"input_names": ["image", "mask"], "output_names": ["b", "s"]}
     result = exported(TwoHeads(), (torch.rand(2, 3), torch.rand(5)), **names)
@@ -464,6 +481,7 @@ def test_the_report_maps_names_to_arguments() -> None:
     assert [(port.name, port.argument) for port in capture.outputs] == [("b", "boxes"), ("s", "scores")]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_the_file_tells_nobody_where_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parent)
     exported(Small(), (torch.rand(2, 1, 8, 6),), output=tmp_path / "m.onnx")

@@ -124,6 +124,7 @@ def test_an_opset_without_an_operator() -> None:
     assert "12" in problem.what
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_an_opset_before_that_of_an_operator_with_a_body() -> None:
     result = onnxsmith.export(nn.LayerNorm(4), (torch.rand(2, 4),), opset=12)
     assert result.model.opset_imports[""] == 12
@@ -191,6 +192,7 @@ class Attends(nn.Module):
         return x @ cache.keys
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_an_object_that_cannot_be_taken_apart_is_said() -> None:
     result = onnxsmith.export(Attends(), (torch.rand(2, 3), Slots(torch.rand(3, 3))))
     said = "an argument of class Slots cannot be unpacked: its tensors (keys) are constants of the graph"
@@ -213,6 +215,7 @@ class FirstCall(nn.Module):
         return x * self.factor + self.table[0]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_what_the_first_call_keeps_is_no_constant_and_is_not_left_behind() -> None:
     net = FirstCall()
     result = onnxsmith.export(net, (torch.rand(3), torch.rand(3)))

@@ -159,6 +159,7 @@ class Gives(torch.nn.Module):
         return self.make(sample=x + 1, more=x * 2)
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("make", [Output, Registered, Slotted, Frozen, Dictionary, Both])
 def test_results_of_any_class_are_called_after_their_parts(make: Any) -> None:
     result = onnxsmith.export(Gives(make), (torch.rand(2, 3),), dynamic={"x": {0: "n"}})
@@ -171,6 +172,7 @@ class Takes(torch.nn.Module):
         return given.sample + 2 * given.more  # type: ignore[no-any-return]
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("make", [Sequence, Pair])
 def test_results_without_names_are_numbered(make: Any) -> None:
     result = onnxsmith.export(Gives(make), (torch.rand(2, 3),))
@@ -178,6 +180,7 @@ def test_results_without_names_are_numbered(make: Any) -> None:
     assert [port.name for port in result.report.part(Capture).outputs] == ["output.0", "output.1"]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_distribution_among_the_results() -> None:
     def checks() -> bool:
         """Whether a new distribution checks its parameters. TorchDynamo, once used, switches that off for good."""
@@ -199,6 +202,7 @@ def test_a_distribution_among_the_results() -> None:
     assert checks() == before
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_class_that_is_registered_after_a_first_export() -> None:
     @dataclasses.dataclass
     class Late:
@@ -221,6 +225,7 @@ def test_made_again_an_object_has_its_class_its_items_and_one_tensor_for_two_nam
         assert isinstance(made, types.MappingProxyType) or made.sample is made["sample"]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_tensors_in_a_set_are_named_as_constants() -> None:
     class Sums(torch.nn.Module):
         def forward(self, x: torch.Tensor, given: Any) -> torch.Tensor:
@@ -230,6 +235,7 @@ def test_tensors_in_a_set_are_named_as_constants() -> None:
     assert any("class set" in note for note in result.report.part(Capture).notes)
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("make", [Output, Registered, Slotted, Frozen, Dictionary, Both, Sequence, Pair])
 def test_arguments_of_any_class_are_taken_apart(make: Any) -> None:
     given = make(sample=torch.rand(2, 3), more=torch.rand(2, 3))
@@ -250,6 +256,7 @@ def test_no_exception_but_a_problem_leaves_an_export(monkeypatch: pytest.MonkeyP
     assert "something of torch" in caught.value.problem.why
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_another_way_is_tried_after_an_error_that_nobody_foresaw(monkeypatch: pytest.MonkeyPatch) -> None:
     from onnxsmith.exporter.strategies.torch_export import TorchExport
 

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import onnxsmith
+from tests.exports import assert_follows
 
 
 class PadsThenPools(nn.Module):
@@ -17,8 +18,13 @@ class PadsThenPools(nn.Module):
         return nn.functional.max_pool2d(padded, 3, 2)
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("strategy", ["torch-export", "torchscript"])
 @pytest.mark.parametrize("simplify", [True, False])
 def test_zeros_before_a_pool_are_zeros(strategy: str, simplify: bool) -> None:
-    args, axes = (torch.randn(1, 2, 6, 7),), "x:0=batch,2=height,3=width"
-    assert onnxsmith.export(PadsThenPools(), args, dynamic=axes, strategy=strategy, simplify=simplify).ok
+    args = [(torch.randn(sizes),) for sizes in ((1, 2, 6, 7), (1, 2, 3, 2), (2, 2, 7, 6), (3, 2, 9, 9))]
+    axes = "x:0=batch,2=height,3=width"
+    result = onnxsmith.export(PadsThenPools(), args[0], dynamic=axes, strategy=strategy, simplify=simplify)
+    assert result.ok
+    assert result.model is not None
+    assert_follows(result.model, PadsThenPools(), *args)

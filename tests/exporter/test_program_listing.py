@@ -69,6 +69,7 @@ def shown(target: str, onnx: str | None = None) -> Program:
     return report.part(Program)
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_module_beside_its_file(folder: Path) -> None:
     export("shown_net.py:net", output="m.onnx")
     found = shown("shown_net.py:net", "m.onnx")

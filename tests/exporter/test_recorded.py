@@ -57,6 +57,7 @@ def test_exported_with_a_dynamic_batch(kind: type[nn.Module], size: int, tmp_pat
     assert str(model.graph.inputs[0].shape[0]) == "n"
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_parameters_keep_their_names(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     torch.manual_seed(0)

@@ -22,6 +22,7 @@ from onnxsmith.model.files.save import Stage
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.capture import Capture
 from onnxsmith.report.verdict import Verdict
+from tests.exports import assert_follows
 
 
 def example() -> Any:
@@ -66,6 +67,7 @@ def export(module: nn.Module, *args: Any, **options: Any) -> Any:
     return onnxsmith.export(module, args, strategy="torch-export", **options)
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("deliver", [*DELIVERIES, "standard"])
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_deformable_convolution(deliver: str, with_bias: bool, tmp_path: Path) -> None:
@@ -75,8 +77,11 @@ def test_deformable_convolution(deliver: str, with_bias: bool, tmp_path: Path) -
         onnxsmith.register(DEFORMABLE, EXAMPLE.deformable, deliver=deliver, domain="vision")
     file = tmp_path / "m.onnx"
     dynamic = {"x": {0: "batch", 2: "height", 3: "width"}}
-    result = export(Deformable(with_bias=with_bias), torch.rand(2, 3, 6, 7), dynamic=dynamic, output=file)
+    module = Deformable(with_bias=with_bias).eval()
+    result = export(module, torch.rand(2, 3, 6, 7), dynamic=dynamic, output=file)
     assert result.report.verdict is Verdict.DONE, result.report.problems
+    verified = tmp_path / "m.reference.onnx" if deliver == "plugin" else file
+    assert_follows(verified, module, *((torch.rand(sizes),) for sizes in ((1, 3, 1, 1), (1, 3, 8, 5), (3, 3, 5, 9))))
     written = onnx.load(file)
     ops = [(node.domain, node.op_type) for node in written.graph.node]
     if deliver == "standard":
@@ -135,6 +140,7 @@ def test_an_autograd_function_is_bound(deliver: str) -> None:
     assert next(node.op_type for node in result.model.graph) == ("Mul" if deliver == "operators" else "Doubled")
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_an_operator_of_pytorch_itself_is_bound() -> None:
     class Zeta(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -196,6 +202,7 @@ def bounds() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return torch.linspace(-1, 1, 5), torch.tensor(-0.5), torch.tensor(0.25)
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("deliver", ["function", "plugin"])
 def test_keywords_in_another_order_and_an_empty_list(deliver: str, tmp_path: Path) -> None:
     onnxsmith.register("onnxsmith_tests::between", clamped, deliver=deliver)
@@ -235,6 +242,7 @@ def plugin_notes(result: Any) -> str:
     return "".join(note for note in result.report.part(Capture).notes if "plugin" in note)
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_the_note_says_where_the_reference_is(tmp_path: Path) -> None:
     onnxsmith.register("onnxsmith_tests::between", clamped, deliver="plugin")
     to_path = export(Between(), *bounds(), output=tmp_path / "m.onnx")

@@ -11,6 +11,10 @@ from torch import nn
 
 import onnxsmith
 from onnxsmith.exporter.translations._nearest import agree
+from tests.exports import assert_follows
+
+pytestmark = pytest.mark.usefixtures("compared_once")
+"""The graphs are held to the module at other sizes by the tests themselves."""
 
 
 class Interpolate(nn.Module):
@@ -35,11 +39,13 @@ class Interpolate(nn.Module):
 )
 def test_one_node(options: dict[str, Any], rank: int, dynamic: str) -> None:
     torch.manual_seed(0)
-    x = torch.randn(1, 2, *(12, 10, 4)[: rank - 2])
-    result = onnxsmith.export(Interpolate(**options), (x,), dynamic=dynamic)
+    module, (height, *others) = Interpolate(**options), (12, 10, 4)[: rank - 2]
+    result = onnxsmith.export(module, (torch.randn(1, 2, height, *others),), dynamic=dynamic)
     assert result.ok, result.report
     assert result.model is not None
     assert [node.op_type for node in result.model.graph] == ["Resize"]
+    for size in (2, 3, 7, 16, 25) if dynamic else ():
+        assert_follows(result.model, module, (torch.randn(1, 2, size, *others),), atol=1e-5)  # of float32 coordinates
 
 
 @pytest.mark.parametrize("size", [(24, 5), (24, 5, 8)])
@@ -57,9 +63,8 @@ def test_nearest_pixels_from_any_size_to_a_fixed_one(mode: str, tmp_path: Path) 
     module, path = Interpolate(mode=mode, size=24), tmp_path / "m.onnx"
     result = onnxsmith.export(module, (torch.randn(1, 2, 12),), output=path, dynamic="x:2=n")
     assert result.ok, result.report
-    for size in (20, 21, 80, 112):  # where a Resize takes another pixel in one of the modes
-        x = torch.randn(1, 2, size)
-        assert onnxsmith.compare((module, (x,)), path).report.verdict.exit_code == 0
+    sizes = 1, 5, 20, 21, 80, 112  # from 20 on, a Resize takes another pixel in one of the modes
+    assert_follows(path, module, *((torch.randn(1, 2, size),) for size in sizes), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +77,13 @@ def test_nearest_pixels_from_any_size_to_a_fixed_one(mode: str, tmp_path: Path) 
 )
 def test_what_a_resize_cannot_say(options: dict[str, Any], opset: int | None) -> None:
     torch.manual_seed(0)
-    x = torch.randn(1, 2, 12, 10)
-    result = onnxsmith.export(Interpolate(**options), (x,), dynamic="x:2=h,3=w", opset=opset)
+    module, sizes = Interpolate(**options), ((12, 10), (10, 12), (5, 7), (13, 24))
+    examples = [(torch.randn(1, 2, *size),) for size in sizes]
+    result = onnxsmith.export(module, examples[0], dynamic="x:2=h,3=w", opset=opset)
     assert result.ok, result.report
     assert result.model is not None
     assert "Resize" not in {node.op_type for node in result.model.graph}
+    assert_follows(result.model, module, *examples)
 
 
 def test_pixels_on_a_border() -> None:
@@ -96,3 +103,4 @@ def test_repeated_rows_and_columns_of_open_sizes() -> None:
     assert result.ok, result.report
     assert result.model is not None
     assert [node.op_type for node in result.model.graph] == ["Resize"]
+    assert_follows(result.model, RepeatsBoth(), *((torch.randn(1, 2, *size),) for size in ((1, 1), (2, 3), (7, 5))))

@@ -17,6 +17,19 @@ from onnxsmith.exporter.tracing import rewriting
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.capture import Capture
 from onnxsmith.report.verdict import Verdict
+from tests.exports import assert_follows
+
+pytestmark = pytest.mark.usefixtures("compared_once")
+"""The graphs are held to the module at other sizes and values by `follows`."""
+
+
+def follows(module: nn.Module, example: tuple[Any, ...], *others: tuple[Any, ...], **options: Any) -> onnxsmith.Result:
+    """Exports with the first of the inputs, and holds the graph to the module on the others, too."""
+    result = onnxsmith.export(module.eval(), example, strategy="torch-export", **options)
+    assert result.ok, result.report.problems
+    assert result.model is not None
+    assert_follows(result.model, module, *others)
+    return result
 
 
 class Signs(nn.Module):
@@ -36,8 +49,7 @@ def test_a_users_rewrite_is_used_and_named() -> None:
         return torch.where(x.sum() > 0, x, -x)
 
     module = Signs()
-    result = onnxsmith.export(module, (torch.randn(3),), strategy="torch-export")
-    assert result.ok
+    result = follows(module, (torch.randn(3),), (torch.ones(3),), (-torch.ones(3),))
     assert any("Signs is computed by" in note for note in result.report.part(Capture).notes)
     assert "forward" not in vars(module)
 
@@ -68,14 +80,14 @@ def test_only_modules_are_rewritten() -> None:
     ids=["LSTM", "GRU", "RNN"],
 )
 def test_recurrent_layers_keep_batch_and_length(module: nn.Module) -> None:
-    args = (torch.rand(2, 5, 3),)
-    assert onnxsmith.export(module, args, dynamic="input:0=batch,1=length", strategy="torch-export").ok
+    args = ((torch.rand(sizes),) for sizes in ((2, 5, 3), (1, 1, 3), (3, 8, 3), (4, 2, 3)))
+    follows(module, *args, dynamic="input:0=batch,1=length")
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")
 def test_a_projection_has_the_steps_of_the_example() -> None:
-    module = nn.LSTM(3, 4, proj_size=2)
-    assert onnxsmith.export(module, (torch.rand(5, 2, 3),), dynamic="input:1=batch", strategy="torch-export").ok
+    args = ((torch.rand(5, batch, 3),) for batch in (2, 1, 4))
+    follows(nn.LSTM(3, 4, proj_size=2), *args, dynamic="input:1=batch")
 
 
 class Packed(nn.Module):
@@ -90,23 +102,24 @@ class Packed(nn.Module):
 
 
 def test_packed_sequences() -> None:
-    args = (torch.rand(3, 5, 3), torch.tensor([2, 5, 3]))
-    module = Packed(nn.GRU(3, 4, batch_first=True))
-    assert onnxsmith.export(module, args, dynamic="x:0=b,1=t;lengths:0=b", strategy="torch-export").ok
+    lengths = [2, 5, 3], [1], [4, 1, 3, 4], [2, 6]
+    args = ((torch.rand(len(one), max(one), 3), torch.tensor(one)) for one in lengths)
+    padded = torch.rand(2, 7, 3), torch.tensor([4, 3])
+    follows(Packed(nn.GRU(3, 4, batch_first=True)), *args, padded, dynamic="x:0=b,1=t;lengths:0=b")
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")
 def test_packed_sequences_and_a_projection() -> None:
-    args = (torch.rand(3, 5, 3), torch.tensor([2, 5, 3]))
+    args = ((torch.rand(len(one), 5, 3), torch.tensor(one)) for one in ([2, 5, 3], [5], [1, 4, 5, 2], [3, 1]))
     module = Packed(nn.LSTM(3, 4, num_layers=2, proj_size=2, bidirectional=True, batch_first=True))
-    assert onnxsmith.export(module, args, dynamic="x:0=b;lengths:0=b", strategy="torch-export").ok
+    follows(module, *args, dynamic="x:0=b;lengths:0=b")
 
 
 def test_a_mask_of_a_transformer_is_not_looked_into() -> None:
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
     module = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
-    mask = torch.zeros(3, 3, dtype=torch.bool)
-    assert onnxsmith.export(module, (torch.rand(2, 3, 4), mask), strategy="torch-export").ok
+    none = torch.zeros(3, 3, dtype=torch.bool)
+    follows(module, *((torch.rand(2, 3, 4), mask) for mask in (none, torch.ones(3, 3).triu(1).bool())))
 
 
 class Experts(nn.Module):
@@ -146,8 +159,7 @@ class Routed(nn.Module):
 
 
 def test_a_mixture_of_experts_with_any_number_of_tokens() -> None:
-    result = onnxsmith.export(Routed(), (torch.randn(5, 4),), dynamic="x:0=tokens", strategy="torch-export")
-    assert result.ok
+    follows(Routed(), *((torch.randn(tokens, 4),) for tokens in (5, 1, 2, 9)), dynamic="x:0=tokens")
 
 
 class Lengths(nn.Module):
@@ -164,15 +176,13 @@ class TensorsOfSizes(nn.Module):
 
 
 def test_the_length_of_a_tensor_follows_its_size() -> None:
-    result = onnxsmith.export(Lengths(), (torch.randn(2, 3),), dynamic="x:0=rows", strategy="torch-export")
-    assert result.ok
+    follows(Lengths(), *((torch.randn(rows, 3),) for rows in (2, 1, 7)), dynamic="x:0=rows")
     assert "len" not in globals()
 
 
 def test_tensors_made_from_sizes_follow_them() -> None:
-    axes = "x:0=batch,2=height,3=width"
-    module = TensorsOfSizes()
-    assert onnxsmith.export(module, (torch.randn(2, 3, 8, 6),), dynamic=axes, strategy="torch-export").ok
+    args = ((torch.randn(sizes),) for sizes in ((2, 3, 8, 6), (1, 3, 1, 1), (3, 3, 5, 9), (1, 3, 6, 8)))
+    follows(TensorsOfSizes(), *args, dynamic="x:0=batch,2=height,3=width")
 
 
 class Converting(nn.Module):
@@ -187,7 +197,7 @@ class Converting(nn.Module):
 
 
 def test_a_conversion_that_changes_nothing_is_left_out() -> None:
-    assert onnxsmith.export(Converting(), (torch.randn(2, 3),), dynamic="x:0=rows", strategy="torch-export").ok
+    follows(Converting(), *((torch.randn(rows, 3),) for rows in (2, 1, 5)), dynamic="x:0=rows")
 
 
 class ExpertModules(nn.ModuleDict):
@@ -223,8 +233,7 @@ class RoutedToModules(nn.Module):
 
 
 def test_experts_that_are_modules_take_any_number_of_tokens() -> None:
-    module = RoutedToModules().eval()
-    assert onnxsmith.export(module, (torch.randn(5, 4),), dynamic="x:0=tokens", strategy="torch-export").ok
+    follows(RoutedToModules(), *((torch.randn(tokens, 4),) for tokens in (5, 1, 2, 9)), dynamic="x:0=tokens")
 
 
 class TransformersSizes(nn.Module):
@@ -234,8 +243,8 @@ class TransformersSizes(nn.Module):
 
 
 def test_sizes_stay_open_through_the_casts_of_transformers() -> None:
-    args, axes = (torch.randn(2, 3, 8, 6),), "x:0=batch,2=height,3=width"
-    assert onnxsmith.export(TransformersSizes(), args, dynamic=axes, strategy="torch-export").ok
+    args = ((torch.randn(sizes),) for sizes in ((2, 3, 8, 6), (1, 3, 2, 1), (3, 3, 5, 9), (1, 3, 12, 7)))
+    follows(TransformersSizes(), *args, dynamic="x:0=batch,2=height,3=width")
     assert type(torch_int(1.5)) is int
 
 
@@ -250,5 +259,5 @@ class Unmasked(nn.Module):
 
 
 def test_transformers_makes_no_mask_where_none_is_given() -> None:
-    args, axes = (torch.randn(2, 5, 4),), "x:0=batch,1=sequence"
-    assert onnxsmith.export(Unmasked(), args, dynamic=axes, strategy="torch-export").ok
+    args = ((torch.randn(sizes),) for sizes in ((2, 5, 4), (1, 1, 4), (3, 8, 4)))
+    follows(Unmasked(), *args, dynamic="x:0=batch,1=sequence")

@@ -175,6 +175,7 @@ def test_calls_in_a_row(
         np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_the_axis_of_a_state_follows_the_batch() -> None:
     torch.manual_seed(0)
     module = Bound(torch.zeros(1, 4), buffer=True)
@@ -183,6 +184,7 @@ def test_the_axis_of_a_state_follows_the_batch() -> None:
     assert [port.shape for port in signature(result.model).inputs] == [("n", 4), ("n", 4)]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_names_for_forwards_own_inputs_only() -> None:
     torch.manual_seed(0)
     result = onnxsmith.export(
@@ -194,6 +196,7 @@ def test_names_for_forwards_own_inputs_only() -> None:
     assert [port.name for port in found.outputs] == ["made", "next_state.cache", "next_state.count"]
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("make", [Stream, lambda: Bound(torch.zeros(1, 4), buffer=False), Counting])
 def test_the_headline_names_a_dropped_state(make: Callable[[], nn.Module]) -> None:
     torch.manual_seed(0)
@@ -202,6 +205,7 @@ def test_the_headline_names_a_dropped_state(make: Callable[[], nn.Module]) -> No
     assert "is dropped" in onnxsmith.export(module, (example,)).report.headline
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("module", INSIDE)
 def test_a_state_inside_what_an_attribute_holds(module: Kept, tmp_path: Path) -> None:
     inputs = [torch.randn(1, 4) for _ in range(3)]
@@ -213,6 +217,7 @@ def test_a_state_inside_what_an_attribute_holds(module: Kept, tmp_path: Path) ->
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_state_that_begins_as_none_and_becomes_a_tuple() -> None:
     class Recurrent(nn.Module):
         def __init__(self) -> None:
@@ -231,6 +236,7 @@ def test_a_state_that_begins_as_none_and_becomes_a_tuple() -> None:
     assert begun in caught.value.problem.fix
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_write_that_nothing_reads_is_no_state() -> None:
     class Logs(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -108,6 +108,7 @@ def test_recurrent_layers_keep_time_and_batch_open(layer: type[nn.Module]) -> No
     assert len(sizes["batch"]) > 1
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("opset", [9, 12])
 def test_low_opsets(opset: int) -> None:
     capture = onnxsmith.export(nn.Linear(3, 2), (torch.rand(2, 3),), opset=opset).report.part(Capture)
@@ -115,6 +116,7 @@ def test_low_opsets(opset: int) -> None:
     assert capture.opset_how == "converted from 18"
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_an_input_that_is_not_used_stays_where_it_is() -> None:
     class Second(nn.Module):
         def forward(self, a: torch.Tensor, b: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -126,6 +128,7 @@ def test_an_input_that_is_not_used_stays_where_it_is() -> None:
     assert [port.used for port in result.report.part(Capture).inputs] == [False, True]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_parameters_are_called_what_the_module_calls_them(tmp_path: Path) -> None:
     torch.manual_seed(0)  # with some weights the ReLU hides both outputs
     result = onnxsmith.export(
@@ -135,6 +138,7 @@ def test_parameters_are_called_what_the_module_calls_them(tmp_path: Path) -> Non
     assert {"0.weight", "0.bias"} <= set(result.model.graph.initializers)
 
 
+@pytest.mark.usefixtures("new_processes")
 def test_a_process_that_dies_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(*_: object) -> None:
         faulthandler.disable()  # pytest's, which would say it once more
@@ -213,6 +217,7 @@ class _Elsewhere(_Home):
         return x * 2
 
 
+@pytest.mark.usefixtures("new_processes")
 def test_the_process_is_a_new_one() -> None:
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)
@@ -239,6 +244,7 @@ def build():
 """
 
 
+@pytest.mark.usefixtures("new_processes")
 def test_only_the_factory_of_the_module_goes_to_the_other_process(tmp_path: Path) -> None:
     """Another factory that this process loaded is not imported there: its file may be gone, and its code would run."""
     first, second = tmp_path / "first_factory.py", tmp_path / "second" / "second_factory.py"
@@ -276,6 +282,7 @@ class _Slow(_Home):
         return x * 2
 
 
+@pytest.mark.usefixtures("new_processes")
 def test_a_process_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONNXSMITH_TIME_LIMIT", "8")
     problem = problem_of(_Slow(), torch.ones(3), strategy="torchscript", verify=False)

@@ -175,6 +175,7 @@ def times(length: int) -> tuple[torch.Tensor, ...]:
     return torch.arange(float(length)) / 8, torch.ones(2, 4)
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize(
     ("net", "given", "axis"),
     [

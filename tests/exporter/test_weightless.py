@@ -17,6 +17,8 @@ from torch.nn.utils.parametrizations import weight_norm
 import onnxsmith
 from onnxsmith.exporter.graph.weightless import Weights
 
+pytestmark = pytest.mark.usefixtures("compared_once")
+
 
 class Does(nn.Module):
     def __init__(self, function: Callable[[Any, torch.Tensor], torch.Tensor], **parts: Any) -> None:

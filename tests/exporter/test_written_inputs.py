@@ -25,6 +25,7 @@ class Step(nn.Module):
         return (x + state, state) if self.returns else x + state
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("returns", [True, False])
 def test_a_note_where_the_write_is_lost(returns: bool) -> None:
     torch.manual_seed(0)

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("src", "tests", "examples", "docs", "tools", "benchmarks", "changelog.d")
+FOLDERS = ("src", "tests", "examples", "docs", "tools", "benchmarks", "changelog.d", "viewer")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules")
+LINKED = ("tests/bundles/clients/node_modules", "viewer/node_modules")
 
 
 class Copy:
@@ -28,6 +29,9 @@ class Copy:
         for path in ROOT.glob("*"):
             if path.is_file():
                 shutil.copy(path, folder)
+        for name in LINKED:
+            if (ROOT / name).exists():
+                (folder / name).symlink_to(ROOT / name)
 
     def fails(self, cases: Sequence[str], limit: float) -> str:
         """Runs cases in a forked process until one fails; returns the name of the one that did, "…" if they took longer

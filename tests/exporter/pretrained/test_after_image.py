@@ -31,6 +31,7 @@ VISION = {
 }
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_file_goes_on_after_an_image_as_the_model_does(tmp_path: Path) -> None:
     torch.manual_seed(0)
     text = {"model_type": "llama", **TEXT}

@@ -29,6 +29,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert caught.value.problem.id == "export/transformers-folder"
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_configuration_alone_gives_random_weights_and_says_so(tmp_path: Path) -> None:
     transformers.GPT2Config(**TINY).save_pretrained(tmp_path)
     result = onnxsmith.export(str(tmp_path), task="text-generation-with-past", simplify=False)

@@ -129,6 +129,7 @@ def test_a_model_that_fails_by_itself_is_named() -> None:
     assert "test_states.py" in caught.value.problem.where
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize("kind", ["window", "recurrent"])
 def test_a_file_generates_what_the_model_does(tmp_path: Path, kind: str) -> None:
     torch.manual_seed(0)

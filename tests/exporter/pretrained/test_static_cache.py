@@ -25,6 +25,7 @@ def asks(folder: Path, **said: Any) -> None:
     (folder / "generation_config.json").write_text(json.dumps(said), encoding="utf-8")
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_file_generates_with_a_cache_of_fixed_length(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = transformers.AutoModelForCausalLM.from_config(transformers.LlamaConfig(**TEXT)).float().eval()

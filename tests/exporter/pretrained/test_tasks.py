@@ -67,6 +67,7 @@ def exported(folder: Path, task: str, config: Any, processor: Any = None) -> tup
     return {port.name: list(port.shape) for port in part.inputs}, {port.name: list(port.shape) for port in part.outputs}
 
 
+@pytest.mark.usefixtures("compared_once")
 @pytest.mark.parametrize(
     ("task", "output"), [("image-classification", "logits"), ("image-feature-extraction", "last_hidden_state")]
 )
@@ -84,6 +85,7 @@ def test_images_whose_shape_the_processor_keeps_have_any_height_and_width(tmp_pa
     assert inputs == {"pixel_values": [BATCH, 3, "height", "width"]}
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_objects_in_an_image_that_is_not_square(tmp_path: Path) -> None:
     processor = transformers.YolosImageProcessor(size={"height": 32, "width": 48})
     config = transformers.YolosConfig(**{**VIT, "image_size": [32, 48]}, num_detection_tokens=5)
@@ -92,6 +94,7 @@ def test_objects_in_an_image_that_is_not_square(tmp_path: Path) -> None:
     assert outputs["pred_boxes"] == [BATCH, 5, 4]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_video_is_as_many_images_as_the_model_wants(tmp_path: Path) -> None:
     processor = transformers.VideoMAEImageProcessor(size={"shortest_edge": 16}, crop_size={"height": 16, "width": 16})
     config = transformers.VideoMAEConfig(**{**VIT, "image_size": 16}, num_frames=4)
@@ -108,6 +111,7 @@ def test_a_wave_has_any_length(tmp_path: Path) -> None:
     assert outputs["logits"][2] == 40
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_spectrogram_of_one_length(tmp_path: Path) -> None:
     config = transformers.ASTConfig(**{**VIT, "patch_size": 4}, num_mel_bins=16, max_length=24)
     processor = transformers.ASTFeatureExtractor(num_mel_bins=16, max_length=24)
@@ -115,6 +119,7 @@ def test_a_spectrogram_of_one_length(tmp_path: Path) -> None:
     assert inputs == {"input_values": [BATCH, 24, 16]}
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_features_with_as_many_bins_as_the_model_reads(tmp_path: Path) -> None:
     config = transformers.Speech2TextConfig(
         **SEQUENCE, input_feat_per_channel=8, conv_channels=16, num_conv_layers=1, conv_kernel_sizes=(3,)
@@ -123,6 +128,7 @@ def test_features_with_as_many_bins_as_the_model_reads(tmp_path: Path) -> None:
     assert inputs["input_features"] == [BATCH, "audio_sequence_length", 8]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_speech_to_text_step_by_step(tmp_path: Path) -> None:
     inputs, outputs = exported(
         tmp_path, "automatic-speech-recognition-with-past", transformers.WhisperConfig(**WHISPER)
@@ -133,6 +139,7 @@ def test_speech_to_text_step_by_step(tmp_path: Path) -> None:
     assert outputs["logits"] == [BATCH, "decoder_sequence_length", 40]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_text_to_text_step_by_step(tmp_path: Path) -> None:
     inputs, outputs = exported(tmp_path, "text2text-generation-with-past", transformers.BartConfig(**SEQUENCE))
     assert inputs["attention_mask"] == [BATCH, "encoder_sequence_length"]
@@ -141,6 +148,7 @@ def test_text_to_text_step_by_step(tmp_path: Path) -> None:
     assert outputs["present.self_attention_cache.0.value"] == [BATCH, 2, both, 8]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_texts_and_images_that_are_compared_come_in_any_numbers(tmp_path: Path) -> None:
     config = transformers.CLIPConfig(
         text_config={**TEXT, "bos_token_id": 1, "eos_token_id": 2}, vision_config=VIT, projection_dim=8
@@ -151,6 +159,7 @@ def test_texts_and_images_that_are_compared_come_in_any_numbers(tmp_path: Path) 
     assert outputs["logits_per_image"] == ["image_batch_size", "text_batch_size"]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_words_with_places_on_a_page(tmp_path: Path) -> None:
     config = transformers.LayoutLMConfig(**TEXT)
     inputs, outputs = exported(tmp_path, "document-question-answering", config)
@@ -170,12 +179,14 @@ def test_a_default_axis_that_the_model_fixes_is_left_out_and_named(tmp_path: Pat
     assert [list(port.shape) for port in result.report.part(Capture).inputs] == [[1, 3, 32, 32]]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_several_answers_to_choose_from(tmp_path: Path) -> None:
     inputs, outputs = exported(tmp_path, "multiple-choice", transformers.BertConfig(**TEXT))
     assert inputs["input_ids"] == [BATCH, "num_choices", "sequence_length"]
     assert outputs == {"logits": [BATCH, "num_choices"]}
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_texts_that_are_compared_with_sounds(tmp_path: Path) -> None:
     audio = {
         "num_mel_bins": 8,
@@ -194,6 +205,7 @@ def test_texts_that_are_compared_with_sounds(tmp_path: Path) -> None:
     assert outputs["logits_per_audio"] == ["audio_batch_size", "text_batch_size"]
 
 
+@pytest.mark.usefixtures("compared_once")
 def test_a_time_series_whose_values_are_drawn(tmp_path: Path) -> None:
     config = transformers.TimeSeriesTransformerConfig(
         prediction_length=4,
