@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import warnings
 from collections.abc import Sequence
@@ -25,10 +26,6 @@ NAMES = sorted(
     if not one.library or importlib.util.find_spec(one.library.partition(".")[0]) is not None
 )
 """Translations whose operators exist here: torchao has no wheels for every system."""
-with warnings.catch_warnings(action="ignore"):  # torchao warns of kernels for other machines
-    for library in sorted({translations()[name].library for name in NAMES} - {""}):
-        importlib.import_module(library)  # defines the operators
-
 
 SAMPLE = [name if place % 3 == 0 else pytest.param(name, marks=pytest.mark.whole) for place, name in enumerate(NAMES)]
 """Every third translation; `make test-all` takes all. Each is exported, which takes seconds."""
@@ -51,6 +48,15 @@ class Calls(torch.nn.Module):
             result = op(*args, **kwargs) if sample.around is None else sample.around(op, *args, **kwargs)
             results.append([leaf for leaf in pytree.tree_leaves(result) if leaf is not None])
         return results
+
+
+def known(name: str) -> Translation:
+    """The translation, once its library has defined the operators: torchao takes a second, which no other test needs."""
+    translation = translations()[name]
+    if translation.library:
+        with warnings.catch_warnings(action="ignore"):  # torchao warns of kernels for other machines
+            importlib.import_module(translation.library)
+    return translation
 
 
 def operator(translation: Translation, sample: Sample) -> Any:
@@ -87,7 +93,7 @@ def exported(translation: Translation, samples: Sequence[Sample], dynamic: dict[
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_translation_gives_what_pytorch_gives(name: str) -> None:
     torch.manual_seed(0)
-    translation = translations()[name]
+    translation = known(name)
     samples = list(translation.samples())
     assert samples
     fixed = [sample for sample in samples if not sample.dynamic]
@@ -101,9 +107,10 @@ def test_a_translation_gives_what_pytorch_gives(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_translation_follows_every_size(name: str) -> None:
     torch.manual_seed(0)
-    for sample in translations()[name].samples():
+    translation = known(name)
+    for sample in translation.samples():
         if sample.dynamic:
-            exported(translations()[name], [sample], open_axes(sample))
+            exported(translation, [sample], open_axes(sample))
 
 
 def open_axes(sample: Sample) -> dict[str, dict[int, str]]:
@@ -112,7 +119,7 @@ def open_axes(sample: Sample) -> dict[str, dict[int, str]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_translation_has_targets_that_exist(name: str) -> None:
-    translation = translations()[name]
+    translation = known(name)
     assert translation.targets or translation.functions
     for target in translation.targets:
         assert list(overloads(target)), target
