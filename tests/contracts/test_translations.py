@@ -51,7 +51,7 @@ class Calls(torch.nn.Module):
 
 
 def known(name: str) -> Translation:
-    """The translation, once its library has defined the operators: torchao takes a second, which no other test needs."""
+    """The translation, once its library has defined the operators. Importing torchao takes a second."""
     translation = translations()[name]
     if translation.library:
         with warnings.catch_warnings(action="ignore"):  # torchao warns of kernels for other machines
