@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import warnings
 from collections.abc import Iterator, Sequence
@@ -32,9 +33,6 @@ INSTALLED = sorted(
     if not one.library or importlib.util.find_spec(one.library.partition(".")[0]) is not None
 )
 """Translations whose library is installed: torchao has no wheels for every system."""
-with warnings.catch_warnings(action="ignore"):  # torchao warns of kernels for other machines
-    for library in sorted({translations()[name].library for name in INSTALLED} - {""}):
-        importlib.import_module(library)  # defines the operators
 
 
 def is_expected(translation: Translation, name: str) -> bool:
@@ -51,9 +49,6 @@ def expected(translation: Translation) -> list[str]:
 
 NAMES = [name for name in INSTALLED if translations()[name].functions or expected(translations()[name])]
 """Translations of which something exists in the installed releases."""
-
-SAMPLE = [name if place % 3 == 0 else pytest.param(name, marks=pytest.mark.whole) for place, name in enumerate(NAMES)]
-"""Every third translation; `make test-all` takes all. Each is exported, which takes seconds."""
 
 
 class Calls(torch.nn.Module):
@@ -73,6 +68,15 @@ class Calls(torch.nn.Module):
             result = op(*args, **kwargs) if sample.around is None else sample.around(op, *args, **kwargs)
             results.append([leaf for leaf in pytree.tree_leaves(result) if leaf is not None])
         return results
+
+
+def known(name: str) -> Translation:
+    """The translation, once its library has defined the operators. Importing torchao takes a second."""
+    translation = translations()[name]
+    if translation.library:
+        with warnings.catch_warnings(action="ignore"):  # torchao warns of kernels for other machines
+            importlib.import_module(translation.library)
+    return translation
 
 
 def operator(translation: Translation, sample: Sample) -> Any:
@@ -112,10 +116,10 @@ def exported(translation: Translation, samples: Sequence[Sample], dynamic: dict[
     assert not differs
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_translation_gives_what_pytorch_gives(name: str) -> None:
     torch.manual_seed(0)
-    translation = translations()[name]
+    translation = known(name)
     samples = existing_samples(translation)
     assert samples
     fixed = [sample for sample in samples if not sample.dynamic]
@@ -129,9 +133,10 @@ def test_a_translation_gives_what_pytorch_gives(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_translation_follows_every_size(name: str) -> None:
     torch.manual_seed(0)
-    for sample in existing_samples(translations()[name]):
+    translation = known(name)
+    for sample in existing_samples(translation):
         if sample.dynamic:
-            exported(translations()[name], [sample], open_axes(sample))
+            exported(translation, [sample], open_axes(sample))
 
 
 def open_axes(sample: Sample) -> dict[str, dict[int, str]]:
