@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 from safetensors.torch import load_file, save_file
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from onnxsmith.cli import app
 
