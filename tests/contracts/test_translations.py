@@ -146,7 +146,7 @@ def open_axes(sample: Sample) -> dict[str, dict[int, str]]:
 @pytest.mark.parametrize("name", INSTALLED)
 def test_a_translation_has_targets_that_exist(name: str) -> None:
     """In the releases that its lifetime includes a name exists, in others it does not."""
-    translation = translations()[name]
+    translation = known(name)
     functions = [path for path in translation.lifetimes if path not in translation.targets]
     assert translation.targets or translation.functions or functions
     for target in translation.targets:
