@@ -10,7 +10,6 @@ are parts of those of the whole network, exported and simplified alike. Times ar
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -70,7 +69,7 @@ def main() -> None:
         print(done.report.headline, flush=True)
         part = next(one for one in done.report.parts if isinstance(one, Pruning))
         print(f"multiply-adds: {part.macs_before} → {part.macs_after}", flush=True)
-        digits.shrink(network, json.loads(kept.read_text(encoding="utf-8")))
+        onnxsmith.shrink(network, kept)
         again = digits.fit(network, 2, 1e-3)
         print(f"trained on: {digits.right(again):.2%}", flush=True)
         torch.manual_seed(0)

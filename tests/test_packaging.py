@@ -17,8 +17,6 @@ import pytest
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parent.parent
 MODEL = """
 <ir_version: 10, opset_import: ["": 20]>

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import onnxsmith
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(onnxsmith.__file__).parents[1])}
@@ -78,12 +76,10 @@ def ran(code: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
 def test_every_module_imports_and_takes_the_ways_of_windows(tmp_path: Path) -> None:
     assert ran(IMPORTS, tmp_path).split() == ["Trees", "SyncedForWriting", "OpenFiles", "NoLimit", "Unknown"]
 
 
-@pytest.mark.slow
 def test_a_model_is_simplified_verified_and_written(tmp_path: Path) -> None:
     source = (
         '<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { a = Neg(x) b = Neg(a) y = Relu(b) }'

@@ -73,7 +73,6 @@ def test_a_module_keeps_its_state() -> None:
     assert module.calls == 0
 
 
-@pytest.mark.slow
 def test_a_compiled_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # for one kernel, precompiled headers and a pool of compilers take longer than they save
     monkeypatch.setenv("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")

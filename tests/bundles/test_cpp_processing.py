@@ -19,7 +19,6 @@ from tests.bundles.test_web import SETTINGS, reader
 STUBS = Path(__file__).parent / "stubs"
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler is installed"),
 ]
 

@@ -87,7 +87,6 @@ def test_nothing_else_can_be_imported(tmp_path: Path) -> None:
     assert (done.status, done.output.strip()) == (0, "1"), done.errors
 
 
-@pytest.mark.slow
 def test_the_code_passes_strict_types(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     out = bundled(hostile(tmp_path), tmp_path)

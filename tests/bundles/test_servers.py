@@ -363,7 +363,6 @@ def compiles(source: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("make", [linear, hostile, classifier])
 def test_the_code_compiles(tmp_path: Path, make: Any) -> None:
     out = bundled(make(tmp_path), tmp_path, "cpp", clients={"onnxruntime": tmp_path})
@@ -371,7 +370,6 @@ def test_the_code_compiles(tmp_path: Path, make: Any) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 def test_names_that_the_code_uses_itself(tmp_path: Path) -> None:
     names = ["Array", "Bytes", "Port", "std", "Ort", "values", "np", "Float32", "Any", "detail", "int", "Model"]
     model = identity(tmp_path, *[(name, f"{name}.", TensorProto.FLOAT, ["n"]) for name in names])
@@ -398,7 +396,6 @@ def test_without_headers_nothing_is_claimed(tmp_path: Path) -> None:
 
 
 @needs_headers
-@pytest.mark.slow
 def test_the_program_runs(tmp_path: Path) -> None:
     numbers = [getattr(TensorProto, name.upper()) for name in cpp.Cpp.dtypes]
     (tmp_path / "other").mkdir()
@@ -409,7 +406,6 @@ def test_the_program_runs(tmp_path: Path) -> None:
 
 
 @needs_headers
-@pytest.mark.slow
 def test_a_changed_golden_number_fails_with_the_output(tmp_path: Path) -> None:
     out = bundled(linear(tmp_path), tmp_path, "cpp", clients={"onnxruntime": ROOT})
     file = out / "golden" / "0_output_0.bin"

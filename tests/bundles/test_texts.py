@@ -25,7 +25,7 @@ from tests.exports import compared_once
 
 torch = pytest.importorskip("torch")
 
-pytestmark = [pytest.mark.slow, pytest.mark.torch]
+pytestmark = pytest.mark.torch
 
 MODULES = Path(__file__).parent / "clients" / "text" / "node_modules"
 needs_genai = pytest.mark.skipif(

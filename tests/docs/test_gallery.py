@@ -28,7 +28,6 @@ def short_path() -> Iterator[Path]:
 
 
 @pytest.mark.torch
-@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_prints_what_its_page_says(name: str, short_path: Path) -> None:
     without = shutil.ignore_patterns("__pycache__", "*.onnx", "*.onnx.data")

@@ -62,7 +62,6 @@ def exported(module: ModuleType, built: tuple[Any, Any]) -> onnxsmith.Result:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, id=path.stem, marks=() if path.stem in SAMPLE else (pytest.mark.whole,)) for path in PLANTED],

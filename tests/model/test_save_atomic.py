@@ -445,7 +445,6 @@ def roomy(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.slow
 def test_a_model_of_over_2_gb_is_copied_without_being_read(roomy: Path) -> None:
     elements = 550_000_000
     tensor = ir.ExternalTensor(

@@ -130,7 +130,6 @@ def test_the_newest_opset() -> None:
     assert outlooks("tensorrt-11", graph, 25) == [("fits", "")]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tensorrt-11", "qnn"])
 def test_models_of_all_operators(name: str) -> None:
     """Every node test of onnx gets an entry for each node, and no node fits unless its operator is listed."""
@@ -143,7 +142,6 @@ def test_models_of_all_operators(name: str) -> None:
     assert seen > len(onnx.defs.get_all_schemas())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tensorrt-11", "qnn", "rknn"])
 def test_a_node_does_not_fit_for_lack_of_information(name: str) -> None:
     """Where shapes and types are removed, nothing fits that is refused with them. A fourth of the node tests."""

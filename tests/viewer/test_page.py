@@ -348,7 +348,6 @@ def test_a_model_without_nodes_types_and_sources(opened: Open) -> None:
     assert "left out" in page.locator(".inspector").inner_text()
 
 
-@pytest.mark.slow
 def test_a_room_of_100_000_nodes(opened: Open) -> None:
     page = opened(scenes.flat(100_000))
     press(page, "f")
