@@ -65,11 +65,22 @@ def _nodes(path: str, root: Path) -> list[str]:
         return [_dotted(parts[1:])]
     if parts[0] == "src":
         return _readers(Path(path), root)
-    if parts[0] == "tests" and parts[-1] == "conftest.py":
-        return [_path(file, root) for file in sorted((root / path).parent.rglob("test_*.py"))]
     if parts[0] == "tests" and path.endswith(".py"):
-        return [path]
+        return [path, *_below_conftest(path, root)]
     return _naming(parts, root)
+
+
+def _below_conftest(path: str, root: Path) -> list[str]:
+    """The test files that may use the fixtures of a `conftest.py`, if that is the file or imports it. What it imports of
+    the package does not count: every test would be reached by everything."""
+    module, name = path.removesuffix(".py").replace("/", "."), Path(path).stem
+    folder = module.rpartition(".")[0]
+    imports = re.compile(rf"from {re.escape(module)} import|from {re.escape(folder)} import .*\b{name}\b")
+    found = []
+    for other, text in _tests(root).items():
+        if other.endswith("/conftest.py") and (other == path or imports.search(text)):
+            found += [file for file in _tests(root) if file.startswith(other.removesuffix("conftest.py"))]
+    return found
 
 
 def _naming(parts: list[str], root: Path) -> list[str]:

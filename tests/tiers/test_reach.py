@@ -21,6 +21,7 @@ BATCHNORM = "tests/rules/test_conv_batchnorm.py"
         ("src/onnxsmith/runtimes/_onnxruntime_host.py", "tests/runtimes/test_child.py", BATCHNORM),
         ("src/onnxsmith/pages/model/not-found.md", "tests/test_pages.py", "tests/inspection/test_messages.py"),
         ("tests/rewrites.py", BATCHNORM, "tests/rules/test_cast_chain.py"),
+        ("tests/exports.py", "tests/test_compared_once.py", "tests/exporter/test_resize.py"),
         ("viewer/src/app.ts", "tests/viewer/test_build.py", "tests/viewer/test_build.py"),
         ("docs/exporting.md", "tests/docs/test_commands.py", "tests/docs/test_docs.py"),
         ("tests/suites/backend_wrong.txt", "tests/suites/test_backend_data.py", "tests/suites/test_order.py"),
