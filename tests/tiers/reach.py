@@ -71,8 +71,8 @@ def _nodes(path: str, root: Path) -> list[str]:
 
 
 def _below_conftest(path: str, root: Path) -> list[str]:
-    """The test files that may use the fixtures of a `conftest.py`, if that is the file or imports it. What it imports of
-    the package does not count: every test would be reached by everything."""
+    """The test files that may use the fixtures of a `conftest.py`, if that is the file or imports it. What it imports
+    of the package does not count: every test would be reached by everything."""
     module, name = path.removesuffix(".py").replace("/", "."), Path(path).stem
     folder = module.rpartition(".")[0]
     imports = re.compile(rf"from {re.escape(module)} import|from {re.escape(folder)} import .*\b{name}\b")
