@@ -67,7 +67,7 @@ viewer: ## build the page of `onnxsmith view` from viewer/src; needs npm
 	npm --prefix viewer run --silent build
 
 test: $(DEV_STAMP) ## run each behaviour once, except what needs a GPU
-	$(PYTEST) --tier first $(if $(SEED),--sample-seed $(SEED))
+	$(PYTEST) --tier first $(if $(SEED),--sample-seed $(SEED)) $(OPTIONS)
 
 test-all: $(DEV_STAMP) ## run every test, or SHARD=2/6 of them; goes on where it was stopped
 	@$(call CLIENTS,tests/bundles/clients/text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,8 @@ def test_flaky():
 
 def repeated(folder: Path, *arguments: str) -> tuple[int, str]:
     command = [sys.executable, str(TOOL), "--times", "3", "--load", "1", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
 
 
