@@ -15,6 +15,12 @@ UPRIGHT, ACROSS = (612, 792), (792, 612)
 """US Letter in points, which Chromium takes where nothing else is said."""
 
 
+def on_paper(page: Any) -> None:
+    """Shows the page as it is printed, and waits until it is drawn so."""
+    page.emulate_media(media="print")
+    until(page, "document.querySelector('.paper .sheet')")
+
+
 def pdf(page: Any, path: Path) -> list[tuple[int, int]]:
     """Prints the page, and returns the size of each sheet in points."""
     page.pdf(path=path, prefer_css_page_size=True)
@@ -30,7 +36,7 @@ def test_the_whole_level_is_printed(opened: Open, tmp_path: Path) -> None:
     """Sixty nodes one below the other: most lie outside the window."""
     scene = scenes.flat(60)
     page = opened(scene)
-    page.emulate_media(media="print")
+    on_paper(page)
     names = set(scene["models"][0]["nodes"]["name"])
     drawn = {text for text in _texts(page) if text in names}
     assert drawn == names
@@ -51,7 +57,7 @@ def test_the_whole_level_is_printed(opened: Open, tmp_path: Path) -> None:
 
 def test_types_beside_edges_are_one_text(opened: Open) -> None:
     page = opened(scenes.flat(6))
-    page.emulate_media(media="print")
+    on_paper(page)
     texts = _texts(page)
     assert any(re.search(r"\d float32$", text) for text in texts), texts
     assert all(text == text.strip() for text in texts)
@@ -68,14 +74,14 @@ def test_a_wide_level_lies_across(opened: Open, tmp_path: Path) -> None:
     sizes = pdf(page, tmp_path / "page.pdf")
     assert sizes[0] == ACROSS
     assert set(sizes[1:]) == {UPRIGHT}  # the table and the inspector
-    page.emulate_media(media="print")
+    on_paper(page)
     assert {f"side_{at}" for at in range(24)} <= set(_texts(page))
 
 
 def test_two_pictures_get_a_sheet_each(opened: Open, tmp_path: Path) -> None:
     page = opened(scenes.two(2))
     page.keyboard.press("d")
-    page.emulate_media(media="print")
+    on_paper(page)
     assert page.locator(".paper .sheet").count() == 2
     assert "old.onnx" in page.locator(".paper .sheet h2").first.inner_text()
     legend = page.locator(".paper .sheet .legend").first.inner_text()
@@ -87,7 +93,7 @@ def test_two_pictures_get_a_sheet_each(opened: Open, tmp_path: Path) -> None:
 def test_colours_are_those_of_paper(opened: Open, scheme: str) -> None:
     page = opened(scenes.with_overlays(2), color_scheme=scheme)
     page.locator("select").select_option("family")
-    page.emulate_media(media="print")
+    on_paper(page)
     assert page.locator(".paper svg rect").first.get_attribute("fill") == "#ffffff"
     dots = page.locator(".paper .legend .dot").evaluate_all(
         "dots => dots.map((dot) => getComputedStyle(dot).backgroundColor)"
@@ -114,8 +120,7 @@ def test_the_list_beside_it_is_a_table(opened: Open, tab: str, head: list[str], 
     page.evaluate("window.onnxsmithView.searchFor('softmax_')")
     page.locator("[role=tab]", has_text=tab).click()
     until(page, f"document.querySelector('[role=tab][aria-selected=true]').textContent.includes('{tab}')")
-    page.emulate_media(media="print")
-    until(page, "document.querySelector('.paper table th')")
+    on_paper(page)
     table = page.locator(".paper table")
     assert table.locator("th").all_text_contents() == head
     assert table.locator("tbody tr").count() == rows
@@ -125,7 +130,7 @@ def test_the_list_beside_it_is_a_table(opened: Open, tab: str, head: list[str], 
 def test_a_list_that_is_hidden_is_not_printed(opened: Open) -> None:
     page = opened(scenes.with_overlays(2))
     page.keyboard.press("l")
-    page.emulate_media(media="print")
+    on_paper(page)
     assert page.locator(".paper table").count() == 0
 
 
