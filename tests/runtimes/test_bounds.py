@@ -144,3 +144,11 @@ def test_a_limit_that_is_none(monkeypatch: pytest.MonkeyPatch, refused: Refused,
     with refused("runtime/bad-limit"):
         _bounds.memory(None, model=0)
         _bounds.seconds(None, model=0)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["std::bad_alloc", "DecodeError: Error parsing message with type 'onnx.ModelProto': Arena alloc failed"],
+)
+def test_a_message_of_a_shortage(said: str) -> None:
+    assert _bounds.is_shortage(said)

@@ -47,7 +47,7 @@ _UNITS = {
 _REFUSALS = re.compile(
     r"std::bad_alloc|std::length_error|MemoryError|[Ff]ailed to allocate|Unable to allocate|[Cc]annot allocate memory"
     r"|vector::_M_default_append|vector::reserve|array is too big|out of memory|memory allocation of \d+ bytes failed"
-    r"|RESOURCE_EXHAUSTED|Tensor shape is too large|Array buffer allocation failed"
+    r"|RESOURCE_EXHAUSTED|Tensor shape is too large|Array buffer allocation failed|Arena alloc failed"
 )
 
 
