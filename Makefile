@@ -25,9 +25,10 @@ PYTEST := $(BIN)/python -m pytest -m "not gpu" --numprocesses $(WORKERS) --dist 
 # Hundreds of processes are started from the sources: compiled once, they start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Cases that passed on the present tree: make test-all goes on where it was stopped. MINUTES ends a run early.
+# Cases that passed on the present tree: make test-all goes on where it was stopped. MINUTES ends a run early. Each option
+# is one word: pytest takes a word that is a file for a test file before it has read what the options are.
 PASSED ?= .tests-passed
-TIERS = --passed $(PASSED) $(if $(SHARD),--shard $(SHARD)) $(if $(MINUTES),--minutes $(MINUTES))
+TIERS = --passed=$(PASSED) $(if $(SHARD),--shard=$(SHARD)) $(if $(MINUTES),--minutes=$(MINUTES))
 # pytest's exit status when there is nothing to run: all that was asked for has passed already.
 ALL_PASSED := 5
 # What make test-changed compares with: the last release, or where there is none, twenty commits ago.
@@ -67,23 +68,23 @@ viewer: ## build the page of `onnxsmith view` from viewer/src; needs npm
 	npm --prefix viewer run --silent build
 
 test: $(DEV_STAMP) ## run each behaviour once, except what needs a GPU
-	$(PYTEST) --tier first $(if $(SEED),--sample-seed $(SEED)) $(OPTIONS)
+	$(PYTEST) --tier=first $(if $(SEED),--sample-seed=$(SEED)) $(OPTIONS)
 
 test-all: $(DEV_STAMP) ## run every test, or SHARD=2/6 of them; goes on where it was stopped
 	@$(call CLIENTS,tests/bundles/clients/text)
-	$(PYTEST) --tier all $(TIERS) --renew-costs || [ $$? = $(ALL_PASSED) ]
+	$(PYTEST) --tier=all $(TIERS) --renew-costs || [ $$? = $(ALL_PASSED) ]
 	$(if $(SHARD)$(MINUTES),,@rm -f $(PASSED))
 
 test-changed: $(DEV_STAMP) ## run every test that a change since BASE reaches, the nearest first
 	$(BIN)/python -m tests.tiers.reach $(BASE) $(WORKERS) > .tests-reached
-	@if [ -s .tests-reached ]; then $(PYTEST) --tier all $(TIERS) @.tests-reached || [ $$? = $(ALL_PASSED) ]; fi
+	@if [ -s .tests-reached ]; then $(PYTEST) --tier=all $(TIERS) @.tests-reached || [ $$? = $(ALL_PASSED) ]; fi
 
 test-costs: $(DEV_STAMP) ## measure what the cases of TESTS cost, after one was added or changed
-	$(PYTEST) --tier all --renew-costs $(TESTS)
+	$(PYTEST) --tier=all --renew-costs $(TESTS)
 
 test-repeat: $(DEV_STAMP) ## run TESTS twenty times in a row on a busy machine
 	$(BIN)/python tools/repeat.py --times $(or $(TIMES),20) --load $(or $(LOAD),8) \
-		-m "not gpu" --numprocesses $(WORKERS) --dist worksteal --tier $(or $(TIER),first) $(TESTS)
+		-m "not gpu" --numprocesses $(WORKERS) --dist worksteal --tier=$(or $(TIER),first) $(TESTS)
 
 test-pythons: ## run the tests that need no torch with every other Python that is here
 	@$(MAKE) --no-print-directory $(addprefix test-python-,$(PYTHONS))
@@ -102,7 +103,7 @@ gpu-wheels: $(VENV_STAMP) ## download the wheels that make gpu installs, for a m
 	$(BIN)/python tools/gpu.py wheels $(WHEELS)
 
 test-iree: .venv-iree/.installed ## run the tests of the runtime `iree`, which takes 600 MB and is in no other environment
-	.venv-iree/bin/python -m pytest --tier all tests/runtimes/test_iree.py tests/contracts/test_runtimes.py "tests/suites/test_backend_runtimes.py::test_each_case_agrees_or_is_refused[iree]"
+	.venv-iree/bin/python -m pytest --tier=all tests/runtimes/test_iree.py tests/contracts/test_runtimes.py "tests/suites/test_backend_runtimes.py::test_each_case_agrees_or_is_refused[iree]"
 
 lint: $(DEV_STAMP) ## check style, formatting, types and which room may import which
 	$(BIN)/ruff check .
