@@ -72,12 +72,12 @@ test: $(DEV_STAMP) ## run each behaviour once, except what needs a GPU
 
 test-all: $(DEV_STAMP) ## run every test, or SHARD=2/6 of them; goes on where it was stopped
 	@$(call CLIENTS,tests/bundles/clients/text)
-	$(PYTEST) --tier=all $(TIERS) --renew-costs || [ $$? = $(ALL_PASSED) ]
+	$(PYTEST) --tier=$(or $(TIER),all) $(TIERS) --renew-costs || [ $$? = $(ALL_PASSED) ]
 	$(if $(SHARD)$(MINUTES),,@rm -f $(PASSED))
 
 test-changed: $(DEV_STAMP) ## run every test that a change since BASE reaches, the nearest first
 	$(BIN)/python -m tests.tiers.reach $(BASE) $(WORKERS) > .tests-reached
-	@if [ -s .tests-reached ]; then $(PYTEST) --tier=all $(TIERS) @.tests-reached || [ $$? = $(ALL_PASSED) ]; fi
+	@if [ -s .tests-reached ]; then $(PYTEST) --tier=$(or $(TIER),all) $(TIERS) @.tests-reached || [ $$? = $(ALL_PASSED) ]; fi
 
 test-costs: $(DEV_STAMP) ## measure what the cases of TESTS cost, after one was added or changed
 	$(PYTEST) --tier=all --renew-costs $(TESTS)

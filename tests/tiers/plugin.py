@@ -1,4 +1,4 @@
-"""Runs the tests in tiers: `--tier first` for `make test`, `--tier all` for `make test-all`.
+"""Runs the tests in tiers: `--tier=first` for `make test`, `--tier=all` for `make test-all`.
 
 Without `--tier` everything is run but what is marked `whole`: what somebody wants who names a file. Each run ends with
 what it left out, and how to run that.
@@ -27,7 +27,9 @@ _SHOWN = 12
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers")
-    group.addoption("--tier", choices=["first", "all"], help="first: what make test runs; all: what make test-all runs")
+    group.addoption(
+        "--tier", choices=["first", "most", "all"], help="first: make test; all: make test-all; most: without `whole`"
+    )
     group.addoption("--sample-seed", help="draws the rows of the first tier; the date if left out")
     group.addoption("--shard", metavar="K/N", help="the K-th of N parts that take equally long")
     group.addoption(
@@ -73,7 +75,7 @@ class _Worker:
             exhaustive = {item.nodeid for item in items if item.get_closest_marker("whole")}
             rest = [case for case in cases if case not in exhaustive]
             chosen = choosing.first_tier(rest, known, choosing.smoke(), config.getoption("sample_seed"))
-        elif config.getoption("tier") is None:
+        elif config.getoption("tier") in (None, "most"):
             chosen = {item.nodeid for item in items if not item.get_closest_marker("whole")}
         if config.getoption("shard"):
             number, _, of = config.getoption("shard").partition("/")
