@@ -95,7 +95,7 @@ class Extract(Step):
                     f"has {ahead / 2**30:.1f} GiB of weights"
                 )
             else:
-                work.adapt_candidate.append(lambda candidate: _in_place(whole, candidate, wires, outputs))
+                work.adapt_candidate.append(lambda candidate: _in_place(whole, candidate, wires))
         else:
             work.outputs = {value.name or "": value.name for value in ends}
             inner = {value.name or "": places[value] for value in ends}
@@ -245,9 +245,11 @@ def _at_one_opset(whole: ir.Model, part: ir.Model) -> tuple[ir.Model, ir.Model]:
         return whole, opset.convert(part, opset.of(whole))
 
 
-def _in_place(whole: ir.Model, part: ir.Model, wires: list[str], outputs: list[str]) -> ir.Model:
-    """The original in which the part computes its outputs, from the tensors that it starts at."""
+def _in_place(whole: ir.Model, part: ir.Model, wires: list[str]) -> ir.Model:
+    """The original in which the part computes its outputs, from the tensors that it starts at. The outputs are those
+    that the part has now: a later step of the edit may have renamed or removed some."""
     whole, part = _at_one_opset(whole, part)
+    outputs = [value.name or "" for value in part.graph.outputs]
     ports = [port.name or "" for port in part.graph.inputs]
     grafted = joined(whole, part, dict(zip(ports, wires, strict=True)))
     kept = list(grafted.graph.outputs)[len(whole.graph.outputs) :]
