@@ -1,4 +1,4 @@
-"""Steps behind `extract`, in the same edit: the part is compared with the model under the names that it has at the end."""
+"""Steps behind `extract` in the same edit: the part is compared under the names that it has at the end."""
 
 from __future__ import annotations
 
