@@ -7,7 +7,6 @@ what it left out, and how to run that.
 from __future__ import annotations
 
 import datetime
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,8 +18,6 @@ import pytest
 from tests.tiers import choosing, costs
 from tests.tiers.progress import Progress
 
-_DEADLINE = "ONNXSMITH_TESTS_END"
-"""The environment variable that tells the workers when to stop, in seconds since 1970."""
 _SHOWN = 12
 """Cases and folders that the summary names. A choice."""
 
@@ -41,14 +38,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("minutes") and not hasattr(config, "workerinput"):
-        os.environ[_DEADLINE] = str(time.time() + 60 * config.getoption("minutes"))
-    if config.getoption("sample_seed") is None:
+    given = getattr(config, "workerinput", None)
+    if given is None:
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
-        config.option.sample_seed = os.environ.setdefault("ONNXSMITH_SAMPLE_SEED", today)
-    config.pluginmanager.register(_Worker(config), "onnxsmith-tiers-worker")
-    if not hasattr(config, "workerinput"):
+        config.option.sample_seed = config.option.sample_seed or today
+        config.option.tests_end = time.time() + 60 * config.option.minutes if config.option.minutes else None
         config.pluginmanager.register(_Controller(config), "onnxsmith-tiers-controller")
+    else:
+        config.option.sample_seed, config.option.tests_end = given["tiers"]
+    config.pluginmanager.register(_Worker(config.option.tests_end), "onnxsmith-tiers-worker")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -61,8 +59,9 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 class _Worker:
     """Chooses the cases, runs them until the time is over, and says what each cost."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self.config = config
+    def __init__(self, end: float | None) -> None:
+        self.end = end
+        """When no further case is started, in seconds since 1970."""
         self.left: Counter[str] = Counter()
         self.late: Counter[str] = Counter()
         self._shared: dict[str, float] = {}
@@ -90,8 +89,7 @@ class _Worker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        end = os.environ.get(_DEADLINE)
-        if end is None or time.time() < float(end):
+        if self.end is None or time.time() < self.end:
             return None
         self.late[_room(item.nodeid)] += 1
         return True  # counts as done, without a report
@@ -126,7 +124,6 @@ class _Controller:
     """Adds up what the workers say, and tells it at the end."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.config = config
         self.seconds: Counter[str] = Counter()
         self.uses: dict[str, list[str]] = {}
         self.shared: Counter[str] = Counter()
@@ -146,6 +143,11 @@ class _Controller:
             self.failed.add(report.nodeid)
         if report.when == "teardown" and self.progress is not None and report.nodeid not in self.failed:
             self.progress.add(report.nodeid)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Hands the seed and the end to a worker: they are the same for all, and for no other run of pytest."""
+        node.workerinput["tiers"] = (node.config.option.sample_seed, node.config.option.tests_end)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
