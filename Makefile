@@ -43,7 +43,7 @@ HERE = $(shell for python in python$(1) $(PYENV)/versions/$(1).*/bin/python; do 
 PYTHONS ?= $(foreach version,3.12 3.13 3.14,$(if $(call HERE,$(version)),$(version)))
 
 # What runs without torch, and what runs with it and takes minutes, not hours.
-ROOMS := $(addprefix tests/,rules passes simplifier model comparison feeds inspection runtimes metrics causes contracts) \
+ROOMS := $(addprefix tests/,base graph runtimes verification optimizer viewer/inspection exporter/causes contracts) \
 	$(wildcard tests/test_*.py)
 TORCH_ROOMS := $(addprefix tests/exporter/,test_export.py test_objects.py test_register.py test_rewriting.py)
 OLDEST := .venv-oldest/bin/uv pip install -q --python .venv-oldest/bin/python
@@ -71,7 +71,7 @@ test: $(DEV_STAMP) ## run each behaviour once, except what needs a GPU
 	$(PYTEST) --tier=first $(if $(SEED),--sample-seed=$(SEED)) $(OPTIONS)
 
 test-all: $(DEV_STAMP) ## run every test, or SHARD=2/6 of them; goes on where it was stopped
-	@$(call CLIENTS,tests/bundles/clients/text)
+	@$(call CLIENTS,tests/deployment/bundles/clients/text)
 	$(PYTEST) --tier=$(or $(TIER),all) $(TIERS) --renew-costs || [ $$? = $(ALL_PASSED) ]
 	$(if $(SHARD)$(MINUTES),,@rm -f $(PASSED))
 
@@ -149,7 +149,7 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 
 clean: ## remove what the other targets made, the virtual environment included
 	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-packages .venv-release .venv-oldest .venv-iree .venv-gpu .venv-python-* .bench-corpus .bench-export .bench-packages .bench-set-dim build dist wheels .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	rm -rf tests/bundles/clients/node_modules tests/bundles/clients/text/node_modules viewer/node_modules viewer/build
+	rm -rf tests/deployment/bundles/clients/node_modules tests/deployment/bundles/clients/text/node_modules viewer/node_modules viewer/build
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -247,9 +247,9 @@ $(DEMO_STAMP): pyproject.toml | $(VENV_STAMP)
 	@$(PIP) --editable '.[cpu,torch]'
 	@touch $@
 
-$(DEV_STAMP): pyproject.toml tests/bundles/clients/package-lock.json viewer/package-lock.json $(DEMO_STAMP)
+$(DEV_STAMP): pyproject.toml tests/deployment/bundles/clients/package-lock.json viewer/package-lock.json $(DEMO_STAMP)
 	@echo "installing what the tests need into $(VENV)"
 	@$(PIP) --editable '.[cpu,torch,dev]'
-	@$(call CLIENTS,tests/bundles/clients)
+	@$(call CLIENTS,tests/deployment/bundles/clients)
 	@$(call CLIENTS,viewer)
 	@touch $@

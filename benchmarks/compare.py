@@ -18,7 +18,7 @@ from pathlib import Path
 
 PROGRAMS = {
     "cost": "cost.py",
-    "memory": "memory.py",
+    "memory": "base/garbage_collection.py",
     "faults": "faults.py",
     "variants": "variants.py",
     "real": "real.py",

@@ -20,8 +20,8 @@ OURS = """
 import time, sys
 import onnxsmith
 onnxsmith.edit
-import onnxsmith.editing.patch
-onnxsmith.editing.patch.kinds()
+import onnxsmith.editor.patch
+onnxsmith.editor.patch.kinds()
 start = time.process_time()
 with onnxsmith.edit(sys.argv[1], sys.argv[2], verify={verify}) as m:
     m.remove("node_5000")

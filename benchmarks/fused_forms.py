@@ -25,7 +25,7 @@ import onnx_ir as ir
 import onnxruntime
 from models.fused import FORMS, Form, Numbers
 
-from onnxsmith.simplifier.rounds import simplified
+from onnxsmith.optimizer.simplification_rounds import simplified
 
 _TURN = 0.002
 """Seconds of a turn. A choice: far above the resolution of the clock, far below that of other work on the machine."""

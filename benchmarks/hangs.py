@@ -21,8 +21,8 @@ import hashlib, tempfile, threading
 from pathlib import Path
 import numpy, onnxruntime, torch
 import onnxsmith
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
 
 folder = Path(tempfile.mkdtemp())
 save(from_text('<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { y = Relu(x) }'),

@@ -35,10 +35,10 @@ from models.architectures import build
 from models.exporting import export
 
 import onnxsmith
-from onnxsmith.differences.graphs import Found
-from onnxsmith.differences.model_pairs import paired
-from onnxsmith.memory import no_collection
-from onnxsmith.model.graph import walk
+from onnxsmith.base.garbage_collection import no_collection
+from onnxsmith.comparison.graphs.graph_differences import Found
+from onnxsmith.comparison.graphs.model_pairs import paired
+from onnxsmith.graph.structure import walk
 
 NETWORKS = (
     "bert", "clip_vision", "convnext", "deberta_v2", "detr", "gpt2", "llama", "lstm", "mobilenet_v2", "resnet",

@@ -26,9 +26,9 @@ from measuring.tool_process import TOOLS
 from models.large import make
 
 from onnxsmith import load
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.walk import count_nodes
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure.walk import count_nodes
 
 SMALL = '<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { y = Relu(x) }'
 STACK_TOOLS = ("onnxsmith", "onnxsim")

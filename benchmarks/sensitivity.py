@@ -15,16 +15,16 @@ import time
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.precision import ranges
-from onnxsmith.precision.arithmetic import Arithmetic
 from onnxsmith.precision.damage import damage
 from onnxsmith.precision.data.base import Sample
-from onnxsmith.precision.evaluating import _DAMAGED_ON
 from onnxsmith.precision.forms.base import form
 from onnxsmith.precision.methods.base import Work
 from onnxsmith.precision.methods.int8 import Int8
-from onnxsmith.precision.preparing import prepared
+from onnxsmith.precision.model_preparation import prepared
+from onnxsmith.precision.quantisation_process import Arithmetic
+from onnxsmith.precision.variant_evaluation import _DAMAGED_ON
 from onnxsmith.runtimes.base import get
 
 WIDTH, ROWS = 128, 64

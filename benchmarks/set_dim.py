@@ -36,8 +36,8 @@ def one(case: str, folder: Path) -> str:
     from models.architectures import BATCH, Network, build
 
     import onnxsmith
-    from onnxsmith.report.parts.edits import Edits
-    from onnxsmith.report.parts.verification import Verification
+    from onnxsmith.base.report.parts.edits import Edits
+    from onnxsmith.base.report.parts.verification import Verification
 
     name, way, batch = case.split("-")[0], case.split("-")[1], int(case.split("-")[2])
     own = {

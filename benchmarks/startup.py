@@ -18,8 +18,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
 
 RUNS = 7
 TARGET = 0.3  # seconds of processor time for --help
@@ -28,7 +28,7 @@ PEERS = ("polygraphy", "onnxslim", "onnxsim")
 MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { y = Relu(x) }'
 
 # The console script does the same; this runs from a checkout too.
-ENTRY = "from onnxsmith.cli import main; main()"
+ENTRY = "from onnxsmith.cli.application import main; main()"
 TELL = f"print(*(set({HEAVY!r}) & sys.modules.keys()), file=sys.stderr)"
 PROBE = f"import atexit, sys; atexit.register(lambda: {TELL}); {ENTRY}"
 

@@ -21,15 +21,15 @@ from typing import Any
 
 from targets import CORPUS, installed, models
 
-from onnxsmith.checking.by_rules import foreseen
-from onnxsmith.checking.subject import Subject
-from onnxsmith.model.files.load import load
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.profiles.finding import Outlook
-from onnxsmith.profiles.reading import built_in, named
-from onnxsmith.report.parts.target_checks import Stage
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.target_checks import Stage
+from onnxsmith.deployment.checking.checked_model import Subject
+from onnxsmith.deployment.checking.profile_prediction import foreseen
+from onnxsmith.graph.files.load import load
 from onnxsmith.runtimes.base import Feeds
-from onnxsmith.targets.base import Judge, Target
+from onnxsmith.targets.judges.base import Judge, Target
+from onnxsmith.targets.profiles.condition_result import Outlook
+from onnxsmith.targets.profiles.profile_reader import built_in, named
 
 KINDS = ("real", "light", "default", "ts", "converted")
 ANSWERS = CORPUS / "targets.jsonl"

@@ -20,15 +20,15 @@ from pathlib import Path
 import onnx_ir as ir
 
 import onnxsmith
-from onnxsmith import rooms
-from onnxsmith.checking.asking import asked
-from onnxsmith.checking.narrowing import narrow
-from onnxsmith.checking.subject import Subject
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.target_checks import Stage
-from onnxsmith.targets.base import Target
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.target_checks import Stage
+from onnxsmith.deployment.checking.checked_model import Subject
+from onnxsmith.deployment.checking.refused_nodes import narrow
+from onnxsmith.deployment.checking.target_query import asked
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.targets.judges.base import Target
 
 CORPUS = Path(__file__).parent.parent / ".bench-corpus"
 LARGEST = 16 * 2**20
@@ -55,7 +55,7 @@ def models(folders: list[Path], most: int) -> list[Path]:
 
 def installed(names: list[str]) -> dict[str, Target]:
     """The targets that can be asked here."""
-    members = rooms.members("onnxsmith.targets", Target)
+    members = rooms.members("onnxsmith.targets.judges", Target)
     for name, one in members.items():
         if one.missing() is not None:
             print(f"not here: {name}")

@@ -25,9 +25,9 @@ import numpy as np
 import onnx_ir as ir
 
 import onnxsmith
-from onnxsmith.differences.model_pairs import paired
-from onnxsmith.model.files.save import save
-from onnxsmith.model.graph import walk
+from onnxsmith.comparison.graphs.model_pairs import paired
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.structure import walk
 
 UNARY = ("Relu", "Tanh", "Sigmoid", "Abs", "Neg")
 BINARY = ("Add", "Mul", "Sub", "Max", "Min")
@@ -81,7 +81,7 @@ def measured(folder: Path, models: list[Path], repeat: int, timeout: float) -> R
 def once(folder: Path, models: list[Path], timeout: float) -> Run:
     output = folder / "page.html"
     code = (
-        "import resource, sys; from onnxsmith.cli import app\n"
+        "import resource, sys; from onnxsmith.cli.application import app\n"
         "try: app()\nfinally:\n"
         " own, sub = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))\n"
         " cpu = own.ru_utime + own.ru_stime + sub.ru_utime + sub.ru_stime\n"

@@ -144,7 +144,7 @@ def movements(page: Any) -> dict[str, tuple[float, float]]:
 
 
 def ours(page: Any, scene: Any, folder: Path) -> float:
-    from tests.viewer.page import written
+    from tests.viewer.browser.page import written
 
     path = written(folder, scene)
     page.goto(path.as_uri(), wait_until="commit")
@@ -188,7 +188,7 @@ def netrons(page: Any, address: str) -> float:
 def measured(nodes: int) -> None:
     from playwright.sync_api import sync_playwright
 
-    from tests.viewer import scenes
+    from tests.viewer.browser import scenes
 
     scene = scenes.flat(nodes)
     print(f"{nodes} nodes, window of {SIZE['width']} by {SIZE['height']}")

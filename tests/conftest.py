@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import _web_package
 from onnxsmith.runtimes.onnxruntime import available_providers
 from tests import forking
@@ -116,10 +116,10 @@ def compared_once() -> Iterator[None]:
 def forked_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     """TorchScript's exporter runs in processes that are forked, where a platform has that: they import nothing anew.
     For tests that ask about its results, not about its processes."""
-    from onnxsmith.exporter.strategies import _apart
+    from onnxsmith.exporter.strategies import _separate_process
 
     if sys.platform.startswith("linux"):
-        monkeypatch.setattr(_apart, "subprocess", forking.in_place_of_subprocess())
+        monkeypatch.setattr(_separate_process, "subprocess", forking.in_place_of_subprocess())
 
 
 @pytest.fixture(scope="session")

@@ -15,12 +15,12 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from onnxsmith.comparison.explore import Plan, Run
-from onnxsmith.comparison.verify import Evidence
+from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.exporter import strategy_run
 from onnxsmith.exporter.levels import AtLevels
-from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes import base as runtimes
+from onnxsmith.verification.explore import Plan, Run
+from onnxsmith.verification.verify import Evidence
 
 
 @contextmanager

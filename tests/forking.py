@@ -16,13 +16,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
 
-from onnxsmith import cli
+from onnxsmith.cli import application
 
 _PRELOADED = [
     "torch._dynamo",
     "torch.onnx.utils",
     "onnxscript.function_libs.torch_lib.ops",
-    "onnxsmith.cli",
+    "onnxsmith.cli.application",
     "onnxsmith.exporter.export_run",
     "onnxsmith.exporter.strategies.torchscript",
 ]
@@ -32,7 +32,7 @@ _PRELOADED = [
 def program(words: list[str]) -> Callable[[], object]:
     """The function that does what a command does: `onnxsmith …`, `python FILE …` or `python -c TEXT`."""
     if words[0] == "onnxsmith":
-        return cli.main
+        return application.main
     if words[1] == "-c":
         return lambda: exec(words[2], {"__name__": "__main__"})
     return lambda: runpy.run_path(words[1], run_name="__main__")

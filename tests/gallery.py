@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from onnxsmith import cli
+from onnxsmith.cli import application
 from tests import forking
 
 STATUS = ' || echo "exit status: $?"'
@@ -83,7 +83,7 @@ def called(program: Callable[[], object], arguments: list[str]) -> tuple[str, in
     output = io.StringIO()
     status: object = 0
     before = sys.argv
-    sys.argv = ["onnxsmith", *arguments] if program is cli.main else arguments
+    sys.argv = ["onnxsmith", *arguments] if program is application.main else arguments
     linecache.checkcache()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # as a user's process has it, not as the tests have it

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model.files.text import from_text
-from onnxsmith.settings import Verify
-from onnxsmith.simplifier.rounds import simplified
+from onnxsmith.base.settings import Verify
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.optimizer.simplification_rounds import simplified
+from onnxsmith.verification.sessions import verify_models
 
 
 def head(opset: int) -> str:

@@ -176,7 +176,7 @@ def test_an_interrupt_while_importing_ends_with_one_line(tmp_path: Path, after: 
     write(tmp_path / "m.onnx")
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from onnxsmith import interrupts; interrupts.begin(); print('begun', flush=True)\n"
+        "from onnxsmith.base import interrupts; interrupts.begin(); print('begun', flush=True)\n"
         "from onnxsmith.__main__ import main; main()"
     )
     process = subprocess.Popen(
@@ -208,7 +208,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "onnxsmith.inspection.inspect":
+        if name == "onnxsmith.viewer.inspection.inspect":
             try:
                 os.kill(os.getpid(), signal.SIGINT)
             except KeyboardInterrupt:

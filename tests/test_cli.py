@@ -20,14 +20,14 @@ from pathlib import Path
 import pytest
 
 import onnxsmith
-from onnxsmith import options, rooms
-from onnxsmith.commands.base import Command
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
-from onnxsmith.report.base import Report
+from onnxsmith.base import options, rooms
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.base import Command
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
 
 SOURCE = Path(onnxsmith.__file__).parent.parent
-COMMANDS = rooms.classes("onnxsmith.commands", Command)  # type: ignore[type-abstract]
+COMMANDS = rooms.classes("onnxsmith.cli.commands", Command)  # type: ignore[type-abstract]
 HEAVY = ("torch", "onnxruntime", "openvino", "nncf")
 
 ODD_NAME = "<script>alert(1)</script>"
@@ -117,7 +117,7 @@ def test_version(tmp_path: Path) -> None:
 
 
 def test_the_shell_is_told_how_to_complete(tmp_path: Path) -> None:
-    code = "import sys; sys.argv[0] = 'onnxsmith'; from onnxsmith.cli import main; main()"
+    code = "import sys; sys.argv[0] = 'onnxsmith'; from onnxsmith.cli.application import main; main()"
     asked = {"_ONNXSMITH_COMPLETE": "source_bash"}
     status, out, _ = called(cwd=tmp_path, code=code, env=asked)
     assert status == 0
@@ -155,7 +155,7 @@ print(json.dumps([failed, sorted(name for name in sys.modules if name.startswith
 
 LOADED = """
 import atexit, sys
-from onnxsmith.cli import main
+from onnxsmith.cli.application import main
 def tell():
     heavy = [name for name in {names!r} if name in sys.modules]
     print("loaded:", *heavy, file=sys.stderr)
@@ -169,11 +169,11 @@ def test_only_the_exporter_imports_torch_at_the_top(tmp_path: Path) -> None:
     status, out, err = called(cwd=tmp_path, code=IMPORT_ALL.format(heavy=HEAVY))
     assert status == 0, err
     failed, imported = json.loads(out)
-    torchs = ("onnxsmith.exporter.", "onnxsmith.compat.functions.", "onnxsmith.seams.torch")
+    torchs = ("onnxsmith.exporter.", "onnxsmith.compat.functions.", "onnxsmith.base.seams.torch")
     elsewhere = {name: why for name, why in failed.items() if not name.startswith(torchs)}
     assert not elsewhere
     assert all("torch is not here" in why for why in failed.values()), failed
-    assert "onnxsmith.comparing.compare" not in failed, "two files are compared without torch"
+    assert "onnxsmith.comparison.outputs.compare" not in failed, "two files are compared without torch"
     assert len(imported) > 100, "the walk has lost its way"
 
 
@@ -299,7 +299,7 @@ def test_html_needs_nothing_else_and_runs_nothing(tmp_path: Path) -> None:
     assert ODD_NAME in page.text, "the name is there, as text"
     assert not page.tags & {"img", "link", "iframe", "object", "embed", "base", "a", "form"}
     scripts = re.findall(r"<script[^>]*>(.*?)</script>", source, re.DOTALL)
-    own = files("onnxsmith.render").joinpath("sort.js").read_text(encoding="utf-8")
+    own = files("onnxsmith.cli.render").joinpath("sort.js").read_text(encoding="utf-8")
     assert scripts == [own], "the one that sorts tables, and what a name says is none"
     digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in source, "and the browser runs no other"
@@ -364,7 +364,7 @@ def test_an_interrupt_leaves_nothing_behind(
 
 SLOW = """
 import time
-from onnxsmith.clock import advance, stage
+from onnxsmith.base.clock import advance, stage
 from onnxsmith.{module} import {name} as bar
 with bar({arguments}):
     with stage("verify"):
@@ -426,10 +426,10 @@ def test_a_full_disk_under_the_report_is_exit_status_two(tmp_path: Path) -> None
 
 def test_an_error_that_nobody_foresaw_is_exit_status_two(tmp_path: Path) -> None:
     program = (
-        "from onnxsmith.commands.explain import Explain\n"
+        "from onnxsmith.cli.commands.explain import Explain\n"
         "def run(self): raise ZeroDivisionError('unforeseen')\n"
         "Explain.run = run\n"
-        "from onnxsmith.cli import main\n"
+        "from onnxsmith.cli.application import main\n"
         "import sys; sys.argv = ['onnxsmith', 'explain', 'all']; main()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)

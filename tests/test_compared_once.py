@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import onnxsmith
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
 from tests.exports import assert_follows
 
 pytestmark = pytest.mark.usefixtures("compared_once")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from onnxsmith.exporter.strategies import _apart
+from onnxsmith.exporter.strategies import _separate_process
 
 pytestmark = [
     pytest.mark.usefixtures("forked_traces"),
@@ -43,7 +43,7 @@ def test_each_process_is_another_one_and_knows_folder_and_environment(
         (tmp_path / value).mkdir()
         monkeypatch.chdir(tmp_path / value)
         monkeypatch.setenv("ONNXSMITH_FORKED", value)
-        process, *said = _apart.run(place, "ONNXSMITH_FORKED", limit=100)
+        process, *said = _separate_process.run(place, "ONNXSMITH_FORKED", limit=100)
         assert said == [str(tmp_path / value), value, True]
         seen.append(process)
     assert len({*seen, os.getpid()}) == 3
@@ -55,5 +55,5 @@ def test_each_process_is_another_one_and_knows_folder_and_environment(
 )
 def test_what_goes_wrong_is_told_and_the_next_process_works(function: Any, limit: float, said: str) -> None:
     with pytest.raises(RuntimeError, match=said):
-        _apart.run(function, None, limit=limit)
-    assert _apart.run(place, "", limit=100)[0] != os.getpid()
+        _separate_process.run(function, None, limit=limit)
+    assert _separate_process.run(place, "", limit=100)[0] != os.getpid()

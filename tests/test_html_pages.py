@@ -12,20 +12,20 @@ from urllib.parse import unquote
 import pytest
 
 import onnxsmith
-from onnxsmith.commands.bench import Bench
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
-from onnxsmith.render import chart
-from onnxsmith.render.html import View, linked, to_html
-from onnxsmith.render.pages import Pages, relative, write
-from onnxsmith.report.base import Chart, Places, Report, Table
-from onnxsmith.report.parts.layers import Layers
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.viewing.address import fragment
-from onnxsmith.viewing.beside import beside
+from onnxsmith.base.report.base import Chart, Places, Report, Table
+from onnxsmith.base.report.parts.layers import Layers
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli.commands.bench import Bench
+from onnxsmith.cli.render import chart
+from onnxsmith.cli.render.html_report import View, linked, to_html
+from onnxsmith.cli.render.report_pages import Pages, relative, write
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.viewer.address import fragment
+from onnxsmith.viewer.linked_page import beside
 from tests.test_cli import called
-from tests.viewing.models import HEAD, chain
-from tests.viewing.test_view import scene_in
+from tests.viewer.models import HEAD, chain
+from tests.viewer.test_view import scene_in
 
 TEXT = (
     "g (float[N,3] x) => (float[N,3] y) <float[3,3] w = {1,2,3,4,5,6,7,8,9}> {\n"
@@ -60,7 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_addresses_are_those_of_the_page() -> None:
     """`viewer/tests/url.test.ts` holds the page to the same file."""
-    examples = json.loads((Path(__file__).parent / "viewing" / "addresses.json").read_text(encoding="utf-8"))
+    examples = json.loads((Path(__file__).parent / "viewer" / "addresses.json").read_text(encoding="utf-8"))
     for place, address in examples:
         given = {"opened" if name == "open" else name: value for name, value in place.items()}
         assert fragment(**given) == address

@@ -81,10 +81,10 @@ def test_every_area_has_its_files(mutate: ModuleType) -> None:
 
 
 def test_a_sample_has_so_many_of_each_area(mutate: ModuleType) -> None:
-    found = mutate.sampled({"comparison": 3, "files": 2}, seed=1)
-    assert [one.file.split("/")[2] for one in found] == ["comparison"] * 3 + ["model"] * 2
-    assert found == mutate.sampled({"comparison": 3, "files": 2}, seed=1)
-    assert found != mutate.sampled({"comparison": 3, "files": 2}, seed=2)
+    found = mutate.sampled({"verification": 3, "files": 2}, seed=1)
+    assert [one.file.split("/")[2] for one in found] == ["verification"] * 3 + ["graph"] * 2
+    assert found == mutate.sampled({"verification": 3, "files": 2}, seed=1)
+    assert found != mutate.sampled({"verification": 3, "files": 2}, seed=2)
 
 
 REACHED = """

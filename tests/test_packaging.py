@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
 
 ROOT = Path(__file__).parent.parent
 MODEL = """
@@ -100,8 +100,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
         assert {name for name in names if ".dist-info/" not in name} == wanted
     assert {name.split("/")[0].split("-")[0] for name in names} == {"onnxsmith"}
     assert "onnxsmith/py.typed" in names
-    assert "onnxsmith/render/report.html.jinja" in names
-    assert any(name.startswith("onnxsmith/pages/") and name.endswith(".md") for name in names)
+    assert "onnxsmith/cli/render/report.html.jinja" in names
+    assert any(name.startswith("onnxsmith/viewer/pages/") and name.endswith(".md") for name in names)
     assert any(name.endswith("/LICENSE") for name in names)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import onnxsmith
-from onnxsmith.inspection.explain import pages
+from onnxsmith.viewer.inspection.explain import pages
 
 SOURCE = Path(onnxsmith.__file__).parent
-PAGES = SOURCE / "pages"
+PAGES = SOURCE / "viewer" / "pages"
 ID = re.compile(r"[a-z]+/[a-z]+(-[a-z]+)*")
 SECTIONS = ["## What happened", "## Why", "## What helps"]
 
@@ -43,7 +43,7 @@ def test_there_is_something_to_hold() -> None:
 
 def test_every_problem_has_a_page() -> None:
     missing = {id_: where for id_, where in ids_in_source().items() if id_ not in page_files()}
-    assert not missing, "write src/onnxsmith/pages/<id>.md"
+    assert not missing, "write src/onnxsmith/viewer/pages/<id>.md"
 
 
 def test_every_page_belongs_to_a_problem() -> None:
@@ -66,10 +66,10 @@ def test_a_page_has_its_title_and_sections(id_: str) -> None:
 @pytest.mark.parametrize("id_", page_files())
 def test_the_command_line_in_a_page_exists(id_: str) -> None:
     """`onnxsmith COMMAND` and every `--option` of it, as a page shows them, are there."""
-    from onnxsmith import options, rooms
-    from onnxsmith.commands.base import Command
+    from onnxsmith.base import options, rooms
+    from onnxsmith.cli.commands.base import Command
 
-    commands = rooms.classes("onnxsmith.commands", Command)
+    commands = rooms.classes("onnxsmith.cli.commands", Command)
     shared = {"json", "html", "quiet", "help"}
     for command, rest in re.findall(
         r"`onnxsmith ([a-z]+)((?: [^`]*)?)`", page_files()[id_].read_text(encoding="utf-8")

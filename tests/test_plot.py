@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from onnxsmith.render.html import to_html
-from onnxsmith.render.plot import plotted, spanned, ticks
-from onnxsmith.render.terminal import console, show
-from onnxsmith.report.base import Intervals, Part, Plot, Report, Series
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base.report.base import Intervals, Part, Plot, Report, Series
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli.render.html_report import to_html
+from onnxsmith.cli.render.plot import plotted, spanned, ticks
+from onnxsmith.cli.render.terminal import console, show
 
 
 class Drawn(Part):

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from onnxsmith.folders import replacing
-from onnxsmith.limits import writing_refused
-from onnxsmith.model.files.save import disk_problems
-from onnxsmith.model.files.text import from_text
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.render.pages import Pages, write
-from onnxsmith.report.base import Report
-from onnxsmith.report.parts.written import Written
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.viewing.view import view
+from onnxsmith.base.folders import replacing
+from onnxsmith.base.limits import writing_refused
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli.render.report_pages import Pages, write
+from onnxsmith.graph.files.save import disk_problems
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.viewer.view import view
 
 MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[N] x) => (float[N] y) { y = Neg(x) }'
 REPORT = Report("inspect", Verdict.DONE, (Written({}, "nothing"),), headline="m")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import onnxsmith
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
 from tests.test_circumstances import command
 
 X = np.ones((2, 4), np.float32)

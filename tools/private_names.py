@@ -1,4 +1,4 @@
-"""Finds private names of other libraries that are reached for outside of `onnxsmith.seams`.
+"""Finds private names of other libraries that are reached for outside of `onnxsmith.base.seams`.
 
     python tools/private_names.py [FOLDER]
 

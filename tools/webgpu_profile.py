@@ -15,7 +15,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from onnxsmith.model.graph import schema
+from onnxsmith.graph.structure import schema
 
 CONDITIONS = {
     "conv3d": ("ranks = { X = [3, 4] }", ""),

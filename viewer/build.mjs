@@ -37,7 +37,7 @@ if (tests) {
     outExtension: { ".js": ".mjs" },
   });
 } else {
-  const into = after("--into", join(here, "../src/onnxsmith/viewing/page"));
+  const into = after("--into", join(here, "../src/onnxsmith/viewer/page"));
   await build({ ...page, format: "iife", entryPoints: ["src/main.ts"], outfile: join(into, "viewer.js") });
   await build({ ...page, entryPoints: ["src/viewer.css"], outfile: join(into, "viewer.css") });
 }

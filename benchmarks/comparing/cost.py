@@ -112,9 +112,9 @@ def _measured(asked: argparse.Namespace) -> dict[str, Any]:
     import onnxruntime  # noqa: F401
     import torch
 
-    import onnxsmith.comparing.compare
-    from onnxsmith.report.parts.layers import Layers
-    from onnxsmith.report.parts.timing import Timing
+    import onnxsmith.comparison.outputs.compare
+    from onnxsmith.base.report.parts.layers import Layers
+    from onnxsmith.base.report.parts.timing import Timing
 
     path = asked.folder / "vit.onnx"
     module, args = _network(asked)

@@ -26,7 +26,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import onnxsmith
 from comparing.networks import NETWORKS
-from onnxsmith.report.parts.layers import Layers
+from onnxsmith.base.report.parts.layers import Layers
 
 Plant = Callable[[ir.Node, np.random.Generator], bool]
 

@@ -32,8 +32,8 @@ from onnx import numpy_helper
 from torch import nn
 
 import onnxsmith
-from onnxsmith.comparing.compare import LayerOptions
-from onnxsmith.report.parts.layers import Layers
+from onnxsmith.base.report.parts.layers import Layers
+from onnxsmith.comparison.outputs.compare import LayerOptions
 
 CHUNKS = 40
 

@@ -33,20 +33,20 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from comparing.planted import PLANTED, Planted
 from comparing.reducing import processor_seconds
-from onnxsmith.feeds.generate import Generator
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import save
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.signature import signature
-from onnxsmith.reduction import arrays
-from onnxsmith.reduction.bench import Bench
-from onnxsmith.reduction.case import Case, fed
-from onnxsmith.reduction.checks.base import Failure
-from onnxsmith.reduction.choosing import chosen
-from onnxsmith.reduction.failing import failing
-from onnxsmith.reduction.oracle import Oracle
-from onnxsmith.reduction.recording import record
-from onnxsmith.reduction.tensors import Known
+from onnxsmith.comparison.reduction import portable_arrays
+from onnxsmith.comparison.reduction.case import Case, fed
+from onnxsmith.comparison.reduction.check_selection import chosen
+from onnxsmith.comparison.reduction.checks.base import Failure
+from onnxsmith.comparison.reduction.oracle import Oracle
+from onnxsmith.comparison.reduction.original_failure import failing
+from onnxsmith.comparison.reduction.runtime_workers import Bench
+from onnxsmith.comparison.reduction.tensor_facts import Known
+from onnxsmith.comparison.reduction.tensor_recording import record
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.verification.inputs.generate import Generator
 
 SECONDS = 120.0
 FAILS = 42
@@ -61,7 +61,7 @@ def prepared(planted: Planted, folder: Path) -> None:
         oracle = Oracle(chosen(planted.check, None), bench)
         case, _, _ = failing(load(folder / "model.onnx"), oracle, None, {}, 0)
         known = record(case, bench, oracle.check.patience() or bench.time_limit)
-        arrays.write({**known.values, **case.feeds}, folder / "values.npz")
+        portable_arrays.write({**known.values, **case.feeds}, folder / "values.npz")
         _declare(case, known)
         save(case.model, folder / "model.onnx")
         assert oracle.first is not None

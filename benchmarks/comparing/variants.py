@@ -34,7 +34,7 @@ from judging.planting import PLANTERS, NoPlace
 
 import onnxsmith
 from comparing.networks import NETWORKS
-from onnxsmith.report.parts.layers import Layers
+from onnxsmith.base.report.parts.layers import Layers
 
 SEEN = 1e-4
 """The change of an output, relative to its largest element, from which on a fault counts: far above rounding."""

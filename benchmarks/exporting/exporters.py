@@ -15,7 +15,7 @@ from exporting.suite import Call
 
 def plain_torch(call: Call, path: Path) -> None:
     """`torch.onnx.export(dynamo=True)`, with what it looks up in every call looked up once: a third of the time."""
-    from onnxsmith.seams.torch.memo import memoised
+    from onnxsmith.base.seams.torch.memo import memoised
 
     shapes = _dynamic_shapes(call) if call.dynamic else None
     kwargs = dict(call.kwargs)
@@ -39,8 +39,8 @@ def torchscript(call: Call, path: Path) -> None:
 def ours(call: Call, path: Path, **options: Any) -> None:
     """`onnxsmith.export`, as a user would call it."""
     import onnxsmith
-    from onnxsmith.exporter.inputs.program import input_names
-    from onnxsmith.sources.factory import TorchModel
+    from onnxsmith.exporter.factory import TorchModel
+    from onnxsmith.exporter.inputs.module_program import input_names
 
     names = input_names(TorchModel(call.module, call.args, dict(call.kwargs)))
     dynamic = {names[index]: dict(found) for index, found in call.dynamic.items()}

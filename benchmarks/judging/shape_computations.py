@@ -26,7 +26,7 @@ import onnx
 import onnx_ir as ir
 
 from benchmarks.judging.shape_steps import graph
-from onnxsmith.simplifier.rounds import simplified
+from onnxsmith.optimizer.simplification_rounds import simplified
 
 _SIZES = 8
 Feed = dict[str, np.ndarray[Any, Any]]

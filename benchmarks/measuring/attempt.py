@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxsmith import OnnxsmithError
-from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.verification.sessions import verify_models
 
 TOOL_PROCESS = Path(__file__).with_name("tool_process.py")
 OUR_OWN_FAULT = ("model/", "runtime/", "run/")

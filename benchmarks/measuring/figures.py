@@ -19,9 +19,9 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith import load
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.model.shapes.inferred import infer
+from onnxsmith.graph.shapes.symbolic_inference import infer
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.model_copy import cloned
 
 GLUE = frozenset({"Shape", "Size", "Range", "ConstantOfShape"})
 ORIGIN = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.stack_trace", "namespace")

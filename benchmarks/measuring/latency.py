@@ -12,11 +12,11 @@ from typing import Any
 import onnxruntime
 
 from onnxsmith import load
-from onnxsmith.comparison.explore import Explorer, Plan
-from onnxsmith.feeds.generate import Generator
-from onnxsmith.model.graph.signature import signature
-from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import base as runtimes
+from onnxsmith.verification.explore import Explorer, Plan
+from onnxsmith.verification.inputs.generate import Generator
 
 LEVELS = {
     "disable": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.text import from_text
 
 Numbers = Mapping[str, npt.NDArray[Any]]
 _WIDTH, _HEADS, _HEAD = 384, 12, 32

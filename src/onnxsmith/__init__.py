@@ -12,39 +12,39 @@ from typing import TYPE_CHECKING, Any
 from onnxsmith._version import __version__
 
 if TYPE_CHECKING:
-    from onnxsmith.benching.bench import bench
-    from onnxsmith.building.build import build
-    from onnxsmith.bundles.bundle import bundle
-    from onnxsmith.checking.check import check
-    from onnxsmith.comparing.compare import compare
-    from onnxsmith.comparison.run import run
-    from onnxsmith.differences.diff import diff
-    from onnxsmith.editing.edit import edit
-    from onnxsmith.editing.merge import merge
-    from onnxsmith.editing.split import split
+    from onnxsmith.base.problem import OnnxsmithError, Problem
+    from onnxsmith.base.report.base import Report
+    from onnxsmith.base.report.verdict import Verdict
+    from onnxsmith.base.result import Result
+    from onnxsmith.base.settings import Save, Verify
+    from onnxsmith.comparison.graphs.diff import diff
+    from onnxsmith.comparison.outputs.compare import compare
+    from onnxsmith.comparison.reduction.reduce import reduce
+    from onnxsmith.deployment.benching.bench import bench
+    from onnxsmith.deployment.bundles.bundle import bundle
+    from onnxsmith.deployment.checking.check import check
+    from onnxsmith.editor.building.build import build
+    from onnxsmith.editor.edit import edit
+    from onnxsmith.editor.merge import merge
+    from onnxsmith.editor.split import split
     from onnxsmith.exporter.diagnose import diagnose
     from onnxsmith.exporter.export import export
     from onnxsmith.exporter.module.shrinking import shrink
     from onnxsmith.exporter.tracing.rewriting import rewrite
     from onnxsmith.exporter.translating.register import register
     from onnxsmith.exporter.translations.base import onnx_op
-    from onnxsmith.inspection.doctor import doctor
-    from onnxsmith.inspection.explain import explain
-    from onnxsmith.inspection.inspect import inspect
-    from onnxsmith.layers.dump import dump
-    from onnxsmith.model.files.load import load
-    from onnxsmith.model.files.save import save
+    from onnxsmith.graph.files.load import load
+    from onnxsmith.graph.files.save import save
+    from onnxsmith.optimizer.simplify import simplify
     from onnxsmith.precision.bisect import bisect
     from onnxsmith.precision.pruning.prune import prune
     from onnxsmith.precision.quantize import quantize
-    from onnxsmith.problem import OnnxsmithError, Problem
-    from onnxsmith.reduction.reduce import reduce
-    from onnxsmith.report.base import Report
-    from onnxsmith.report.verdict import Verdict
-    from onnxsmith.result import Result
-    from onnxsmith.settings import Save, Verify
-    from onnxsmith.simplifier.simplify import simplify
-    from onnxsmith.viewing.view import view
+    from onnxsmith.verification.by_layer.dump import dump
+    from onnxsmith.verification.run import run
+    from onnxsmith.viewer.inspection.doctor import doctor
+    from onnxsmith.viewer.inspection.explain import explain
+    from onnxsmith.viewer.inspection.inspect import inspect
+    from onnxsmith.viewer.view import view
 
 __all__ = [
     "OnnxsmithError",
@@ -87,41 +87,41 @@ __all__ = [
 
 # The module of each public name. The imports above are for type checkers only.
 _HOME = {
-    "OnnxsmithError": "problem",
-    "Problem": "problem",
-    "Report": "report.base",
-    "Result": "result",
-    "Save": "settings",
-    "Verdict": "report.base",
-    "Verify": "settings",
-    "bench": "benching.bench",
+    "OnnxsmithError": "base.problem",
+    "Problem": "base.problem",
+    "Report": "base.report.base",
+    "Result": "base.result",
+    "Save": "base.settings",
+    "Verdict": "base.report.base",
+    "Verify": "base.settings",
+    "bench": "deployment.benching.bench",
     "bisect": "precision.bisect",
-    "build": "building.build",
-    "bundle": "bundles.bundle",
-    "check": "checking.check",
-    "compare": "comparing.compare",
+    "build": "editor.building.build",
+    "bundle": "deployment.bundles.bundle",
+    "check": "deployment.checking.check",
+    "compare": "comparison.outputs.compare",
     "diagnose": "exporter.diagnose",
-    "diff": "differences.diff",
-    "doctor": "inspection.doctor",
-    "dump": "layers.dump",
-    "edit": "editing.edit",
-    "explain": "inspection.explain",
+    "diff": "comparison.graphs.diff",
+    "doctor": "viewer.inspection.doctor",
+    "dump": "verification.by_layer.dump",
+    "edit": "editor.edit",
+    "explain": "viewer.inspection.explain",
     "export": "exporter.export",
-    "inspect": "inspection.inspect",
-    "load": "model.files.load",
-    "merge": "editing.merge",
+    "inspect": "viewer.inspection.inspect",
+    "load": "graph.files.load",
+    "merge": "editor.merge",
     "onnx_op": "exporter.translations.base",
     "prune": "precision.pruning.prune",
     "quantize": "precision.quantize",
-    "reduce": "reduction.reduce",
+    "reduce": "comparison.reduction.reduce",
     "register": "exporter.translating.register",
     "rewrite": "exporter.tracing.rewriting",
-    "run": "comparison.run",
-    "save": "model.files.save",
+    "run": "verification.run",
+    "save": "graph.files.save",
     "shrink": "exporter.module.shrinking",
-    "simplify": "simplifier.simplify",
-    "split": "editing.split",
-    "view": "viewing.view",
+    "simplify": "optimizer.simplify",
+    "split": "editor.split",
+    "view": "viewer.view",
 }
 
 

@@ -19,11 +19,11 @@ from torch.onnx import OperatorExportTypes, TrainingMode
 
 import onnxsmith
 from onnxsmith import compat
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
 from onnxsmith.compat import torch_export
-from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.base import Report
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
 
 pytestmark = pytest.mark.usefixtures("compared_once", "forked_traces")
 X = torch.rand(2, 4)

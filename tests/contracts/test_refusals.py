@@ -7,12 +7,12 @@ import inspect
 import re
 from pathlib import Path
 
-from onnxsmith import rooms
-from onnxsmith.rules.base import Rule
+from onnxsmith.base import rooms
+from onnxsmith.optimizer.rules.base import Rule
 from tests.refusals import Refusal, named_by
 
-RULES = rooms.members("onnxsmith.rules", Rule)
-TESTS = Path(__file__).parents[1] / "rules"
+RULES = rooms.members("onnxsmith.optimizer.rules", Rule)
+TESTS = Path(__file__).parents[1] / "optimizer" / "rules"
 
 
 def numbers(rule_id: str) -> list[int]:
@@ -23,7 +23,9 @@ def numbers(rule_id: str) -> list[int]:
 
 
 def proved() -> set[Refusal]:
-    modules = [importlib.import_module(f"tests.rules.{path.stem}") for path in sorted(TESTS.glob("test_*.py"))]
+    modules = [
+        importlib.import_module(f"tests.optimizer.rules.{path.stem}") for path in sorted(TESTS.glob("test_*.py"))
+    ]
     tests = [value for module in modules for name, value in vars(module).items() if name.startswith("test_")]
     return {refusal for test in tests for refusal in named_by(test)}
 

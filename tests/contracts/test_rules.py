@@ -9,19 +9,19 @@ import textwrap
 import onnx_ir as ir
 import pytest
 
-from onnxsmith import rooms
-from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model.files.text import from_text
-from onnxsmith.patterns.pattern_of import pattern_of
-from onnxsmith.patterns.plan import Plan
-from onnxsmith.patterns.replacement_of import replacement_of
-from onnxsmith.rules._pattern_rule import PatternRule
-from onnxsmith.rules.base import Exactness, Rule
-from onnxsmith.settings import Verify
-from onnxsmith.simplifier.rounds import simplified
+from onnxsmith.base import rooms
+from onnxsmith.base.settings import Verify
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.patterns.pattern_conversion import pattern_of
+from onnxsmith.graph.patterns.replacement_conversion import replacement_of
+from onnxsmith.graph.patterns.search_plan import Plan
+from onnxsmith.optimizer.rules._pattern_rule import PatternRule
+from onnxsmith.optimizer.rules.base import Exactness, Rule
+from onnxsmith.optimizer.simplification_rounds import simplified
+from onnxsmith.verification.sessions import verify_models
 from tests.graphs import assert_same_graph
 
-RULES = rooms.members("onnxsmith.rules", Rule)
+RULES = rooms.members("onnxsmith.optimizer.rules", Rule)
 
 
 def snippet(rule: Rule, label: str) -> str:

@@ -11,11 +11,11 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith import rooms
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes.base import Options, Program, Runtime, Session, Value, default, get
 from tests.conftest import Refused
 

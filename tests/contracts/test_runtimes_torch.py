@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from onnxsmith import rooms
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.signature import Signature
+from onnxsmith.base import rooms
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes.base import Options, Runtime, get
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from tests.conftest import Refused

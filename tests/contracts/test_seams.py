@@ -9,9 +9,9 @@ from importlib import metadata
 
 import pytest
 
-from onnxsmith import seams
-from onnxsmith.library_versions import Lifetime
-from onnxsmith.seams.base import private
+from onnxsmith.base import seams
+from onnxsmith.base.library_versions import Lifetime
+from onnxsmith.base.seams.base import private
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 MODULES = [

@@ -8,12 +8,12 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.signature import is_symbol
-from onnxsmith.model.shapes.inferred import inferred
-from onnxsmith.model.shapes.known_integers import elements
-from onnxsmith.model.shapes.symbols import canonical
-from onnxsmith.model.shapes.symbols import names as names_of
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.shapes.known_integers import elements
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.shapes.symbols import canonical
+from onnxsmith.graph.shapes.symbols import names as names_of
+from onnxsmith.graph.structure.signature import is_symbol
 from onnxsmith.runtimes.base import get
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'

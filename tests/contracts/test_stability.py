@@ -15,21 +15,22 @@ import pytest
 import typer
 
 import onnxsmith
-from onnxsmith import cli, rooms
-from onnxsmith.commands.base import Command
-from onnxsmith.interrupts import INTERRUPTED
-from onnxsmith.layers import bundle
-from onnxsmith.problem import Problem
-from onnxsmith.report.base import SCHEMA_VERSION, Part, Report
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base import rooms
+from onnxsmith.base.interrupts import INTERRUPTED
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.base import SCHEMA_VERSION, Part, Report
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli import application
+from onnxsmith.cli.commands.base import Command
 from onnxsmith.runtimes import _bounds, _web_package
 from onnxsmith.runtimes.base import Runtime
+from onnxsmith.verification.by_layer import value_bundle
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "onnxsmith"
 PAGE = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
 SHARED = {"--json", "--html", "--quiet", "-q"}
-COMMANDS = rooms.classes("onnxsmith.commands", Command)  # type: ignore[type-abstract]
+COMMANDS = rooms.classes("onnxsmith.cli.commands", Command)  # type: ignore[type-abstract]
 
 
 def section(heading: str) -> str:
@@ -59,7 +60,7 @@ def test_every_command_is_listed() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_arguments_and_options(name: str) -> None:
     (row,) = (row for row in rows(section("Command line")) if words(row[0]) == [name])
-    app = typer.main.get_command(cli.app)
+    app = typer.main.get_command(application.app)
     parameters = app.commands[name].params  # type: ignore[attr-defined]
     options = [one for one in parameters if one.param_type_name == "option"]
     spelled = {spelling for one in options for spelling in (*one.opts, *one.secondary_opts)}
@@ -110,14 +111,14 @@ def test_reports() -> None:
 
 def test_kinds_of_parts() -> None:
     kinds = words(section("Reports as JSON").partition("kind:\n\n")[2].partition("\n\n")[0])
-    parts = rooms.classes("onnxsmith.report.parts", Part)  # type: ignore[type-abstract]
+    parts = rooms.classes("onnxsmith.base.report.parts", Part)  # type: ignore[type-abstract]
     assert kinds == sorted(part.kind() for part in parts.values())
 
 
 def test_the_format_of_bundles() -> None:
     (row,) = (row for row in rows(section("Files")) if "`dump`" in row[0])
-    assert row[1].startswith(f"format {bundle.FORMAT};")
-    assert all(suffix in row[0] for suffix in bundle.SUFFIXES)
+    assert row[1].startswith(f"format {value_bundle.FORMAT};")
+    assert all(suffix in row[0] for suffix in value_bundle.SUFFIXES)
 
 
 def asked_for() -> Iterator[tuple[str, str]]:

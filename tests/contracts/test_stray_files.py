@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
 
 TEXT = '<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
 

@@ -16,16 +16,16 @@ import torch
 from torch.utils import _pytree as pytree
 
 import onnxsmith
+from onnxsmith.base.library_versions import Lifetime
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.seams.base import private
+from onnxsmith.base.settings import Verify
 from onnxsmith.exporter.translating import exporter_hooks
 from onnxsmith.exporter.translating.exporter_hooks import translations
 from onnxsmith.exporter.translating.overloads import overloads
 from onnxsmith.exporter.translations import base
 from onnxsmith.exporter.translations.base import Sample, Translation
-from onnxsmith.library_versions import Lifetime
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.seams.base import private
-from onnxsmith.settings import Verify
 
 INSTALLED = sorted(
     name

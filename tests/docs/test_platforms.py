@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from onnxsmith.library_versions import NEWEST_TESTED, release
+from onnxsmith.base.library_versions import NEWEST_TESTED, release
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")

@@ -15,6 +15,6 @@ def forks(forked_traces: None) -> None:
 @pytest.fixture
 def new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starts the processes of TorchScript's exporter as users get them. For tests that ask about these processes."""
-    from onnxsmith.exporter.strategies import _apart
+    from onnxsmith.exporter.strategies import _separate_process
 
-    monkeypatch.setattr(_apart, "subprocess", subprocess)
+    monkeypatch.setattr(_separate_process, "subprocess", subprocess)

@@ -12,13 +12,13 @@ import torch.nn.functional as F  # noqa: N812  # as users write it
 from torch import nn
 
 import onnxsmith
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.lint import _block_loops
-from onnxsmith.exporter.module import linting
-from onnxsmith.exporter.module.observing import observe
-from onnxsmith.exporter.tracing.recomposing import compiled
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.capture import Capture
-from onnxsmith.sources.factory import TorchModel
+from onnxsmith.exporter.module import source_linting
+from onnxsmith.exporter.module.run_observation import observe
+from onnxsmith.exporter.tracing.trace_patches import compiled
 
 
 class Joined(nn.Module):
@@ -266,7 +266,7 @@ def test_the_code_to_paste_computes_what_the_loop_does(net: nn.Module) -> None:
     seen = observe(TorchModel(net.eval(), args, {}))
     ((code, _, patch),) = [
         one
-        for one in linting.patched(net, seen.calls, lambda file: file == __file__)
+        for one in source_linting.patched(net, seen.calls, lambda file: file == __file__)
         if one[1].problem.id == "forward/loop-over-blocks"
     ]
     assert "torch.while_loop" in patch.text

@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 import onnxsmith
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.exporter.strategies import torch_branched
 from onnxsmith.exporter.tracing.data_branches import implied
-from onnxsmith.model.surgery.either import either
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.capture import Capture
-from onnxsmith.report.parts.verification import Verification
+from onnxsmith.graph.surgery.alternative_models import either
 
 _BRANCHED = "torch-branched"
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import onnxsmith
-from onnxsmith.report.parts.capture import Capture
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.base.report.verdict import Verdict
 
 INSIDE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "pad": lambda z: torch.fft.fft(z, n=11),

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.report.parts.capture import Capture
+from onnxsmith.base.report.parts.capture import Capture
 
 
 class Flags(nn.Module):

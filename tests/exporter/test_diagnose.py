@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 import onnxsmith
+from onnxsmith.base.report.parts.diagnosis import Diagnosis, Finding, Weight
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.exporter.translating.register import forget, registered
-from onnxsmith.report.parts.diagnosis import Diagnosis, Finding, Weight
-from onnxsmith.report.verdict import Verdict
 
 PLANTED = sorted((Path(__file__).parent / "planted").glob("*.py"))
 SAMPLE = ("branch_return", "device_cuda", "loop_rows", "several", "view_int")

@@ -10,8 +10,8 @@ from torch import nn
 from torch.export import Dim
 
 import onnxsmith
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.capture import Capture
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.capture import Capture
 
 
 def shapes(module: nn.Module, *args: Any, dynamic: Any = "auto") -> dict[str, tuple[Any, ...]]:
@@ -92,7 +92,7 @@ def test_what_no_trace_follows_at_any_size_is_tried_with_fewer_axes_and_told() -
 
 
 def test_diagnose_takes_the_same_axes_as_export() -> None:
-    from onnxsmith.report.parts.diagnosis import Diagnosis
+    from onnxsmith.base.report.parts.diagnosis import Diagnosis
 
     net = nn.Linear(4, 2)
     for dynamic in ("auto", [{0: "batch"}], [(Dim("batch"), None)]):

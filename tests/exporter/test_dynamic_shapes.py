@@ -12,10 +12,10 @@ from torch import nn
 from torch.export import Dim
 
 import onnxsmith
-from onnxsmith.exporter.inputs.dynamic import parse
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.capture import Capture
-from onnxsmith.report.parts.verification import Verification
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.exporter.inputs.dynamic_axes_syntax import parse
 from tests.exports import assert_follows
 
 BATCH = Dim("batch")

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import onnxsmith
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
 
 
 class Of(torch.nn.Module):

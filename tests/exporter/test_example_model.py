@@ -11,7 +11,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner, Result
 
-from onnxsmith.cli import app
+from onnxsmith.cli.application import app
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "66_super_resolution"
 

@@ -16,11 +16,11 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.report.parts.capture import Capture
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.parts.written import Written
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.settings import Save, Verify
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.settings import Save, Verify
 
 
 class Small(nn.Module):

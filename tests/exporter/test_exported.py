@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from onnxsmith.exporter.inputs import program as programs
+from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.tracing.exported_program import as_model, results
 
 

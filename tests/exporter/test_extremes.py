@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 import onnxsmith
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.exporter.rewrites.extremes import Extremes
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.verdict import Verdict
 
 
 class Best(nn.Module):

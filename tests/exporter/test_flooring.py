@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 import onnxsmith
-from onnxsmith.report.parts.verification import Verification
+from onnxsmith.base.report.parts.verification import Verification
 
 
 class PadsToFit(nn.Module):

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter.inputs import program as programs
-from onnxsmith.exporter.module.observing import observe
+from onnxsmith.base.report.parts.diagnosis import Diagnosis
+from onnxsmith.exporter.factory import TorchModel
+from onnxsmith.exporter.inputs import module_program as programs
+from onnxsmith.exporter.module.run_observation import observe
 from onnxsmith.exporter.tracing.frozen_code import suspicions
-from onnxsmith.report.parts.diagnosis import Diagnosis
-from onnxsmith.sources.factory import TorchModel
 
 
 class Literal(nn.Module):

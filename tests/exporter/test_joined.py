@@ -12,13 +12,13 @@ from torch import nn
 from torch.utils._sympy import functions
 
 import onnxsmith
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.capture import Capture
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.tracing.size_conditions import holds
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph import walk
-from onnxsmith.model.surgery.either import either
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.capture import Capture
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.surgery.alternative_models import either
 
 
 class Mutual(nn.Module):

@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from onnxsmith.exporter import lint
-from onnxsmith.exporter.module import linting
-from onnxsmith.exporter.module.observing import observe
-from onnxsmith.sources.factory import TorchModel
+from onnxsmith.exporter.factory import TorchModel
+from onnxsmith.exporter.module import source_linting
+from onnxsmith.exporter.module.run_observation import observe
 
 
-def suspicions(net: nn.Module, *args: Any, sizes: Any = None) -> list[linting.Suspicion]:
+def suspicions(net: nn.Module, *args: Any, sizes: Any = None) -> list[source_linting.Suspicion]:
     model = TorchModel(net.eval(), args)
-    return linting.read(net, observe(model).calls, sizes or {})
+    return source_linting.read(net, observe(model).calls, sizes or {})
 
 
 def found(net: nn.Module, *args: Any, sizes: Any = None) -> list[tuple[str, str]]:
@@ -140,4 +140,4 @@ def test_functions_and_methods_that_forward_calls_are_read() -> None:
 def test_every_check_is_found_by_its_file() -> None:
     folder = Path(lint.__file__).parent
     own = {f.stem.replace("_", "-") for f in folder.glob("*.py") if not f.stem.startswith("_")} - {"base"}
-    assert set(linting.checks()) == own
+    assert set(source_linting.checks()) == own

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.report.parts.capture import Capture
-from onnxsmith.report.parts.diagnosis import Diagnosis
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.base.report.parts.diagnosis import Diagnosis
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
 
 
 def refusal(*args: Any, **options: Any) -> onnxsmith.Problem:

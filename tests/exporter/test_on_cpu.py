@@ -13,13 +13,13 @@ import pytest
 import torch
 
 import onnxsmith
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.seams.torch import memo
 from onnxsmith.compat import torch_export
+from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.tracing import on_cpu as placing
 from onnxsmith.exporter.tracing.torch_logging import quiet
-from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.torch_eager import to_array
-from onnxsmith.seams.torch import memo
-from onnxsmith.sources.factory import TorchModel
 
 CUDA = pytest.param("cuda", marks=pytest.mark.gpu("torch"))
 

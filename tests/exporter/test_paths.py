@@ -12,12 +12,12 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter.inputs import program
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.exporter.factory import TorchModel
+from onnxsmith.exporter.inputs import module_program
 from onnxsmith.exporter.module.called_paths import Reference, without_kernels
 from onnxsmith.exporter.rewrites import nested_encoder
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.sources.factory import TorchModel
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 AXES = {"src": {0: "batch", 1: "time"}, "src_key_padding_mask": {0: "batch", 1: "time"}}
@@ -75,7 +75,7 @@ def test_an_encoder_whose_user_switched_the_kernel_off_is_its_formula() -> None:
 
 def test_a_query_that_may_attend_to_nothing_is_left_out_and_said() -> None:
     x, mask = torch.randn(3, 5, 8), LEFT.clone()
-    built = program.build(TorchModel(layer().eval(), (x,), {"src_key_padding_mask": mask}), {})
+    built = module_program.build(TorchModel(layer().eval(), (x,), {"src_key_padding_mask": mask}), {})
     with Reference(built.program) as reference:
         assert not np.isnan(np.asarray(reference.run(built.example)["output"])).any()
         assert reference.untried == ()

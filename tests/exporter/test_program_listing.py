@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from onnxsmith import export
-from onnxsmith.commands.inspect import Inspect
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.base import Report
-from onnxsmith.report.parts.program import Program
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.program import Program
+from onnxsmith.cli.commands.inspect import Inspect
 
 SOURCE = """
 import torch
@@ -140,6 +140,6 @@ def test_without_torch_the_problem_says_what_to_install(folder: Path, monkeypatc
 
 
 def _missing() -> object:
-    from onnxsmith.problem import Problem
+    from onnxsmith.base.problem import Problem
 
     return Problem("runtime/missing", "torch is not installed", fix="pip install 'onnxsmith[torch]'")

@@ -18,14 +18,14 @@ import torch.ao.quantization.fx._decomposed  # defines the operators of quantize
 from torch import nn
 
 import onnxsmith
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
 from onnxsmith.exporter.graph import stored_integers
-from onnxsmith.inspection import explain
-from onnxsmith.model.files.load import load
-from onnxsmith.problem import Problem
-from onnxsmith.report.parts.capture import Capture
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
+from onnxsmith.graph.files.load import load
+from onnxsmith.viewer.inspection import explain
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:UserWarning", "ignore:.*deprecated:DeprecationWarning")
 NARROW = {ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT4, ir.DataType.UINT4}

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.capture import Capture
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.capture import Capture
 
 
 class Cell(nn.Module):

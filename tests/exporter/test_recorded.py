@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.model.files.load import load
+from onnxsmith.graph.files.load import load
 
 
 class Forces(nn.Module):

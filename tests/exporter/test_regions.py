@@ -10,8 +10,8 @@ import torch
 
 from onnxsmith.exporter.translations._regions import channels_of_bins, own_channels, regions
 from onnxsmith.exporter.translations.ps_roi_pool import PsRoiPool
-from onnxsmith.feeds.roles import role
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.verification.inputs.roles import role
 from tests.rewrites import head
 
 

@@ -16,12 +16,12 @@ import torch
 from torch import nn
 
 import onnxsmith
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.exporter.translating.custom_operators import Uses
 from onnxsmith.exporter.translating.register import DELIVERIES, forget, registered
-from onnxsmith.model.files.save import Stage
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.capture import Capture
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.graph.files.save import Stage
 from tests.exports import assert_follows
 
 

@@ -15,9 +15,9 @@ from torch import nn
 from torch.onnx.symbolic_helper import parse_args
 
 import onnxsmith
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.exporter.translating.register import forget, registered
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.verdict import Verdict
 from tests.exports import assert_follows
 
 X = torch.rand(2, 3) - 0.5

@@ -13,10 +13,10 @@ from transformers.masking_utils import create_bidirectional_mask
 from transformers.utils.generic import torch_float, torch_int
 
 import onnxsmith
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.exporter.tracing import rewriting
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.capture import Capture
-from onnxsmith.report.verdict import Verdict
 from tests.exports import assert_follows
 
 pytestmark = pytest.mark.usefixtures("compared_once")

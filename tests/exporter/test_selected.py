@@ -12,8 +12,8 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 
 import onnxsmith
-from onnxsmith.report.parts.capture import Capture
-from onnxsmith.seams.torch.selected_sizes import two_or_more
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.base.seams.torch.selected_sizes import two_or_more
 
 
 class LargestOfSelected(nn.Module):

@@ -15,16 +15,16 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.comparison.explore import Run
-from onnxsmith.exporter.inputs import program as programs
-from onnxsmith.exporter.state.carrying import carrying
-from onnxsmith.exporter.state.feeding import Feeding
-from onnxsmith.feeds.generate import Feed
-from onnxsmith.model.graph.signature import signature
-from onnxsmith.report.parts.state import State
-from onnxsmith.report.parts.verification import OutputCheck, Verification
+from onnxsmith.base.report.parts.state import State
+from onnxsmith.base.report.parts.verification import OutputCheck, Verification
+from onnxsmith.exporter.factory import TorchModel
+from onnxsmith.exporter.inputs import module_program as programs
+from onnxsmith.exporter.state.state_arguments import carrying
+from onnxsmith.exporter.state.state_feeding import Feeding
+from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes.base import Session
-from onnxsmith.sources.factory import TorchModel
+from onnxsmith.verification.explore import Run
+from onnxsmith.verification.inputs.generate import Feed
 
 
 class Stream(nn.Module):

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from onnxsmith.exporter.inputs.program import build
+from onnxsmith.exporter.factory import TorchModel
+from onnxsmith.exporter.inputs.module_program import build
 from onnxsmith.exporter.taps.tape_tap import TapeTap
 from onnxsmith.runtimes.torch_eager import TorchEager
-from onnxsmith.sources.factory import TorchModel
 
 
 class Inner(nn.Module):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.sources import factory
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.exporter import factory
 
 GOOD = """
 import torch

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 import onnxsmith
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.settings import Save, Verify
 from onnxsmith.exporter.tracing import rewriting
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.settings import Save, Verify
 
 
 class Scale(nn.Module):

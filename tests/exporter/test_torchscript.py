@@ -17,10 +17,10 @@ import torch
 from torch import nn
 
 import onnxsmith
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.exporter.strategies import torchscript
-from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.parts.capture import Capture
-from onnxsmith.report.parts.verification import Verification
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 

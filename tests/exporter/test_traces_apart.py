@@ -8,12 +8,12 @@ import onnx_ir as ir
 import torch
 from torch import nn
 
-from onnxsmith.comparing.setup import as_programs
-from onnxsmith.comparing.sides import side
-from onnxsmith.exporter.graph.capture import capture
+from onnxsmith.comparison.outputs.comparison_setup import as_programs
+from onnxsmith.comparison.outputs.sides import side
+from onnxsmith.exporter.graph.program_capture import capture
 from onnxsmith.exporter.strategies.torch_export import TorchExport
-from onnxsmith.exporter.tracing.operations import traced
-from onnxsmith.model.files.text import from_text
+from onnxsmith.exporter.tracing.program_operations import traced
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 LIKE = '<ir_version: 10, opset_import: ["": 20]> g (float[1,16,16] x) => (float[1,16,16] y) { y = Identity(x) }'

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 import onnxsmith
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.exporter.lint import _block_branches
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.seams.torch import trees as pytree
 
 
 class Recurrent(nn.Module):

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.files.text import from_text
-from onnxsmith.precision.pruning.choosing import Choice
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.precision.pruning.channel_removal import Kept, kept_without, pruned
+from onnxsmith.precision.pruning.channel_selection import Choice
 from onnxsmith.precision.pruning.groups import Channels, channels
 from onnxsmith.precision.pruning.measures.norm import Norm
 from onnxsmith.precision.pruning.proof import proven
-from onnxsmith.precision.pruning.surgery import Kept, kept_without, pruned
-from onnxsmith.precision.pruning.working import working
-from onnxsmith.report.parts.verification import Verification
+from onnxsmith.precision.pruning.pruning_preparation import working
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 

@@ -8,10 +8,10 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.precision.arithmetic import Arithmetic
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.precision.biases import straighten
+from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.runtimes.base import get
 
 ROWS, INNER, COLUMNS = 3, 16, 8

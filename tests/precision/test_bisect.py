@@ -12,20 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onnxsmith
-from onnxsmith.comparison.tensors import difference
-from onnxsmith.model.files.check import check
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
-from onnxsmith.precision import keep as keeping
-from onnxsmith.precision import request
-from onnxsmith.problem import problem
-from onnxsmith.report.base import Report
-from onnxsmith.report.parts.precision import NO_KERNEL, Precision
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
+from onnxsmith.base.problem import problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.precision import NO_KERNEL, Precision
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.specification_check import check
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.precision import bisect_options
+from onnxsmith.precision import keep_list as keeping
 from onnxsmith.runtimes.base import get
+from onnxsmith.verification.value_comparison import difference
 from tests.conftest import Refused
 
 
@@ -250,7 +250,7 @@ def test_a_model_that_cannot_be_raised_is_refused(refused: Refused, monkeypatch:
     def cannot(*_: object) -> None:
         raise problem("export/opset", "Upsample cannot be converted", where="node up")
 
-    monkeypatch.setattr(request.opsets, "convert", cannot)
+    monkeypatch.setattr(bisect_options.opsets, "convert", cannot)
     with refused("bisect/opset") as refusal:
         onnxsmith.bisect(model(VARIANCE, opset=12), to="bfloat16")
     assert "Upsample cannot be converted" in refusal.problem.why

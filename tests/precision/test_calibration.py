@@ -12,15 +12,15 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.base.report.parts.quantisation import Quantisation
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.precision import clipping, ranges
+from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.ranges import Channels
-from onnxsmith.precision.reading_data import Samples
-from onnxsmith.report.parts.quantisation import Quantisation
-from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import get
 
 WIDTH = 64

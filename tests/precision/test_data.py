@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.signature import signature
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.precision.calibration_data import EVERY, digest, divided, read
 from onnxsmith.precision.data.base import Reading, Sample
-from onnxsmith.precision.reading_data import EVERY, digest, divided, read
 from tests.conftest import Refused
 
 IMAGE = signature(

@@ -10,17 +10,17 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import save
-from onnxsmith.model.graph import walk
-from onnxsmith.precision import keep
+from onnxsmith.base.report.parts.quantisation import Quantisation
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.structure import walk
+from onnxsmith.precision import keep_list
 from onnxsmith.precision.damage import relative_error
-from onnxsmith.report.parts.quantisation import Quantisation
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
 from onnxsmith.runtimes.base import get
 from tests.conftest import Refused
-from tests.precision.test_storing import HEAD, made, random
+from tests.precision.test_weight_storage import HEAD, made, random
 
 
 def written(model: ir.Model, folder: Path) -> Path:
@@ -129,7 +129,7 @@ def test_unknown_names_are_all_told_with_their_lines(tmp_path: Path, refused: Re
     path, listed = written(product(), tmp_path), tmp_path / "keep.txt"
     names = ["# of another model", "y", "yy", *(f"block.{index}" for index in range(12))]
     listed.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
-    given = {"keep": keep.read(listed)}
+    given = {"keep": keep_list.read(listed)}
     kind = {"bisect": "bisect/unknown-node"}.get(verb, f"{verb}/unknown-layer")
     with refused(kind) as refusal:
         if verb == "quantize":
@@ -148,6 +148,6 @@ def test_one_unknown_name_in_json_has_its_file(tmp_path: Path, refused: Refused)
     path, listed = written(product(), tmp_path), tmp_path / "keep.json"
     listed.write_text('{"keep": ["weights-alone: z"]}', encoding="utf-8")
     with refused("quantize/unknown-layer") as refusal:
-        quantized(path, to="int8", keep=keep.read(listed))
+        quantized(path, to="int8", keep=keep_list.read(listed))
     assert refusal.problem.what == "no node is called 'z'"
     assert refusal.problem.where == str(listed)

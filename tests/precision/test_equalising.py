@@ -10,19 +10,19 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.copying import cloned
+from onnxsmith.base.report.parts.quantisation import Quantisation
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.precision import ranges
+from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.data.base import Sample
-from onnxsmith.precision.equalising.equalised import equalised, proven, scaled
-from onnxsmith.precision.equalising.pairs import pairs
+from onnxsmith.precision.equalising.channel_equalisation import equalised, proven, scaled
+from onnxsmith.precision.equalising.equalisable_tensors import pairs
 from onnxsmith.precision.methods import int8
 from onnxsmith.precision.ranges import Channels
-from onnxsmith.precision.reading_data import Samples
-from onnxsmith.report.parts.quantisation import Quantisation
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
 from onnxsmith.runtimes.base import get
 
 HEAD = '<ir_version: 10, opset_import: ["": 18]>'
@@ -176,7 +176,7 @@ def test_the_proof_refuses_a_wrong_factor() -> None:
 def test_a_model_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     text, shape, _ = FORMS["gemm, relu, gemm"]
     model = made(text)
-    monkeypatch.setattr("onnxsmith.precision.equalising.equalised._MOST", 0)
+    monkeypatch.setattr("onnxsmith.precision.equalising.channel_equalisation._MOST", 0)
     samples = of({"x": random(*shape)})
     assert "no channel" in equalised(model, get("onnxruntime"), samples).why_not
     monkeypatch.undo()
@@ -184,7 +184,7 @@ def test_a_model_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> No
     class Unequal:
         equal = False
 
-    monkeypatch.setattr("onnxsmith.precision.equalising.equalised.proven", lambda *_: Unequal)
+    monkeypatch.setattr("onnxsmith.precision.equalising.channel_equalisation.proven", lambda *_: Unequal)
     assert "differs" in equalised(model, get("onnxruntime"), samples).why_not
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.precision import ranges
-from onnxsmith.precision.arithmetic import Arithmetic
+from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.damage import relative_error
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.forms.base import form
 from onnxsmith.precision.methods.base import Work
 from onnxsmith.precision.methods.int8 import ALONE, Int8
-from onnxsmith.precision.preparing import prepared
-from onnxsmith.precision.reading_data import Samples
+from onnxsmith.precision.model_preparation import prepared
+from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.runtimes.base import get
 
 WIDTH = 32

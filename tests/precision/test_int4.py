@@ -10,17 +10,17 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph import walk
-from onnxsmith.precision.evaluating import Evaluations
+from onnxsmith.base.report.parts.quantisation import CurvePoint, Quantisation
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure import walk
 from onnxsmith.precision.forms.base import form
 from onnxsmith.precision.methods.int4 import EIGHT, Int4
 from onnxsmith.precision.stored_weights import reasons
-from onnxsmith.report.parts.quantisation import CurvePoint, Quantisation
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
+from onnxsmith.precision.variant_evaluation import Evaluations
 from onnxsmith.runtimes.base import Options, get
 
 Arrays = dict[str, np.ndarray[Any, Any]]

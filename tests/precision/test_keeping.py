@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxsmith.precision.keeping import Search
+from onnxsmith.precision.keep_list_search import Search
 
 
 @given(st.integers(1, 40), st.data())

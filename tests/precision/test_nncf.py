@@ -12,11 +12,12 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph import walk
-from onnxsmith.precision import arithmetic, engines
-from onnxsmith.precision.arithmetic import Arithmetic
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure import walk
+from onnxsmith.precision import engines, quantisation_process
 from onnxsmith.precision.damage import relative_error
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.engines import NNCF
@@ -25,11 +26,10 @@ from onnxsmith.precision.methods import int8_nncf
 from onnxsmith.precision.methods.base import Work
 from onnxsmith.precision.methods.int4_nncf import Int4Nncf
 from onnxsmith.precision.methods.int8_nncf import Int8Nncf
-from onnxsmith.precision.preparing import prepared
+from onnxsmith.precision.model_preparation import prepared
+from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.precision.ranges import measured
 from onnxsmith.precision.unsharing import unshare
-from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import get
 from tests.conftest import Refused
 from tests.precision.test_quantize import CLASSES, WIDTH, classifier, filled, part, quantized, samples, stored, weights
@@ -230,7 +230,7 @@ def test_samples_on_disk_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     with Arithmetic(classifier(), NNCF) as nncf:
         assert len(nncf.samples(inputs(9), 4)) == 4
     size = len(inputs(1)[0].feeds["x"].tobytes())
-    monkeypatch.setattr(arithmetic, "_SAMPLE_BYTES", 3 * size)
+    monkeypatch.setattr(quantisation_process, "_SAMPLE_BYTES", 3 * size)
     with Arithmetic(classifier(), NNCF) as nncf:
         assert len(nncf.samples(inputs(9), 9)) == 3
 

@@ -11,18 +11,18 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.commands._scoring import Circumstances
-from onnxsmith.commands.prune import Prune
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import save
-from onnxsmith.precision.pruning.choosing import Choice, share_of
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.pruning import Pruning
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.cli.commands._score_options import Circumstances
+from onnxsmith.cli.commands.prune import Prune
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import save
+from onnxsmith.precision.pruning.channel_selection import Choice, share_of
 from onnxsmith.precision.pruning.groups import Group
 from onnxsmith.precision.pruning.operators.mixing import Mixing
-from onnxsmith.precision.pruning.search import Search
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.pruning import Pruning
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
+from onnxsmith.precision.pruning.pruning_search import Search
 from onnxsmith.runtimes.base import get
 from tests.conftest import Refused
 from tests.precision.pruning import model, shapes
@@ -313,7 +313,7 @@ def test_a_quantised_model_is_told(tmp_path: Path) -> None:
 
 
 def test_a_rewrite_that_is_not_proven_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxsmith.precision.pruning import compared as command
+    from onnxsmith.precision.pruning import prepared_comparison as command
 
     made = model(
         "g (float[t,n,6] x, float[1,4,6] w, float[1,4,4] r, float[1,1,4] zeros, float[4,5] w2) => (float[1,n,5] y) "

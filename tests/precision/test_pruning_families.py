@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.precision.pruning.groups import channels
-from onnxsmith.precision.pruning.working import working
+from onnxsmith.precision.pruning.pruning_preparation import working
 from tests.precision.pruning import HEAD, found, model, proof, reasons, shapes
 
 CONV = "float[8,3,3,3] w1, float[8] b1"

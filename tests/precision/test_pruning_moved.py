@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import onnxsmith
-from onnxsmith.model.files.save import save
-from onnxsmith.precision.pruning.compared import compared
-from onnxsmith.precision.pruning.kept_list import of
-from onnxsmith.precision.pruning.moved import moved
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.graph.files.save import save
+from onnxsmith.precision.pruning.kept_channels import of
+from onnxsmith.precision.pruning.moved_weights import moved
+from onnxsmith.precision.pruning.prepared_comparison import compared
+from onnxsmith.precision.pruning.pruning_preparation import working
 from onnxsmith.precision.pruning.saliency import of_initializers
-from onnxsmith.precision.pruning.working import working
-from onnxsmith.report.verdict import Verdict
 from tests.precision.pruning import cut, model, proof, shapes
 
 GATES = (
@@ -131,7 +131,7 @@ def test_moves_are_those_of_onnxruntime(op: str, tmp_path: Path) -> None:
 
 def test_a_move_that_is_done_wrongly_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model with moved weights is compared with the given one before channels are followed."""
-    from onnxsmith.precision.pruning import moved as module
+    from onnxsmith.precision.pruning import moved_weights as module
 
     monkeypatch.setitem(module._MOVES, "Unsqueeze", lambda _: lambda given: [given[0][None] + 1])
     work = compared(model(GATES), None, 0)

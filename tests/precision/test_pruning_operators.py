@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith import rooms
+from onnxsmith.base import rooms
 from onnxsmith.precision.pruning.operators.base import Operator
 from tests.precision.pruning import found, model, proof, reasons, shapes
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.precision.pruning.channel_removal import Kept, kept_without, pruned
 from onnxsmith.precision.pruning.proof import proven
-from onnxsmith.precision.pruning.surgery import Kept, kept_without, pruned
-from onnxsmith.problem import OnnxsmithError
 from tests.precision.pruning import cut, found, model
 
 TEXT = (

@@ -10,9 +10,9 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model.files.save import save
-from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.parts.pruning import Pruning
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.parts.pruning import Pruning
+from onnxsmith.graph.files.save import save
 from tests.precision.pruning import model
 
 BRANCHES = (
@@ -179,16 +179,16 @@ def test_a_module_on_the_keep_list_is_all_in_it(tmp_path: Path) -> None:
 
 
 def test_the_list_of_what_stayed_is_no_list_of_layers(tmp_path: Path) -> None:
-    from onnxsmith.precision import keep
+    from onnxsmith.precision import keep_list
 
     path = tmp_path / "kept.json"
     path.write_text('{"w1": {"1": [0, 2]}}')
     with pytest.raises(OnnxsmithError, match="bisect/keep-list") as error:
-        keep.read(path)
+        keep_list.read(path)
     assert "it is what `onnxsmith prune --keep-list` wrote" in error.value.problem.why
     path.write_text("{}")
     with pytest.raises(OnnxsmithError) as error:
-        keep.read(path)
+        keep_list.read(path)
     assert "KeyError" not in error.value.problem.why
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import onnxsmith
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.verdict import Verdict
 
 pytestmark = pytest.mark.torch
 

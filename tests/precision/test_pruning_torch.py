@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import onnxsmith
-from onnxsmith.report.parts.pruning import Pruning
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base.report.parts.pruning import Pruning
+from onnxsmith.base.report.verdict import Verdict
 
 pytestmark = pytest.mark.torch
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from onnxsmith.model.files.text import from_text
-from onnxsmith.precision.arithmetic import Arithmetic
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.precision.engines import NNCF, ONNXRUNTIME, Engine
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.runtimes import _idle
 
 TEXT = """<ir_version: 10, opset_import: ["": 20]> g (float[n,4] x) => (float[n,2] y)

@@ -11,25 +11,25 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph import walk
-from onnxsmith.precision import clipping, damage, final, preparing, ranges
-from onnxsmith.precision.arithmetic import Arithmetic
+from onnxsmith.base.problem import problem
+from onnxsmith.base.report.base import Facts, Report, Table
+from onnxsmith.base.report.parts.quantisation import Quantisation
+from onnxsmith.base.report.parts.ratios import Ratio, Ratios
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure import walk
+from onnxsmith.precision import clipping, damage, final, model_preparation, ranges
 from onnxsmith.precision.data.base import Sample
-from onnxsmith.precision.keep import read as read_keep
+from onnxsmith.precision.keep_list import read as read_keep
 from onnxsmith.precision.methods._gemm import written_out
 from onnxsmith.precision.methods.base import Work
 from onnxsmith.precision.methods.int8 import Int8
 from onnxsmith.precision.methods.int8_dynamic import Int8Dynamic
-from onnxsmith.precision.preparing import prepared
-from onnxsmith.problem import problem
-from onnxsmith.report.base import Facts, Report, Table
-from onnxsmith.report.parts.quantisation import Quantisation
-from onnxsmith.report.parts.ratios import Ratio, Ratios
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
+from onnxsmith.precision.model_preparation import prepared
+from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.runtimes.base import Options, Session, get
 from onnxsmith.runtimes.onnxruntime import OnnxRuntime
 from tests.conftest import Refused
@@ -669,8 +669,8 @@ def test_a_simplified_model_with_a_worse_score_is_not_used(tmp_path: Path, monke
     path = stored(classifier(), tmp_path)
     spoilt = classifier()
     spoilt.graph.initializers["w2"].const_value = ir.tensor(weights((WIDTH, WIDTH), 77, WIDTH**-0.5), name="w2")
-    whole = preparing.simplify
-    monkeypatch.setattr(preparing, "simplify", lambda _, **options: whole(spoilt, **options))
+    whole = model_preparation.simplify
+    monkeypatch.setattr(model_preparation, "simplify", lambda _, **options: whole(spoilt, **options))
     result = quantized(path, to="int8", data=samples(path), metric="top1", budget="20%")
     assert result.report.verdict is Verdict.DONE
     assert any("not simplified first" in note for note in part(result).notes)

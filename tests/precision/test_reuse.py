@@ -10,16 +10,16 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import save
-from onnxsmith.model.surgery import opset
-from onnxsmith.precision import keep
+from onnxsmith.base.report.parts.quantisation import Quantisation
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.surgery import opset_conversion
+from onnxsmith.precision import keep_list
 from onnxsmith.precision.methods.base import Layer, Work
 from onnxsmith.precision.methods.int8 import Int8
-from onnxsmith.report.parts.quantisation import Quantisation
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
-from tests.precision.test_storing import HEAD, made, random
+from tests.precision.test_weight_storage import HEAD, made, random
 
 
 def part(result: Result) -> Quantisation:
@@ -65,7 +65,7 @@ def test_a_written_list_gives_the_same_file(tmp_path: Path, case: str, suffix: s
     assert part(first).weights or part(first).eight
     for number, other in enumerate((budget, 2.0)):
         again, out = tmp_path / f"again{suffix}", tmp_path / f"{number}.onnx"
-        result = onnxsmith.quantize(path, out, budget=other, keep=keep.read(listed), keep_list=again, **given)
+        result = onnxsmith.quantize(path, out, budget=other, keep=keep_list.read(listed), keep_list=again, **given)
         assert result.report.verdict is Verdict.DONE, result.report.problems
         assert out.read_bytes() == (tmp_path / "first.onnx").read_bytes()
         assert again.read_text(encoding="utf-8") == listed.read_text(encoding="utf-8")
@@ -106,7 +106,7 @@ def test_a_raised_opset_is_told(tmp_path: Path, to: str, old: int, new: int) -> 
     save(model, path)
     result = onnxsmith.quantize(path, out, to=to, budget="20%", measure_time=False)
     assert result.report.verdict is Verdict.DONE, result.report.problems
-    assert opset.of(load(out)) == new
+    assert opset_conversion.of(load(out)) == new
     assert any(f"opset raised from {old} to {new}, because " in note for note in part(result).notes)
 
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import onnxsmith
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.precision.pruning.saliency import of_initializers, read
-from onnxsmith.report.verdict import Verdict
 from tests.conftest import Refused
 from tests.precision.pruning import model
 from tests.precision.test_pruning import stored
 
-PAGE = Path(onnxsmith.__file__).parent / "pages" / "prune" / "saliency.md"
+PAGE = Path(onnxsmith.__file__).parent / "viewer" / "pages" / "prune" / "saliency.md"
 HIDDEN, IDLE = 16, 8
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxsmith import rooms
+from onnxsmith.base import rooms
 from onnxsmith.precision.scores.base import Score, distance
 
 SCORES = rooms.members("onnxsmith.precision.scores", Score)

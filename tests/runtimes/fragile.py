@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from onnxsmith.problem import problem
+from onnxsmith.base.problem import problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._hosting import Hosting
 from onnxsmith.runtimes.base import Outputs, Value

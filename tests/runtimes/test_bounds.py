@@ -7,8 +7,8 @@ import resource
 import numpy as np
 import pytest
 
-from onnxsmith.model.files.text import from_text
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes import _bounds
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import Child, serve
 from onnxsmith.runtimes.base import Outputs, Value
 from tests.conftest import Refused

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from onnxsmith.model.graph.signature import Port, Signature
+from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.runtimes.base import Outputs, Value
 from onnxsmith.runtimes.fake import FakeSession
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import onnxsmith
-from onnxsmith.commands.doctor import Doctor
-from onnxsmith.commands.run import Run
-from onnxsmith.model.files.text import from_text
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.environment import Environment
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.environment import Environment
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli.commands.doctor import Doctor
+from onnxsmith.cli.commands.run import Run
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes import base
 from onnxsmith.runtimes.base import Options
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from onnxsmith.model.files.text import from_text
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes import _idle
 from onnxsmith.runtimes.base import get
 

@@ -11,14 +11,14 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith import rooms
-from onnxsmith.model.files.text import from_text
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.target_checks import Stage
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.target_checks import Stage
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes._iree_host import CompilerError, translate
 from onnxsmith.runtimes.base import Options, Session, get
 from onnxsmith.runtimes.iree import Iree
-from onnxsmith.targets.base import Target
+from onnxsmith.targets.judges.base import Target
 from tests.conftest import Refused
 
 ABSENT = Iree().missing()
@@ -322,7 +322,7 @@ def test_a_timer_runs_what_the_session_runs() -> None:
 @needs_iree
 def test_the_target_says_how_far_it_came() -> None:
     body = "(float[n] x) => (float[n] y) {{ y = {}(x) }}"
-    with rooms.members("onnxsmith.targets", Target)["iree"].judging() as judge:
+    with rooms.members("onnxsmith.targets.judges", Target)["iree"].judging() as judge:
         assert judge.ask(model(body.format("Abs"))).reached is Stage.BUILT
         assert judge.ask(model(body.format("Abs")), {"x": floats(2)}).reached is Stage.RAN
         unsure = judge.ask(model(body.format("Unheard")))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes.base import Options
@@ -93,7 +93,7 @@ def test_a_runtime_without_a_process_prepares_one_by_one() -> None:
 
 
 def test_a_trace_passes_over_what_fails(tmp_path: Any) -> None:
-    from onnxsmith.model.files.save import save
+    from onnxsmith.graph.files.save import save
 
     model = from_text(
         HEAD

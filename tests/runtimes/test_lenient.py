@@ -9,8 +9,8 @@ import pytest
 from onnx import parser
 
 from onnxsmith import compare, inspect, run, simplify
-from onnxsmith.model.files.load import load
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.graph.files.load import load
 from onnxsmith.runtimes._lenient import checked, is_off
 from tests.conftest import Refused
 

@@ -14,8 +14,8 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model.files.text import from_text
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes import _idle
 from onnxsmith.runtimes.base import Options, Session, get
 from onnxsmith.runtimes.onnxruntime import available_providers
@@ -145,7 +145,7 @@ def test_a_model_that_is_refused_leaves_nothing_behind(
 
 SCRIPT = f"""
 import numpy as np
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes.base import get
 with get("onnxruntime").prepare(from_text({ABS!r})) as session:
     print(session.run({{"x": np.array([-2], np.float32)}})["y"].tolist())

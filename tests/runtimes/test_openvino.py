@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes.base import Options, get
 from tests.conftest import Refused
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from onnxsmith import compare, run
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes.base import Options, get, parse
 from tests.conftest import Refused
 

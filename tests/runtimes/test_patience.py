@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.report.parts.verification import Verification
+from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.runtimes._patience import TooLongError, within
 
 

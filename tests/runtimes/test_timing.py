@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from onnx_ir import to_proto
 
-from onnxsmith.model.files.text import from_text
+from onnxsmith.base.system import machine, usage
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes import base
 from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes._timing import measured
-from onnxsmith.system import machine, usage
 from tests.conftest import Refused
 
 TEXT = '<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { y = Exp(x) }'

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import onnxsmith
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.signature import Port, Signature
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.runtimes.base import get
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_array, to_tensor
 from tests.conftest import Refused

@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.files.text import from_text
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes._tract_host import DTYPES, translate
 from onnxsmith.runtimes.base import Options, Session, get
 from tests.conftest import Refused

@@ -13,9 +13,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.files.save import save
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.versions import newest
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure.versions import newest
 from onnxsmith.runtimes import _web_package
 from onnxsmith.runtimes._web_host import NodeError, translate
 from onnxsmith.runtimes.base import Options, Session, get

@@ -24,18 +24,18 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
-from onnxsmith import rooms
-from onnxsmith.comparison.rounding import roundings
-from onnxsmith.comparison.tensors import difference, is_float
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.signature import signature
-from onnxsmith.model.shapes.dims import evaluate
-from onnxsmith.model.shapes.inferred import inferred
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.simplification import Simplification
-from onnxsmith.rules.base import Exactness, Rule
-from onnxsmith.simplifier.rounds import simplified
-from onnxsmith.simplifier.simplify import simplify
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.shapes.dims import evaluate
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.optimizer.rules.base import Exactness, Rule
+from onnxsmith.optimizer.simplification_rounds import simplified
+from onnxsmith.optimizer.simplify import simplify
+from onnxsmith.verification.rounding import roundings
+from onnxsmith.verification.value_comparison import difference, is_float
 from tests.suites.pool import Pooled
 
 Values = Mapping[str, Any]
@@ -295,7 +295,7 @@ class _Comparison:
     """How exactly a simplified model has to answer: as exactly as the rules that fired say."""
 
     def __init__(self, model: ir.Model, part: Simplification) -> None:
-        rules = rooms.members("onnxsmith.rules", Rule)
+        rules = rooms.members("onnxsmith.optimizer.rules", Rule)
         fired = {entry.rule for entry in part.fired}
         self._exactness = max((rules[name].exactness for name in fired & set(rules)), default=Exactness.BITWISE)
         self._folded = "fold/constant" in fired

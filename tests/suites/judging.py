@@ -9,13 +9,13 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from onnxsmith.comparison.rounding import roundings
-from onnxsmith.comparison.tensors import difference
-from onnxsmith.model.graph import walk
-from onnxsmith.model.shapes.inferred import inferred
-from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import walk
+from onnxsmith.optimizer.simplify import simplify
 from onnxsmith.runtimes.base import Options, get
-from onnxsmith.simplifier.simplify import simplify
+from onnxsmith.verification.rounding import roundings
+from onnxsmith.verification.value_comparison import difference
 from tests.suites.agreement import assert_sound, readable
 from tests.suites.backend_data import Case, variant, wrong
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import Outputs, Value
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.shapes import facts
-from onnxsmith.model.shapes.dims import evaluate
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.shapes.dims import evaluate
 
 
 def lies(value: ir.Value, expected: np.ndarray, sizes: Mapping[str, int]) -> list[str]:

@@ -14,7 +14,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.shapes.inference import Inference
+from onnxsmith.graph.shapes.inference import Inference
 from tests.suites.backend_data import VARIANTS, Case, cases, variant
 from tests.suites.judging import judged
 from tests.suites.shapes import lies

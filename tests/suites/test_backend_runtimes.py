@@ -10,9 +10,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith import rooms
-from onnxsmith.model.files.load import load
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.load import load
 from onnxsmith.runtimes.base import Options, Preparer, Runtime, get
 from tests.suites.backend_data import Case, cases
 

@@ -19,18 +19,20 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import onnxsmith
-from onnxsmith import rooms
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph import walk
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.rules.base import Rule
-from onnxsmith.simplifier.simplify import simplified
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure import walk
+from onnxsmith.optimizer.rules.base import Rule
+from onnxsmith.optimizer.simplify import simplified
 from tests.suites.agreement import Trap, read
 from tests.suites.random_layers import texts
 
 RULES = {
-    name: rule for name, rule in rooms.members("onnxsmith.rules", Rule).items() if not rule.domain and not rule.target
+    name: rule
+    for name, rule in rooms.members("onnxsmith.optimizer.rules", Rule).items()
+    if not rule.domain and not rule.target
 }
 """The rules that run without being asked for."""
 NASTY = sorted(path.stem for path in (Path(__file__).parent / "nasty").glob("test_*.py"))
@@ -101,7 +103,7 @@ def tried_in(order: list[str], model: ir.Model, monkeypatch: pytest.MonkeyPatch)
     members = rooms.members
 
     def ordered(room: str, kind: type) -> dict[str, Any]:
-        return {name: RULES[name] for name in order} if room == "onnxsmith.rules" else members(room, kind)
+        return {name: RULES[name] for name in order} if room == "onnxsmith.optimizer.rules" else members(room, kind)
 
     with monkeypatch.context() as patch:
         patch.setattr(rooms, "members", ordered)

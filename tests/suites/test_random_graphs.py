@@ -13,9 +13,9 @@ import onnx_ir as ir
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.model.shapes.inference import Inference
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.shapes.inference import Inference
+from onnxsmith.graph.structure.model_copy import cloned
 from tests.suites.agreement import assert_harmless, made_feeds, on_onnxruntime
 from tests.suites.random_graph import SIZES
 from tests.suites.random_layers import texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.judging.shape_computations import judge, judged
-from onnxsmith.model.shapes import bounds
+from onnxsmith.graph.shapes import bounds
 
 SAMPLE, WHOLE = 60, 2_000
 

@@ -24,7 +24,7 @@ _COMMON = 30
 """The fewest cases that tell how fast a machine is. A choice."""
 _HEAD = """\
 # Seconds that a test case takes, on the machine that wrote this file first. Cases below 0.1 s are left out; [*] is the
-# sum of a function's rows below that. Written by `make test-all`, for a part by `make test-costs TESTS=tests/rules`.
+# sum of a function's rows below that. Written by `make test-all`, for a part by `make test-costs TESTS=tests/graph`.
 # `make test` runs what is cheap.
 """
 

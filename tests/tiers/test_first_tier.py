@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from onnxsmith import rooms
-from onnxsmith.commands.base import Command
+from onnxsmith.base import rooms
+from onnxsmith.cli.commands.base import Command
 from tests.tiers import costs
 from tests.tiers.choosing import LIMIT, SMOKE, smoke
 
@@ -56,7 +56,7 @@ def examples() -> list[str]:
     return [name for name, row in rows.items() if row in listed or known.get(row, 0.0) <= LIMIT]
 
 
-@pytest.mark.parametrize("verb", sorted(rooms.classes("onnxsmith.commands", Command)))
+@pytest.mark.parametrize("verb", sorted(rooms.classes("onnxsmith.cli.commands", Command)))
 def test_every_verb_has_a_case(verb: str) -> None:
     called = re.compile(rf"""onnxsmith\.{verb.replace("-", "_")}\(|["']{verb}["' ]""")
     pages = [(TESTS.parent / "examples" / name / "README.md").read_text(encoding="utf-8") for name in examples()]

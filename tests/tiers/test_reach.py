@@ -9,24 +9,29 @@ import pytest
 
 from tests.tiers import reach
 
-BATCHNORM = "tests/rules/test_conv_batchnorm.py"
+MESSAGES = "tests/viewer/inspection/test_messages.py"
+BATCHNORM = "tests/optimizer/rules/test_conv_batchnorm.py"
 
 
 @pytest.mark.parametrize(
     ("path", "near", "far"),
     [
-        ("src/onnxsmith/comparison/power.py", "tests/comparison/test_power.py", "tests/simplifier/test_blame.py"),
+        (
+            "src/onnxsmith/verification/detection_power.py",
+            "tests/verification/test_detection_power.py",
+            "tests/optimizer/test_faulty_rewrites.py",
+        ),
         # members of a room are found by walking a folder, which no import shows
-        ("src/onnxsmith/rules/fuse/conv_batchnorm.py", BATCHNORM, "tests/editing/test_edit.py"),
+        ("src/onnxsmith/optimizer/rules/fuse/conv_batchnorm.py", BATCHNORM, "tests/editor/test_edit.py"),
         ("src/onnxsmith/runtimes/_onnxruntime_host.py", "tests/runtimes/test_child.py", BATCHNORM),
-        ("src/onnxsmith/pages/model/not-found.md", "tests/test_pages.py", "tests/inspection/test_messages.py"),
-        ("tests/rewrites.py", BATCHNORM, "tests/rules/test_cast_chain.py"),
+        ("src/onnxsmith/viewer/pages/model/not-found.md", "tests/test_pages.py", MESSAGES),
+        ("tests/rewrites.py", BATCHNORM, "tests/optimizer/rules/test_cast_chain.py"),
         ("tests/exports.py", "tests/test_compared_once.py", "tests/exporter/test_resize.py"),
-        ("viewer/src/app.ts", "tests/viewer/test_build.py", "tests/viewer/test_build.py"),
+        ("viewer/src/app.ts", "tests/viewer/browser/test_build.py", "tests/viewer/browser/test_build.py"),
         ("docs/exporting.md", "tests/docs/test_commands.py", "tests/docs/test_docs.py"),
         ("tests/suites/backend_wrong.txt", "tests/suites/test_backend_data.py", "tests/suites/test_order.py"),
     ],
-)  # fmt: skip
+)
 def test_a_change_reaches(path: str, near: str, far: str) -> None:
     found = reach.reached([path])
     assert near in found
@@ -37,8 +42,8 @@ def test_a_change_reaches(path: str, near: str, far: str) -> None:
 @pytest.mark.parametrize(
     ("path", "beyond"),
     [
-        ("src/onnxsmith/precision/search.py", BATCHNORM),
-        ("src/onnxsmith/commands/bundle.py", "tests/comparison/test_power.py"),
+        ("src/onnxsmith/precision/delta_debugging.py", BATCHNORM),
+        ("src/onnxsmith/cli/commands/bundle.py", "tests/verification/test_detection_power.py"),
         ("docs/exporting.md", BATCHNORM),
     ],
 )

@@ -1,92 +1,145 @@
-"""The page looks as it did: screenshots, made small, beside the ones in `pictures`.
-
-Small, so that single letters do not count, while a colour, a place or a size does. After a wanted change, on a machine
-whose sans-serif font is DejaVu: `VIEWER_PICTURES=write python -m pytest tests/viewer/test_pictures.py`."""
+"""Pictures of a level: SVG that any viewer takes, PNG, and names of any characters."""
 
 from __future__ import annotations
 
 import io
-import os
+import itertools
+import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+import onnx_ir as ir
 import pytest
 from PIL import Image
 
-from tests.viewer import scenes
-from tests.viewer.conftest import Open, settled
+from onnxsmith.viewer.inspection.inspect import inspect
+from onnxsmith.viewer.picture.drawing import draw
+from onnxsmith.viewer.picture.picture_elements import Box, Picture, Text
+from onnxsmith.viewer.picture.png import to_png
+from onnxsmith.viewer.picture.svg import to_svg
+from onnxsmith.viewer.picture.text_measurement import cut, width
+from onnxsmith.viewer.scene import Overlay, Room
+from onnxsmith.viewer.view import view
+from tests.viewer.models import HEAD, chain, scene_of
+from tests.viewer.test_view import hostile, scene_in
 
-PICTURES = Path(__file__).parent / "pictures"
-SMALL = (192, 120)
-SAMPLE = 328.3
-"""Width of the sample text in the font of the pictures, DejaVu Sans, in pixels."""
-SAME_FONT = (2.0, 0.02)
-"""Most mean difference, in levels of 255, and share of points that differ by more than 32. Same machine: 0 and 0."""
-OTHER_FONT = (10.0, 0.1)
-"""The same where other fonts set the words. Measured with Liberation Sans: 7.7 and 0.08; other colours: 22 and 0.16."""
-
-
-def tolerance(page: Any) -> tuple[float, float]:
-    width = page.evaluate("""() => {
-      const context = document.createElement("canvas").getContext("2d");
-      context.font = "20px system-ui, sans-serif";
-      return context.measureText("LayerNormalization 0123456789").width;
-    }""")
-    return SAME_FONT if abs(width - SAMPLE) < 1 else OTHER_FONT
+SVG = "{http://www.w3.org/2000/svg}"
 
 
-def look(page: Any) -> Image.Image:
-    settled(page)
-    shot = Image.open(io.BytesIO(page.screenshot(caret="hide"))).convert("RGB")
-    return shot.resize(SMALL, Image.Resampling.BOX)
+def drawn(model: object, number: int = 0) -> Picture:
+    found = scene_of(model)  # type: ignore[arg-type]
+    return draw(found.scene, found.scene.rooms[number])
 
 
-def check(page: Any, name: str, *, write: bool = True) -> None:
-    small = look(page)
-    path = PICTURES / f"{name}.png"
-    if write and os.environ.get("VIEWER_PICTURES") == "write":
-        PICTURES.mkdir(exist_ok=True)
-        small.save(path, optimize=True)
-    away = np.abs(np.asarray(small, np.int16) - np.asarray(Image.open(path).convert("RGB"), np.int16)).max(axis=2)
-    mean, share = tolerance(page)
-    assert away.mean() <= mean
-    assert (away > 32).mean() <= share
+def texts(picture: Picture) -> list[str]:
+    root = ET.fromstring(to_svg(picture))
+    return [one.text or "" for one in root.iter(f"{SVG}text")]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_node_in_opened_rooms(opened: Open, theme: str) -> None:
-    page = opened(scenes.with_overlays(3), color_scheme=theme)
-    page.locator("select").select_option("family")
-    page.evaluate("window.onnxsmithView.jump(0, { kind: 'node', ref: 9 })")
-    check(page, f"rooms_{theme}")
+def test_what_is_drawn() -> None:
+    ports = "g (float[batch,4] x) => (float[batch,2] y) <float[4,2] w = {1,2,3,4,5,6,7,8}>"
+    text = f"{ports} {{ t = MatMul(x, w)\n y = Softmax<axis = 1>(t) }}"
+    found = texts(drawn(HEAD + text))
+    assert set(found) == {
+        "x", "float32[batch, 4]", "MatMul", "[4, 2]", "float32[batch, 2]", "Softmax", "axis 1", "y",
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_an_overlay(opened: Open, theme: str) -> None:
-    page = opened(scenes.with_overlays(3), color_scheme=theme)
-    page.evaluate("window.onnxsmithView.openAll()")
-    page.evaluate("window.onnxsmithView.fit()")
-    check(page, f"overlay_{theme}")
+def test_boxes_do_not_overlap_and_lie_inside() -> None:
+    picture = drawn(chain(["Relu", "Abs", "Neg", "Sin"] * 5))
+    for one in picture.boxes:
+        assert one.x >= 0
+        assert one.x + one.width <= picture.width
+        assert one.y + one.height <= picture.height
+    rows: dict[float, list[Box]] = {}
+    for one in picture.boxes:
+        rows.setdefault(one.y, []).append(one)
+    for row in rows.values():
+        row.sort(key=lambda one: one.x)
+        assert all(a.x + a.width < b.x for a, b in itertools.pairwise(row))
 
 
-def test_a_difference(opened: Open) -> None:
-    page = opened(scenes.two(3))
-    page.locator("canvas[role=application]").first.focus()
-    page.keyboard.press("d")
-    check(page, "difference")
+def test_texts_fit_their_boxes() -> None:
+    long = "com.example.an.extremely.long.domain::AnOperatorWithAnExtremelyLongName"
+    assert width(cut(long, 13, 200), 13) <= 200
+    assert cut("short", 13, 200) == "short"
+    assert cut(long, 13, 200).startswith("com.")
+    assert cut(long, 13, 200).endswith("Name")
+    assert cut("", 13, 0) == ""
 
 
-def test_far_out(opened: Open) -> None:
-    page = opened(scenes.flat(3000))
-    page.evaluate("window.onnxsmithView.pane.zoomBy(0.06)")
-    check(page, "far_out")
+def test_names_do_nothing_in_an_svg() -> None:
+    svg = to_svg(drawn(hostile()))
+    root = ET.fromstring(svg)
+    assert {one.tag.removeprefix(SVG) for one in root.iter()} <= {
+        "svg", "title", "defs", "marker", "path", "rect", "text",
+    }  # fmt: skip
+    assert "<img" not in svg
+    assert not any(name.startswith("on") or "href" in name for one in root.iter() for name in one.attrib)
 
 
-def test_a_changed_picture_is_noticed(opened: Open) -> None:
-    """The tolerance does not hide another colour of the cards."""
-    page = opened(scenes.with_overlays(3))
-    page.locator("select").select_option("2")
-    page.evaluate("window.onnxsmithView.jump(0, { kind: 'node', ref: 9 })")
-    with pytest.raises(AssertionError):
-        check(page, "rooms_light", write=False)
+@pytest.mark.parametrize("name", ["\x00\x08", "\ud800", "\uffff", "日本語", "a\nb", "🙂"])
+def test_names_of_any_characters(name: str) -> None:
+    picture = Picture(name, 100, 50, texts=[Text(50, 20, name, 12, "#000000")])
+    ET.fromstring(to_svg(picture).encode())
+    assert to_png(picture)[0].startswith(b"\x89PNG")
+
+
+def test_files(tmp_path: Path) -> None:
+    model = chain([f"{op}@net.a" for op in ("Relu", "Abs", "Neg")] + ["Exp@net.b"])
+    svg, png = tmp_path / "a.svg", tmp_path / "a.png"
+    result = view(model, svg=svg, png=png, module="net.a")
+    assert result.path is None
+    assert "Relu" in svg.read_text(encoding="utf-8")
+    assert "Exp" not in svg.read_text(encoding="utf-8")
+    with Image.open(png) as image:
+        assert image.width > 200
+        colours = image.convert("RGB").getcolors(1 << 20)
+    assert colours is not None
+    assert max(colours)[1] == (255, 255, 255), "a light ground"
+    assert len(colours) > 20
+
+
+def test_a_large_picture_is_made_smaller() -> None:
+    data, note = to_png(Picture("", 40_000, 10_000))
+    with Image.open(io.BytesIO(data)) as image:
+        assert image.width * image.height < 61e6
+    assert note == "the picture was made smaller, to 39% of its size"
+
+
+def test_the_second_of_two_models_is_drawn(tmp_path: Path) -> None:
+    view(chain(["Relu"]), chain(["Abs"]), svg=tmp_path / "a.svg")
+    assert "Abs" in (tmp_path / "a.svg").read_text(encoding="utf-8")
+
+
+def test_an_empty_room() -> None:
+    model = scene_of(chain(["Relu"])).scene
+    assert texts(draw(model, Room("empty", "module", "empty", 0))) == ["no nodes"]
+
+
+def test_a_picture_has_the_colours_of_a_report() -> None:
+    found = scene_of(HEAD + "g (float[N] x) => (float[N] y) { [a] t = Relu(x)\n[b] u = Abs(t)\n[c] y = Neg(u) }").scene
+    times = Overlay("time", 0, "s", "log", [], "high", [0, 1], [1e-6, 1e-3], ["", ""], "onnxsmith bench: r.json")
+    picture = draw(found, found.rooms[0], times)
+    fills = [box.fill for box in picture.boxes if box.radius == 7.0]
+    assert fills[:2] == ["#fff7e6", "#f0783c"], "light and strong"
+    assert fills[2] == "#ffffff", "no figure"
+    assert [one for one in texts(picture) if one][-3:] == ["time, s (onnxsmith bench: r.json)", "1e-06", "0.001"]
+    classes = Overlay("verdict", 0, "", "classes", ["ran", "refused"], "high", [0, 1], [0, 1], ["", ""], "check")
+    assert texts(draw(found, found.rooms[0], classes))[-3:] == ["verdict (check)", "ran", "refused"]
+    odd = Overlay("magnitude", 0, "", "log", [], "high", [0, 1], ["nan", 2.0], ["", ""], "dump")
+    assert texts(draw(found, found.rooms[0], odd))[-2:] == ["2", "nan"]
+
+
+def test_the_picture_of_view_has_them_too(tmp_path: Path) -> None:
+    model = chain(["Relu", "Abs"])
+    model.graph.inputs[0].shape = ir.Shape([4])
+    view(model, reports=[inspect(model, costs=True)], svg=tmp_path / "p.svg")
+    assert "activations, bytes (onnxsmith inspect" in (tmp_path / "p.svg").read_text(encoding="utf-8")
+
+
+def test_module_without_a_picture_is_where_the_page_opens(tmp_path: Path) -> None:
+    model = chain([f"{op}@net.{name}" for name in "ab" for op in ("Relu", "Abs", "Neg")])
+    result = view(model, output=tmp_path / "m.html", module="net.a")
+    assert scene_in(result.page)["start"] == "#net.a"
+    assert f"the level net.a is at {tmp_path / 'm.html'}#net.a" in result.report.notes
+    assert scene_in(view(model).page)["start"] == ""

@@ -1,1 +1,1 @@
-"""Makes the tables of software targets (`profiles/tables/`) out of what each says of single operators."""
+"""Makes the tables of software targets (`targets/profiles/tables/`) out of what each says of single operators."""

@@ -19,9 +19,9 @@ from judge_tables.cases import fitted, node_cases
 from judge_tables.learning import table
 from judge_tables.limits import limits
 from judge_tables.unseen import unseen
-from onnxsmith import rooms
+from onnxsmith.base import rooms
 from onnxsmith.runtimes.base import Runtime
-from onnxsmith.targets.base import Target
+from onnxsmith.targets.judges.base import Target
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ max_ir_version = {known.ir_version}"""
 
 def found(name: str) -> Target:
     """The target, which has to be installed."""
-    target = rooms.members("onnxsmith.targets", Target)[name]
+    target = rooms.members("onnxsmith.targets.judges", Target)[name]
     missing = target.missing()
     if missing is not None:
         raise SystemExit(f"{missing.what}: {missing.fix}")

@@ -9,11 +9,11 @@ import numpy as np
 import onnx_ir as ir
 
 from judge_tables.cases import Case, with_constants, with_dtype, with_fewer_results, with_lower_rank, with_symbols
-from onnxsmith import rooms
-from onnxsmith.operators.dtypes import shown
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.operators.dtypes import shown
 from onnxsmith.runtimes.base import Runtime
-from onnxsmith.targets.base import Judge
+from onnxsmith.targets.judges.base import Judge
 
 
 class Asking:

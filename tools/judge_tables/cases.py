@@ -16,11 +16,11 @@ from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 from judge_tables.ml_cases import ml_cases
-from onnxsmith.model.files.load import from_proto
-from onnxsmith.model.graph import schema
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.model.surgery import opset
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.load import from_proto
+from onnxsmith.graph.structure import schema
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.surgery import opset_conversion
 
 OLDEST = 7
 """The oldest opset that is tried. Older files are rare, and runtimes treat them by rules of their own."""
@@ -105,7 +105,7 @@ def _older(case: Case, at: int | None) -> Iterator[Case]:
         versions = [at] if versions and at <= max(versions) else []
     for version in versions:
         try:
-            model = opset.convert(cloned(case.model), version)
+            model = opset_conversion.convert(cloned(case.model), version)
         except OnnxsmithError:
             continue
         if len(model.graph) == 1:  # the operator itself, not what it was written as

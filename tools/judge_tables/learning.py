@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from judge_tables.unseen import is_unknown
-from onnxsmith.model.graph import schema
-from onnxsmith.model.graph.schema import Schema
-from onnxsmith.operators import dtypes
-from onnxsmith.operators.dtypes import shown
+from onnxsmith.graph.operators import dtypes
+from onnxsmith.graph.operators.dtypes import shown
+from onnxsmith.graph.structure import schema
+from onnxsmith.graph.structure.schema import Schema
 
 Line = Mapping[str, Any]
 Feature = tuple[str, str, Any]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onnxsmith.model.files.text import from_text
-from onnxsmith.model.graph.versions import newest
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.targets.base import Judge
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure.versions import newest
+from onnxsmith.targets.judges.base import Judge
 
 TEXT = '<ir_version: {ir}, opset_import: ["": {opset}, "own": 1]> g (float[2] x) => (float[2] y) {{ y = {op}(x) }}'
 CALL = ' <opset_import: ["": {opset}], domain: "own"> twice (a) => (b) {{ b = Add(a, a) }}'

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.files.text import from_text
+from onnxsmith.graph.files.text import from_text
 
 _HEAD = '<ir_version: 8, opset_import: ["": 17, "ai.onnx.ml": {version}]> {name} ({inputs}) => ({outputs}) {{ {node} }}'
 _TREE = (

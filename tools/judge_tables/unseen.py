@@ -10,11 +10,11 @@ import onnx
 import onnx_ir as ir
 from onnx import helper
 
-from onnxsmith import rooms
-from onnxsmith.model.files.load import from_proto
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.load import from_proto
 from onnxsmith.runtimes.base import Runtime
-from onnxsmith.targets.base import Judge
+from onnxsmith.targets.judges.base import Judge
 
 _UNKNOWN = re.compile(
     r"does not know the operator|does not have the operator|Plugin not found|is not a registered function/op|"

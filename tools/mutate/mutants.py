@@ -13,11 +13,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "onnxsmith"
 AREAS = {
-    "rules": "rules/**/*.py",
-    "comparison": "comparison/*.py",
-    "files": "model/files/*.py",
+    "rules": "optimizer/rules/**/*.py",
+    "verification": "verification/*.py",
+    "files": "graph/files/*.py",
     "exporter": "exporter/**/*.py",
-    "editing": "editing/**/*.py",
+    "editor": "editor/**/*.py",
     "precision": "precision/**/*.py",
 }
 """The files of each area: where a fault makes a wrong model, or hides one."""

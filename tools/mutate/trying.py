@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src", "tests", "examples", "docs", "tools", "benchmarks", "changelog.d", "viewer")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules")
-LINKED = ("tests/bundles/clients/node_modules", "viewer/node_modules")
+LINKED = ("tests/deployment/bundles/clients/node_modules", "viewer/node_modules")
 
 
 class Copy:

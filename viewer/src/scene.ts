@@ -1,5 +1,5 @@
 /**
- * The scene: all that the page knows of a model. `src/onnxsmith/viewing` writes it as JSON, the page draws it.
+ * The scene: all that the page knows of a model. `src/onnxsmith/viewer` writes it as JSON, the page draws it.
  *
  * Nodes, values and items are held in columns, lists of equal length: a scene of 20,000 nodes stays a few megabytes.
  * Indices point into those lists; -1 stands for nothing. JSON has no NaN: such numbers are the strings "nan", "inf", "-inf".

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Graph } from "../src/graph";
 import { chosenByLink, nameInLink } from "../src/naming";
 import { fromHash, toHash, type PlaceInUrl } from "../src/url";
-import ADDRESSES from "../../tests/viewing/addresses.json";
+import ADDRESSES from "../../tests/viewer/addresses.json";
 import { addNode, addValue, emptyModel, emptyRoom } from "./random_rooms";
 
 const PLACE: PlaceInUrl = {

@@ -1,1 +1,1 @@
-"""Compares two computations: chooses inputs and tolerances, measures differences, gives a verdict."""
+"""Compares two models: their outputs (`outputs`), their graphs (`graphs`), and reduces a failing one (`reduction`)."""

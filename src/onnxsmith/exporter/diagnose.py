@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from onnxsmith.clock import Clock, stage
-from onnxsmith.exporter.inputs.dynamic import Dynamic
-from onnxsmith.exporter.settings import Settings
-from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.base import Report
-from onnxsmith.report.parts.diagnosis import Axis, Diagnosis, Finding, Weight
-from onnxsmith.report.parts.timing import Timing
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.diagnosis import Axis, Diagnosis, Finding, Weight
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.base.words import several
+from onnxsmith.exporter import factory
+from onnxsmith.exporter.export_settings import Settings
+from onnxsmith.exporter.inputs.dynamic_axes_syntax import Dynamic
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.sources import factory
-from onnxsmith.words import several
 
 if TYPE_CHECKING:
     from onnxsmith.exporter.probes.base import Case
@@ -86,9 +86,9 @@ def _conclusion(count: int, gaps: Sequence[str]) -> str:
 
 
 def _case(job: Any) -> Case:
-    from onnxsmith.exporter.inputs import program as programs
+    from onnxsmith.exporter.inputs import module_program as programs
     from onnxsmith.exporter.module.dynamic_axes import asked
-    from onnxsmith.exporter.module.observing import observe
+    from onnxsmith.exporter.module.run_observation import observe
     from onnxsmith.exporter.probes.base import Case
     from onnxsmith.exporter.tracing.frozen_code import suspicions
 
@@ -108,7 +108,7 @@ def _case(job: Any) -> Case:
 
 
 def _ask(case: Case) -> None:
-    from onnxsmith import rooms
+    from onnxsmith.base import rooms
     from onnxsmith.exporter.probes.base import Probe
 
     probes = sorted(rooms.members("onnxsmith.exporter.probes", Probe).values(), key=lambda one: one.rank)

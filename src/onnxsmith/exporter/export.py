@@ -8,20 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from onnxsmith.clock import Clock, stage
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.problem import problem
+from onnxsmith.base.result import Result
+from onnxsmith.base.settings import Save, Verify, verifying
+from onnxsmith.exporter import factory
+from onnxsmith.exporter.export_settings import Settings
 from onnxsmith.exporter.foreseen_errors import foreseen
-from onnxsmith.exporter.inputs.dynamic import Dynamic
-from onnxsmith.exporter.settings import Settings
-from onnxsmith.identity import identifies
-from onnxsmith.model.files.outputs import refuse_loss
-from onnxsmith.problem import problem
-from onnxsmith.result import Result
+from onnxsmith.exporter.inputs.dynamic_axes_syntax import Dynamic
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.model_identity import identifies
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.settings import Save, Verify, verifying
-from onnxsmith.sources import factory
 
 if TYPE_CHECKING:
-    from onnxsmith.simplifier.for_target import ForTarget
+    from onnxsmith.optimizer.target_form import ForTarget
 
 _USUAL_OPSET = 20
 """What torch 2.13's exporter writes unless it is told otherwise."""
@@ -109,9 +109,9 @@ def export(
     runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
     from onnxsmith.exporter.export_run import Job, evaluating
     from onnxsmith.exporter.inputs.examples import with_inputs
-    from onnxsmith.exporter.pretrained import fewer_axes
-    from onnxsmith.exporter.state import following
-    from onnxsmith.exporter.state.carrying import carrying
+    from onnxsmith.exporter.pretrained import unsupported_axes
+    from onnxsmith.exporter.state import state_axes
+    from onnxsmith.exporter.state.state_arguments import carrying
     from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
     from onnxsmith.exporter.tracing.on_cpu import on_cpu
     from onnxsmith.exporter.translating.register import also
@@ -130,13 +130,13 @@ def export(
             stack.enter_context(also(custom_translation_table))
             if chosen.state:
                 torch_model, carried = stack.enter_context(carrying(torch_model, chosen.state))
-                axes = following.dynamic(torch_model, carried, chosen.dynamic)
+                axes = state_axes.dynamic(torch_model, carried, chosen.dynamic)
                 chosen = replace(chosen, carried=carried, dynamic=axes)
             while True:
                 try:
                     return Job(name, torch_model, chosen, was_training).run(output, clock)
                 except FrozenAxisError as error:
-                    left = fewer_axes.without(torch_model, defaults, error.axes)
+                    left = unsupported_axes.without(torch_model, defaults, error.axes)
                     if left is None:
                         raise
                     torch_model, defaults = left
@@ -144,7 +144,7 @@ def export(
 
 
 def _target(name: str) -> ForTarget:
-    from onnxsmith.simplifier.for_target import ForTarget  # imports pydantic, which only a target needs
+    from onnxsmith.optimizer.target_form import ForTarget  # imports pydantic, which only a target needs
 
     return ForTarget.named(name)
 
@@ -170,7 +170,7 @@ def _names(state: str | Sequence[str] | None) -> tuple[str, ...]:
 def _pretrained(
     model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, task: str, chosen: Settings
 ) -> tuple[str, factory.TorchModel, Settings]:
-    from onnxsmith.exporter.pretrained import folder
+    from onnxsmith.exporter.pretrained import pretrained_folder
 
     if factory.is_module(model):
         raise problem(
@@ -178,7 +178,7 @@ def _pretrained(
             "both a task and a module were given",
             fix="remove the task, or give the folder of the saved model",
         )
-    found = folder.load(str(model), task)
+    found = pretrained_folder.load(str(model), task)
     torch_model, dynamic = found.model, found.dynamic
     if args or kwargs:
         torch_model = replace(torch_model, args=tuple(args), kwargs=dict(kwargs or {}))

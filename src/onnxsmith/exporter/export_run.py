@@ -10,35 +10,35 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from onnxsmith.clock import Clock, stage
-from onnxsmith.comparison.verdict import ending, problems, verdict
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.capture import Capture, PortMap
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.base.seams.base import alone
+from onnxsmith.exporter import factory
+from onnxsmith.exporter.export_settings import Settings
 from onnxsmith.exporter.foreseen_errors import foreseen
-from onnxsmith.exporter.graph import baked
-from onnxsmith.exporter.graph import capture as capturing
+from onnxsmith.exporter.graph import baked_inputs
+from onnxsmith.exporter.graph import program_capture as capturing
 from onnxsmith.exporter.graph.random_nodes import random_nodes
-from onnxsmith.exporter.inputs import program as programs
-from onnxsmith.exporter.inputs.dynamic import Asked, is_auto
+from onnxsmith.exporter.inputs import module_program as programs
+from onnxsmith.exporter.inputs.dynamic_axes_syntax import Asked, is_auto
 from onnxsmith.exporter.module import dynamic_axes, packed_formats
 from onnxsmith.exporter.module.dynamic_axes import Probed
 from onnxsmith.exporter.module.evaluation import is_program, set_evaluating
-from onnxsmith.exporter.settings import Settings
-from onnxsmith.exporter.state import dropped, handing
+from onnxsmith.exporter.state import dropped_state, state_handover
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker, option
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.exporter.translating.register import registered
-from onnxsmith.model.graph.signature import Port, signature
-from onnxsmith.model.surgery import opset
-from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.base import Part, Report
-from onnxsmith.report.parts.capture import Capture, PortMap
-from onnxsmith.report.parts.timing import Timing
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
-from onnxsmith.seams.base import alone
-from onnxsmith.sources import factory
+from onnxsmith.graph.structure.signature import Port, signature
+from onnxsmith.graph.surgery import opset_conversion
+from onnxsmith.verification.verification_verdict import ending, problems, verdict
 
 
 @contextmanager
@@ -113,7 +113,7 @@ class Job:
         with stage("run eagerly"):
             built = self._built({})
             if not self.settings.state:
-                said = dropped.clause(self.torch_model, built.writes)
+                said = dropped_state.clause(self.torch_model, built.writes)
                 self.torch_model = replace(
                     self.torch_model, limits=(*self.torch_model.limits, *([said] if said else []))
                 )
@@ -133,7 +133,7 @@ class Job:
 
                 raise located(error, self.torch_model, built) from error
         part = self._captured(made, built, failures, asked.outputs)
-        state = handing.part(made.model, self.settings.carried, steps=made.verification.verified)
+        state = state_handover.part(made.model, self.settings.carried, steps=made.verification.verified)
         parts = (part, state, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
         return self._result(tuple(p for p in parts if p is not None), made)
 
@@ -265,7 +265,7 @@ class Job:
             *custom_operators.notes(model, made.written.files, verified=made.verification.equal),
         ]
         packed = packed_formats.note(self.torch_model.module, {node.op_type for node in model.graph})
-        notes += [*baked.notes(built.program), *([packed] if packed else [])]
+        notes += [*baked_inputs.notes(built.program), *([packed] if packed else [])]
         if outputs:  # given as `dynamic_axes` of PyTorch has them
             notes.append(f"axes of outputs follow from those of the inputs: {', '.join(outputs)}")
         leaves = zip(built.program.names, built.program.leaves, strict=True)
@@ -277,7 +277,7 @@ class Job:
             outputs=tuple(_port_map(p, built.results[p.name], True) for p in interface.outputs),
             constants=constants,
             opset_asked=self.settings.opset,
-            opset_got=opset.of(model),
+            opset_got=opset_conversion.of(model),
             opset_how=graph.opset_how,
             ir_version=model.ir_version,
             captured_sizes=graph.sizes,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.sources.factory import model_line
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.exporter.factory import model_line
 
 
 @contextmanager

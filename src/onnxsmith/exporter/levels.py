@@ -9,22 +9,22 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from onnxsmith.comparison.explore import Plan, Run
-from onnxsmith.comparison.noise import Noise
-from onnxsmith.comparison.probe import Probe
-from onnxsmith.comparison.rounding import Rounding, quantises, quantises_inside, roundings
-from onnxsmith.comparison.sessions import agreement, both_levels, spread
-from onnxsmith.comparison.verify import Evidence, Side, verify
-from onnxsmith.comparison.view import View
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.seams.torch.saturation import multiplies_bytes, saturates_here
 from onnxsmith.exporter.module import called_paths
-from onnxsmith.exporter.state.feeding import Feeding
-from onnxsmith.model.files.load import load
-from onnxsmith.model.graph.signature import Signature
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.verification import Verification
+from onnxsmith.exporter.state.state_feeding import Feeding
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Session
-from onnxsmith.seams.torch.saturation import multiplies_bytes, saturates_here
+from onnxsmith.verification.explore import Plan, Run
+from onnxsmith.verification.noise import Noise
+from onnxsmith.verification.probe import Probe
+from onnxsmith.verification.rounding import Rounding, quantises, quantises_inside, roundings
+from onnxsmith.verification.session_view import View
+from onnxsmith.verification.sessions import agreement, both_levels, spread
+from onnxsmith.verification.verify import Evidence, Side, verify
 
 _KEPT = 4
 """Sessions that one process keeps: the exported model at two levels, a probe of it, and one to spare."""

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onnxsmith.clock import stage
-from onnxsmith.identity import identifies
-from onnxsmith.inspection.program_lines import beside
-from onnxsmith.model.files.load import TEXT_SUFFIXES, load
-from onnxsmith.problem import problem
-from onnxsmith.report.base import Report
-from onnxsmith.report.parts.program import Program, ProgramLine
-from onnxsmith.report.verdict import Verdict
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.program import Program, ProgramLine
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import several
+from onnxsmith.exporter import factory
+from onnxsmith.graph.files.load import TEXT_SUFFIXES, load
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.reading.program_lines import beside
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.sources import factory
-from onnxsmith.words import several
 
 _HIDDEN = {"prim::Constant", "prim::GetAttr", "prim::ListConstruct", "prim::TupleConstruct"}
 """Operations of TorchScript that compute nothing."""
@@ -84,7 +84,7 @@ def _scripted(path: Path) -> Any:
 def _traced(model: factory.TorchModel, source: str) -> Any:
     """Traces a module as `export` does, so that the operations have the names that the model's metadata record."""
     from onnxsmith.exporter.export_run import evaluating
-    from onnxsmith.exporter.inputs import program as programs
+    from onnxsmith.exporter.inputs import module_program as programs
     from onnxsmith.exporter.tracing.on_cpu import on_cpu
     from onnxsmith.exporter.tracing.trace import tracing
 
@@ -116,9 +116,9 @@ def _unreadable(where: str, why: str) -> Exception:
 
 def _exported_lines(exported: Any) -> Iterator[ProgramLine]:
     """The calls in the graph of a program of torch.export."""
-    from onnxsmith.exporter.tracing.flat import own_name
-    from onnxsmith.inspection.program_lines import shortened
-    from onnxsmith.model.graph import provenance
+    from onnxsmith.exporter.tracing.flat_module import own_name
+    from onnxsmith.graph.reading.program_lines import shortened
+    from onnxsmith.graph.structure import provenance
 
     for node in exported.graph.nodes:
         if node.op in ("placeholder", "output", "get_attr"):
@@ -133,7 +133,7 @@ def _exported_lines(exported: Any) -> Iterator[ProgramLine]:
 def _script_lines(module: Any) -> Iterator[ProgramLine]:
     """The operations of a TorchScript module, with the modules inside it inlined, and the blocks of branches and
     loops after their owner."""
-    from onnxsmith.model.graph import provenance
+    from onnxsmith.graph.structure import provenance
 
     graph = module.inlined_graph  # a new graph, whose nodes live as long as it
     pending = [(node, 0) for node in graph.nodes()][::-1]

@@ -14,44 +14,44 @@ from typing import BinaryIO
 import onnx_ir as ir
 
 from onnxsmith._version import __version__
-from onnxsmith.clock import stage
-from onnxsmith.comparison import runtime_choice, single_precision
-from onnxsmith.comparison.arbiter import Arbiter
-from onnxsmith.comparison.explore import Plan, Run
-from onnxsmith.comparison.rounding import asked, roundings
-from onnxsmith.comparison.verify import Evidence
-from onnxsmith.exporter.graph import baked
-from onnxsmith.exporter.graph import capture as capturing
-from onnxsmith.exporter.graph.weightless import Weights
-from onnxsmith.exporter.inputs import program as programs
-from onnxsmith.exporter.inside import with_inside
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.verification import Verification, nothing_verified
+from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.parts.written import written as files_written
+from onnxsmith.exporter.export_settings import Settings
+from onnxsmith.exporter.graph import baked_inputs
+from onnxsmith.exporter.graph import program_capture as capturing
+from onnxsmith.exporter.graph.omitted_weights import Weights
+from onnxsmith.exporter.inner_tensors import with_inside
+from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.levels import AtLevels
 from onnxsmith.exporter.module import called_paths
-from onnxsmith.exporter.settings import Settings
-from onnxsmith.exporter.state import handing
-from onnxsmith.exporter.state.feeding import Feeding
+from onnxsmith.exporter.state import state_handover
+from onnxsmith.exporter.state.state_feeding import Feeding
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import below, dynamic_axes, turning
 from onnxsmith.exporter.translating import custom_operators
-from onnxsmith.feeds import given
-from onnxsmith.feeds.generate import Feed, Generator
-from onnxsmith.feeds.sizes import of_feed
-from onnxsmith.model.files.check import check
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import Stage, commit, staged
-from onnxsmith.model.graph.signature import Signature
-from onnxsmith.model.shapes.inferred import inferred
-from onnxsmith.model.surgery import ports
-from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.parts.simplification import Simplification
-from onnxsmith.report.parts.verification import Verification, nothing_verified
-from onnxsmith.report.parts.written import Written
-from onnxsmith.report.parts.written import written as files_written
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import Stage, commit, staged
+from onnxsmith.graph.files.specification_check import check
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.signature import Signature
+from onnxsmith.graph.surgery import graph_input_edits
+from onnxsmith.optimizer.kernels import of_check
+from onnxsmith.optimizer.simplification_rounds import simplified
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double, in_single
-from onnxsmith.simplifier.kernels import of_check
-from onnxsmith.simplifier.rounds import simplified
+from onnxsmith.verification import runtime_choice, single_precision
+from onnxsmith.verification.arbiter import Arbiter
+from onnxsmith.verification.explore import Plan, Run
+from onnxsmith.verification.inputs import user_inputs as given
+from onnxsmith.verification.inputs.generate import Feed, Generator
+from onnxsmith.verification.inputs.size_proposals import of_feed
+from onnxsmith.verification.rounding import asked, roundings
+from onnxsmith.verification.verify import Evidence
 
 
 def option(strategy: Strategy) -> str:
@@ -96,7 +96,7 @@ class Maker:
                     why="for another input the module may take another branch there; the graph would not",
                     fix=f"use torch.where or torch.cond there; or accept the branch with {option(strategy)}",
                 )
-        lost = baked.constant_inputs(built, graph.model, next(iter(graph.fixed), ""))
+        lost = baked_inputs.constant_inputs(built, graph.model, next(iter(graph.fixed), ""))
         if lost and self.settings.verify and self.settings.strategy is None:
             raise OnnxsmithError(lost[0])
         model, simplification = graph.model, None
@@ -109,13 +109,13 @@ class Maker:
                     model, simplification = wanted.fitting(simplify)()
                 else:
                     model, simplification = simplify(kernels=of_check(self.settings.verify))
-        dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
+        dropped = graph_input_edits.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model, built)
         sides = turning(graph.branches, graph.sizes, dynamic_axes(built.program))
         built = replace(built, numbers=graph.numbers, turned=(*below(graph.bounds, graph.sizes), *sides))
         if self.settings.carried.initial:
-            handing.check_fits(model, self.settings.carried)
-            handing.record(model, self.settings.carried)
+            state_handover.check_fits(model, self.settings.carried)
+            state_handover.record(model, self.settings.carried)
         verification, written = self._deliver(strategy, built, model, output)
         weightless = "" if self.settings.weights else Weights.of(built.program.module).left_out(model)[1]
         other_path = self._other_path(strategy, built, model, verification)

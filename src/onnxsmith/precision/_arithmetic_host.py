@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.precision.blocks import Array, Blocks, packed, unpacked
-from onnxsmith.precision.compensated import compensated
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.precision.gptq_blocks import compensated
+from onnxsmith.precision.scaled_blocks import Array, Blocks, packed, unpacked
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes.base import Outputs, Value
 
 _EXTERNAL = 1_900_000_000
-"""Bytes of weights from which on they are written to a file of their own, as in `model/files/save.py`."""
+"""Bytes of weights from which on they are written to a file of their own, as in `graph/files/save.py`."""
 _K_QUANT = 4
 """Bits up to which k-quant is worth its time. A choice: with 8 it is no closer by more than a percent."""
 

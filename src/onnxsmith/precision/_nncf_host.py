@@ -17,9 +17,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.model.files.save import save_for_now
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.files.save import save_for_now
 from onnxsmith.precision.unsharing import unshare
-from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes import _bounds, _wire
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes.base import Outputs, Value

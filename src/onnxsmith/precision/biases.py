@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.fresh import Names
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.fresh import Names
 
 _BIAS = 2
 """The place of the bias among the operands of Gemm."""

@@ -10,42 +10,43 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from onnxsmith.clock import Clock, advance, stage
-from onnxsmith.comparison.explore import Explorer, Plan, Run
-from onnxsmith.comparison.rounding import Rounding, asked, roundings
-from onnxsmith.comparison.verdict import ending, problems, verdict
-from onnxsmith.comparison.verify import Side, verify
-from onnxsmith.feeds import given as given_inputs
-from onnxsmith.feeds.generate import Feed, Generator
-from onnxsmith.identity import identifies
-from onnxsmith.model.files.load import Source, load
-from onnxsmith.model.files.outputs import refuse_loss
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.signature import signature
-from onnxsmith.model.shapes.inferred import inferred
-from onnxsmith.model.surgery.inlining import inlined
-from onnxsmith.precision import dtypes, kernels, ranking, why
-from onnxsmith.precision.dtypes import Operators
-from onnxsmith.precision.keep import bare, matching, named
-from onnxsmith.precision.narrowing import narrowed
-from onnxsmith.precision.request import Request, raised, refuse, units_of
-from onnxsmith.precision.search import minimal
-from onnxsmith.precision.trials import Trials
-from onnxsmith.precision.units import NARROW
-from onnxsmith.precision.weights import float32_weights, in_file, own_weights, replaceable
-from onnxsmith.precision.writing import Delivery, checked
-from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.base import Part, Report
-from onnxsmith.report.parts.precision import Precision
-from onnxsmith.report.parts.timing import Timing
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.parts.written import Written
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
+from onnxsmith.base.clock import Clock, advance, stage
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.precision import Precision
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.base.spelling import in_python
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.graph.surgery.inlining import inlined
+from onnxsmith.precision import kept_node_reasons as why
+from onnxsmith.precision import missing_kernels, node_error_ranking, value_dtypes
+from onnxsmith.precision.bisect_options import Request, raised, refuse, units_of
+from onnxsmith.precision.delta_debugging import minimal
+from onnxsmith.precision.keep_list import bare, matching, named
+from onnxsmith.precision.keep_list_output import Delivery, checked
+from onnxsmith.precision.mixed_precision import narrowed
+from onnxsmith.precision.narrowable_nodes import NARROW
+from onnxsmith.precision.value_dtypes import Operators
+from onnxsmith.precision.variant_trials import Trials
+from onnxsmith.precision.weight_counts import float32_weights, in_file, own_weights, replaceable
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime, Session
-from onnxsmith.spelling import in_python
+from onnxsmith.verification.explore import Explorer, Plan, Run
+from onnxsmith.verification.inputs import user_inputs as given_inputs
+from onnxsmith.verification.inputs.generate import Feed, Generator
+from onnxsmith.verification.rounding import Rounding, asked, roundings
+from onnxsmith.verification.verification_verdict import ending, problems, verdict
+from onnxsmith.verification.verify import Side, verify
 
 _OTHER_SEED = 1000
 """Added to the seed for the final check, so that its inputs differ from those of the search."""
@@ -164,7 +165,7 @@ class _Search:
         self.model, shape_trouble = inferred(plain)
         self.notes = [text for text in (raising, trouble, shape_trouble, replaceable(self.model)) if text]
         operators = Operators(self.model, self.runtime)
-        dtypes.fill(self.model, operators)
+        value_dtypes.fill(self.model, operators)
         self.units = units_of(self.model, self._to, request, operators)
         self.unsupported: frozenset[str] = frozenset()
         self.kept: tuple[str, ...] = ()
@@ -195,7 +196,7 @@ class _Search:
         )
         if not self._request.any_runtime:
             with stage("kernels"):
-                refused = kernels.without(self.trials, self.name)
+                refused = missing_kernels.without(self.trials, self.name)
             self.unsupported = frozenset(unit.name for unit in self.units.units if unit.op in refused)
             self.trials.always |= self.unsupported
         begin = time.perf_counter()
@@ -222,7 +223,9 @@ class _Search:
     def _order(self) -> list[str]:
         """The nodes that may be kept, those with the largest own errors first."""
         try:
-            self.own = ranking.errors(self.model, self.units, self._to, self.runtime, self.trials.runs[0].feed.values)
+            self.own = node_error_ranking.errors(
+                self.model, self.units, self._to, self.runtime, self.trials.runs[0].feed.values
+            )
         except OnnxsmithError as error:
             self.notes.append(f"the nodes were searched in the order of the graph: {error.problem.what}")
         free = [unit for unit in self.units.units if unit.name not in self.trials.always]
@@ -315,7 +318,9 @@ class _Search:
             candidates=len(self.units.units),
             kept=kept,
             narrow=len(self.units.units) - len(self.kept),
-            computing=sum(one.op not in kernels.MOVING and one.name not in self.kept for one in self.units.units),
+            computing=sum(
+                one.op not in missing_kernels.MOVING and one.name not in self.kept for one in self.units.units
+            ),
             other=self.units.other,
             weights=before.count,
             weights_narrow=narrow.count,

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.model.graph.fresh import Names
-from onnxsmith.precision.blocks import Array, Blocks
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.precision.forms.base import WeightForm
+from onnxsmith.precision.scaled_blocks import Array, Blocks
 from onnxsmith.precision.stored_weights import Stored, stored
 
 CONTRIB = "com.microsoft"

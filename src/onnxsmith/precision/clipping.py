@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.model.graph.fresh import Names
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.ranges import Range, Ranges, behind
 from onnxsmith.runtimes.base import Options, Runtime

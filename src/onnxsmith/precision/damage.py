@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.layers.onnx_tap import OnnxTap
-from onnxsmith.precision.forced import forced
+from onnxsmith.precision.isolated_layers import forced
 from onnxsmith.runtimes.base import Feeds, Options, Runtime, Value
+from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 
 _MERGED = 3
 """Nodes after a layer that a variant may have merged with it. A choice: an activation and its clamp."""

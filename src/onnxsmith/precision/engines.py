@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from onnxsmith.model.files.save import INLINE_LIMIT
-from onnxsmith.problem import Problem
+from onnxsmith.base.problem import Problem
+from onnxsmith.graph.files.save import INLINE_LIMIT
 from onnxsmith.runtimes import _bounds
 
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.benching.bench import bench
-from onnxsmith.model.files.save import data_files, save_for_now
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.parts.ratios import Ratio, Ratios
+from onnxsmith.deployment.benching.bench import bench
+from onnxsmith.graph.files.save import data_files, save_for_now
 from onnxsmith.precision.damage import relative_error
-from onnxsmith.precision.given import Given
+from onnxsmith.precision.method_trial import Tried
+from onnxsmith.precision.quantisation_request import Given
 from onnxsmith.precision.scoring import Scored
-from onnxsmith.precision.trying import Tried
-from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.parts.ratios import Ratio, Ratios
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Runtime
 

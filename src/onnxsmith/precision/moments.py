@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.layers.onnx_tap import OnnxTap
-from onnxsmith.precision.blocks import Array
 from onnxsmith.precision.data.base import Sample
+from onnxsmith.precision.scaled_blocks import Array
 from onnxsmith.runtimes.base import Options, Runtime
+from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 
 _SAMPLES = 128
 """Samples at most. That of the experiments of GPTQ (Frantar et al., arXiv 2210.17323, section 4)."""

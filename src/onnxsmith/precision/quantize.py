@@ -10,40 +10,40 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith import rooms
-from onnxsmith.clock import Clock, stage
-from onnxsmith.identity import identifies
-from onnxsmith.model.files.load import Source, load
-from onnxsmith.model.files.outputs import refuse_loss
-from onnxsmith.model.files.save import Stage, staged
-from onnxsmith.model.graph import walk
-from onnxsmith.model.surgery import opset as opsets
-from onnxsmith.precision import outcome
-from onnxsmith.precision.arithmetic import Arithmetic
-from onnxsmith.precision.evaluating import WORDS, Evaluations
+from onnxsmith.base import rooms
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.written import Written, written
+from onnxsmith.base.result import Result
+from onnxsmith.base.spelling import in_python
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.files.save import Stage, staged
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.surgery import opset_conversion as opsets
+from onnxsmith.precision import quantisation_report
 from onnxsmith.precision.final import final, refusal
 from onnxsmith.precision.forms.base import Form, form
-from onnxsmith.precision.given import Given, Request, read, refuse_worthless
-from onnxsmith.precision.keep import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
+from onnxsmith.precision.keep_list import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
+from onnxsmith.precision.keep_list_output import checked as checked_path
+from onnxsmith.precision.keep_list_output import file_bytes, with_keep
+from onnxsmith.precision.method_trial import Tried, Trying
 from onnxsmith.precision.methods.base import Method, Work
-from onnxsmith.precision.nothing import no_method
-from onnxsmith.precision.outcome import Outcome
-from onnxsmith.precision.preparing import Prepared, prepared, quantisers
+from onnxsmith.precision.model_preparation import Prepared, prepared, quantisers
+from onnxsmith.precision.narrowable_nodes import labels
+from onnxsmith.precision.quantisation_process import Arithmetic
+from onnxsmith.precision.quantisation_report import Outcome
+from onnxsmith.precision.quantisation_request import Given, Request, read, refuse_worthless
+from onnxsmith.precision.redundancy_removal import slimmed
 from onnxsmith.precision.scoring import Budget, Scored
-from onnxsmith.precision.slimming import slimmed
-from onnxsmith.precision.trying import Tried, Trying
-from onnxsmith.precision.units import labels
-from onnxsmith.precision.unmerged import smallest, unmerged
-from onnxsmith.precision.writing import checked as checked_path
-from onnxsmith.precision.writing import file_bytes, with_keep
-from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.parts.timing import Timing
-from onnxsmith.report.parts.written import Written, written
-from onnxsmith.result import Result
+from onnxsmith.precision.unchanged_reasons import no_method
+from onnxsmith.precision.unsimplified_trial import smallest, unmerged
+from onnxsmith.precision.variant_evaluation import WORDS, Evaluations
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Options, Runtime
-from onnxsmith.spelling import in_python
 
 _OF_BUDGET = 0.1
 """The share of the budget that simplifying may use. A choice."""
@@ -125,8 +125,8 @@ def quantize(
         one.notes += [f"{name}: not tried: {found.what}" for name, found in unused.items()]
         best = one.best({name: method for name, method in methods.items() if name not in unused})
         shown, kept = one.written(best, output, list_path)
-    part = outcome.part(best, one.given, one.before, one.nbytes, tuple(one.notes))
-    return outcome.report(where, best, part, (shown, Timing(dict(clock.seconds))), doubts, kept)
+    part = quantisation_report.part(best, one.given, one.before, one.nbytes, tuple(one.notes))
+    return quantisation_report.report(where, best, part, (shown, Timing(dict(clock.seconds))), doubts, kept)
 
 
 def _methods(to: str) -> dict[str, Method]:
@@ -217,11 +217,11 @@ class _Quantising:
         if good:
             best = min(good, key=lambda one: one.final.merit if one.final is not None else 0.0)
             others = [one for one in (*good, *bad) if one is not best]
-            self.notes += [outcome.said(one, self.before.value) for one in others]
+            self.notes += [quantisation_report.said(one, self.before.value) for one in others]
             return best
         if not bad:
             raise no_method(self.loaded, self.notes)
-        self.notes += [outcome.said(one, self.before.value) for one in bad[1:]]
+        self.notes += [quantisation_report.said(one, self.before.value) for one in bad[1:]]
         return bad[0]
 
     def _one(self, name: str, method: Method) -> Outcome:
@@ -284,7 +284,9 @@ class _Quantising:
         form = f"{MODEL}{SIMPLIFIED if ready.is_simplified else AS_GIVEN}"
         tried = replace(tried, notes=tuple(notes), settings=(*tried.settings, form))
         if tried.model is None:
-            return Outcome(tried, None, (outcome.not_met(tried, self.given, self.before, self.request.evaluations),))
+            return Outcome(
+                tried, None, (quantisation_report.not_met(tried, self.given, self.before, self.request.evaluations),)
+            )
         with stage("check the file"):
             tried = replace(tried, notes=(*tried.notes, *slimmed(tried.model, self.loaded)))
             done = final(

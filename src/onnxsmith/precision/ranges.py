@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.model.graph.fresh import Names
-from onnxsmith.model.surgery import opset as opsets
+from onnxsmith.base.problem import problem
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.precision.data.base import Sample
-from onnxsmith.problem import problem
 from onnxsmith.runtimes.base import Options, Runtime
 
 _LOW, _HIGH, _PEAKS = "lowest", "highest", "peaks"

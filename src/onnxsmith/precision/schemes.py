@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from onnxsmith.clock import stage
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.precision import damage as damages
-from onnxsmith.precision.evaluating import REFUSED, WORDS, Evaluations
-from onnxsmith.precision.keeping import Keep, Search
+from onnxsmith.precision.keep_list_search import Keep, Search
 from onnxsmith.precision.methods.base import Layer
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.precision.variant_evaluation import REFUSED, WORDS, Evaluations
 
 
 @dataclass

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.comparison.tensors import is_float
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.exporter import factory
+from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.data.base import Sample
-from onnxsmith.precision.reading_data import Samples
 from onnxsmith.precision.scores.base import Score
-from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes.base import Session
-from onnxsmith.sources import factory
+from onnxsmith.verification.value_comparison import is_float
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.graph import walk
-from onnxsmith.precision.blocks import Array
+from onnxsmith.graph.structure import walk
 from onnxsmith.precision.forms.base import WeightForm
 from onnxsmith.precision.methods._gemm import is_plain
+from onnxsmith.precision.scaled_blocks import Array
 
 FLOATS = {ir.DataType.FLOAT, ir.DataType.FLOAT16}
 """Dtypes of weights that MatMulNBits and DequantizeLinear give."""

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from onnxsmith.precision.keep import Entry, bare
-from onnxsmith.words import several
+from onnxsmith.base.words import several
+from onnxsmith.precision.keep_list import Entry, bare
 
 _MOST = 10
 """Entries that are told of. A choice."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable
 
 import onnx_ir as ir
 
-from onnxsmith.model.graph.fresh import Names
+from onnxsmith.graph.structure.fresh import Names
 
 
 def unshare(model: ir.Model, exclude: Collection[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxsmith.precision.reading_data import Samples
+from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.scores.base import is_whole
 from onnxsmith.precision.scores.top1 import Top1
 from onnxsmith.runtimes.base import Session

@@ -10,7 +10,7 @@ import math
 import os
 import re
 
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
 
 MEMORY = "ONNXSMITH_MEMORY_LIMIT"
 """The environment variable for bytes: `16GB`, `500MB`; 0 for no limit."""

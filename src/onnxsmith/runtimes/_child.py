@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 import onnxsmith
-from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.system import children, memory_limit, usage
 from onnxsmith.runtimes import _bounds, _wire
 from onnxsmith.runtimes.base import Outputs, Value
-from onnxsmith.system import children, memory_limit, usage
 
 _BOOT = (
     "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; from {module} import {function} as f; f()"

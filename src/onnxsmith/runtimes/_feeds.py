@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from onnxsmith.model.graph.signature import Port, Signature
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.runtimes._dtypes import numpy_dtype
 from onnxsmith.runtimes._maps import of_map
 from onnxsmith.runtimes.base import Array, Feeds, Value

@@ -10,9 +10,9 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.system import usage
 from onnxsmith.runtimes._child import Child
-from onnxsmith.system import usage
 
 _PATIENCE = 20.0
 """Seconds that a child waits. A choice."""

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.files.external import in_memory
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.model.graph.schema import versions
-from onnxsmith.model.shapes.inferred import inferred
-from onnxsmith.model.surgery.inlining import inlined
-from onnxsmith.model.surgery.names import fix_symbols
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.files.external import in_memory
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.schema import versions
+from onnxsmith.graph.surgery.inlining import inlined
+from onnxsmith.graph.surgery.names import fix_symbols
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._dtypes import numpy_dtype
 from onnxsmith.runtimes._hosting import Hosting

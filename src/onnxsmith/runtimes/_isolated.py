@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import onnx_ir as ir
 
-from onnxsmith.model.files.load import load
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.signature import Signature, signature
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.runtimes import _bounds, _feeds, _idle
 from onnxsmith.runtimes import _timing as timing
 from onnxsmith.runtimes._child import Child

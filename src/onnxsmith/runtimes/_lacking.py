@@ -7,8 +7,8 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from onnxsmith.model.graph.signature import Port, Signature
-from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.runtimes._dtypes import numpy_dtype
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Value
 

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from onnxsmith.model.files.check import check
-from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.graph.files.specification_check import check
 from onnxsmith.runtimes import base
 
 
 def checked(
     model: ir.Model, *, where: str, file: Path | None = None, runtime: str | None = None
 ) -> tuple[Problem, ...]:
-    """Like `model/files/check.py`, but an error of the checker becomes a doubt if `runtime` loads the model. `file` is
-    the file from which the model was just loaded.
+    """Like `graph/files/specification_check.py`, but an error of the checker becomes a doubt if `runtime` loads the
+    model. `file` is the file from which the model was just loaded.
 
     Raises:
         OnnxsmithError: `model/invalid` with the checker's reason, if the runtime does not load the model either.

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Callable
 
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
 
 _ASKED = 200
 """Letters of a message in the command that explains it. A choice: the causes are recognised by its beginning."""

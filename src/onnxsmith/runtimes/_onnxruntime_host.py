@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
 import numpy as np
 
-from onnxsmith.problem import problem
+from onnxsmith.base.problem import problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._dtypes import bits, numpy_dtype, onnx_name, packed_nbytes, unpacked
 from onnxsmith.runtimes._hosting import Hosting

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._dtypes import name_of
 from onnxsmith.runtimes._hosting import Hosting

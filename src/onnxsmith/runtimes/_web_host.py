@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.system import memory_limit
 from onnxsmith.runtimes import _onnxruntime_errors, _onnxruntime_host, _web_package, _wire
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._hosting import Hosting
 from onnxsmith.runtimes.base import Outputs, Value
-from onnxsmith.system import memory_limit
 
 _LEVELS = {"disable": "disabled", "basic": "basic", "extended": "extended", "all": "all"}
 _ABORTED = re.compile(r"Aborted\(|memory access out of bounds|unreachable|null function|table index is out of bounds")

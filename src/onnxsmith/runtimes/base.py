@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy.typing as npt
 
-from onnxsmith import rooms
-from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes import _bounds
 from onnxsmith.runtimes._timing import Timer, local
 
 if TYPE_CHECKING:  # the child processes of runtimes import this module and never touch a graph
     import onnx_ir as ir
 
-    from onnxsmith.model.graph.signature import Signature
+    from onnxsmith.graph.structure.signature import Signature
 
 Array = npt.NDArray[Any]
 _LEVELS = {"disable_all": "disable", "enable_basic": "basic", "enable_extended": "extended", "enable_all": "all"}
@@ -203,7 +203,7 @@ class Runtime(ABC):
 
     def newest_opset(self) -> int:
         """The newest version of ONNX's own operator set that it runs; at most the newest that onnx supports."""
-        from onnxsmith.model.graph.versions import newest  # imports onnx, which child processes do without
+        from onnxsmith.graph.structure.versions import newest  # imports onnx, which child processes do without
 
         return newest().opset
 
@@ -344,10 +344,10 @@ def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Pa
     """A path of a binary file for the model: its own file, or a temporary one that is deleted at the end. With it the
     folder of its external data, if that is in another place: weights on disk are not written again. Without `refer`
     they are, for runtimes that read external data only beside the file."""
-    from onnxsmith.model.files.load import TEXT_SUFFIXES, load
-    from onnxsmith.model.files.save import save_for_now, write_referring
-    from onnxsmith.model.files.sharing import LARGE, held
-    from onnxsmith.model.graph.paths import is_text
+    from onnxsmith.graph.files.load import TEXT_SUFFIXES, load
+    from onnxsmith.graph.files.save import save_for_now, write_referring
+    from onnxsmith.graph.files.sharing import LARGE, held
+    from onnxsmith.graph.structure.file_paths import is_text
 
     if isinstance(source, Path) and source.suffix not in TEXT_SUFFIXES and is_text(source.absolute()):
         yield source, None

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from onnxsmith.model.files.load import load
-from onnxsmith.model.graph.signature import Port, Signature, signature
-from onnxsmith.model.shapes import dims
-from onnxsmith.problem import Problem
+from onnxsmith.base.problem import Problem
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.shapes import dims
+from onnxsmith.graph.structure.signature import Port, Signature, signature
 from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes._dtypes import numpy_dtype
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value, onnx_source

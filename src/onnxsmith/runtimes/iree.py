@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from onnxsmith.model.graph.signature import Signature
-from onnxsmith.problem import Problem
+from onnxsmith.base.problem import Problem
+from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes._isolated import Isolated, Turn
 from onnxsmith.runtimes._lacking import not_installed, refuse_other_devices, refuse_ports
 from onnxsmith.runtimes._sized import SizedTurn

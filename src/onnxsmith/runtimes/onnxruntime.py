@@ -7,8 +7,8 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from onnxsmith.model.graph.versions import newest
-from onnxsmith.problem import Problem
+from onnxsmith.base.problem import Problem
+from onnxsmith.graph.structure.versions import newest
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.model.graph.signature import Port, Signature
-from onnxsmith.problem import Problem
+from onnxsmith.base.problem import Problem
+from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.runtimes._dtypes import bits
 from onnxsmith.runtimes._isolated import Isolated, Turn
 from onnxsmith.runtimes._lacking import by_name, not_installed, refuse_defaults, refuse_ports, unsupported

@@ -10,11 +10,11 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
-from onnxsmith.model.files import external
-from onnxsmith.model.files.external import in_memory
-from onnxsmith.model.files.load import load
-from onnxsmith.model.graph.signature import signature
-from onnxsmith.problem import Problem, problem
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.graph.files import external
+from onnxsmith.graph.files.external import in_memory
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import _bounds, _feeds
 from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes._maps import of_map, to_map

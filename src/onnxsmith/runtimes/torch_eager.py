@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from onnxsmith.model.graph.signature import Signature
-from onnxsmith.problem import Problem, problem
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.seams.base import alone
+from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes import _timing as timing
 from onnxsmith.runtimes._patience import TooLongError, within
 from onnxsmith.runtimes.base import Array, Feeds, Options, Outputs, Program, Runtime, Session, Source, Value
-from onnxsmith.seams.base import alone
 
 if TYPE_CHECKING:
     import torch
 
 
 def _leaves(result: Any) -> list[Any]:
-    from onnxsmith.seams.torch import trees as pytree
+    from onnxsmith.base.seams.torch import trees as pytree
 
     return list(pytree.tree_leaves(result))
 
@@ -190,8 +190,8 @@ class Memory:
     def __init__(self, module: torch.nn.Module) -> None:
         import torch
 
-        from onnxsmith.seams.torch.held import attributes, held
-        from onnxsmith.seams.torch.tensors import buffers_of
+        from onnxsmith.base.seams.torch.held import attributes, held
+        from onnxsmith.base.seams.torch.tensors import buffers_of
 
         inner = [m for m in module.modules() if not isinstance(m, torch.jit.ScriptModule)]
         self._attributes = [(vars(m), dict(vars(m)), dict(buffers_of(m))) for m in inner]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from onnxsmith.model.files.load import load
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.signature import Signature
-from onnxsmith.model.surgery.inlining import inlined
-from onnxsmith.problem import Problem, problem
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.signature import Signature
+from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.runtimes._isolated import Isolated, Turn
 from onnxsmith.runtimes._lacking import not_installed, refuse_other_devices, refuse_ports
 from onnxsmith.runtimes._sized import SizedTurn

@@ -7,11 +7,11 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.model.files.load import load
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.signature import Port, Signature
-from onnxsmith.model.graph.versions import newest
-from onnxsmith.problem import Problem, problem
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.signature import Port, Signature
+from onnxsmith.graph.structure.versions import newest
 from onnxsmith.runtimes import _web_package
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes._isolated import Isolated, Turn

@@ -1,1 +1,1 @@
-"""Targets: where a model should run. Each asks the real software, in a child process, what it does with a model."""
+"""Where a model is to run: software that is asked (`judges`), and public tables (`profiles`)."""

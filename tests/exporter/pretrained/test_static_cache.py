@@ -13,9 +13,9 @@ import torch
 import transformers
 
 import onnxsmith
-from onnxsmith.exporter.pretrained import states
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.exporter.pretrained import generation_state
 from onnxsmith.exporter.pretrained.static_cache import Fixed, fixed
-from onnxsmith.problem import OnnxsmithError
 from tests.exporter.pretrained.texts import TEXT
 
 LENGTH = 24
@@ -59,7 +59,7 @@ def test_a_count_outside_the_tensors_is_refused() -> None:
     kwargs = {"input_ids": torch.randint(3, 40, (2, 8)), "attention_mask": torch.ones(2, 8, dtype=torch.int64)}
     cache = Fixed(LENGTH, lambda: transformers.StaticCache(config=config, max_cache_len=LENGTH))
     with pytest.raises(OnnxsmithError) as caught:
-        states.step(module, kwargs, {}, 40, {}, fixed=cache)
+        generation_state.step(module, kwargs, {}, 40, {}, fixed=cache)
     assert caught.value.problem.id == "export/no-state"
     assert "remove cache_implementation" in caught.value.problem.fix
 

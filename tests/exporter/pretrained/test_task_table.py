@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import transformers
 
+from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.exporter.pretrained import tasks
-from onnxsmith.problem import OnnxsmithError
 
 PAGE = Path(__file__).parents[3] / "docs" / "pretrained.md"
 PIPELINES: dict[str, Any] = transformers.pipelines.SUPPORTED_TASKS

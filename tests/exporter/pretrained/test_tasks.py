@@ -9,8 +9,8 @@ import pytest
 import transformers
 
 import onnxsmith
-from onnxsmith.exporter.pretrained import makers
-from onnxsmith.report.parts.capture import Capture
+from onnxsmith.base.report.parts.capture import Capture
+from onnxsmith.exporter.pretrained import example_makers
 
 BATCH = "batch_size"
 VIT = {
@@ -242,4 +242,4 @@ def test_a_time_series_whose_values_are_drawn(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_an_image_has_the_size_that_a_part_of_the_configuration_says(tmp_path: Path, config: Any) -> None:
-    assert makers.MAKERS["pixel_values"](config, tmp_path)[0].shape == (2, 3, 64, 64)
+    assert example_makers.MAKERS["pixel_values"](config, tmp_path)[0].shape == (2, 3, 64, 64)

@@ -11,9 +11,9 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.files.save import save
-from onnxsmith.settings import Save
-from onnxsmith.simplifier.simplify import simplify
+from onnxsmith.base.settings import Save
+from onnxsmith.graph.files.save import save
+from onnxsmith.optimizer.simplify import simplify
 from tests.suites.agreement import assert_sound, read
 
 TEXT = """<ir_version: 10, opset_import: ["": 20], producer_name: "p", producer_version: "1.2", domain: "d",

@@ -7,7 +7,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.simplifier.rounds import simplified
+from onnxsmith.optimizer.simplification_rounds import simplified
 from tests.suites.agreement import Trap, assert_harmless, read
 
 SLACK = 4096

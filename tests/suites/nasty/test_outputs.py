@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnxsmith.model.files.load import load
+from onnxsmith.graph.files.load import load
 from tests.suites.agreement import Trap, assert_harmless
 
 F = np.float32

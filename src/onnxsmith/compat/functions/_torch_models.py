@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from onnxsmith.compat.functions._refusals import Unsupported, refused
-from onnxsmith.exporter.inputs import objects, port_names
+from onnxsmith.compat.functions._argument_refusals import Unsupported, refused
+from onnxsmith.exporter.factory import TorchModel
+from onnxsmith.exporter.inputs import object_flattening, port_names
 from onnxsmith.exporter.tracing.exported_program import as_model
 from onnxsmith.exporter.tracing.on_cpu import program_on_cpu
-from onnxsmith.sources.factory import TorchModel
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _Function(torch.nn.Module):
 def _axes(exported: ExportedProgram, model: TorchModel) -> dict[str, dict[int, Any]]:
     """The dynamic axes of a program: those that it was traced with. An axis is called after the program's symbol."""
     nodes = {node.name: node for node in exported.graph.nodes}
-    paths = objects.flatten((tuple(model.args), dict(model.kwargs)))[0]
+    paths = object_flattening.flatten((tuple(model.args), dict(model.kwargs)))[0]
     names = port_names.of_inputs(paths, model)
     found: dict[str, dict[int, Any]] = {}
     for name, user in zip(names, exported.graph_signature.user_inputs, strict=False):
@@ -99,7 +99,9 @@ def named(given: Asked, call: str, inputs: Sequence[str] | None, outputs: Sequen
     if asked_for:
         model = TorchModel(given.module, given.args, given.kwargs)
         own = [
-            name for name in port_names.of_inputs(objects.flatten((given.args, dict(given.kwargs)))[0], model) if name
+            name
+            for name in port_names.of_inputs(object_flattening.flatten((given.args, dict(given.kwargs)))[0], model)
+            if name
         ]
         if len(asked_for) > len(own):
             why = f"the inputs are {', '.join(own)}; weights keep the names that they have in the module"

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch.onnx import OperatorExportTypes, TrainingMode
 
-from onnxsmith.compat.functions._refusals import Unsupported
-from onnxsmith.seams.torch import trees as pytree
-from onnxsmith.seams.torch.tensors import FakeTensor
+from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.base.seams.torch.tensors import FakeTensor
+from onnxsmith.compat.functions._argument_refusals import Unsupported
 
 
 def unsupported(given: Mapping[str, Any]) -> Iterator[Unsupported]:

@@ -11,14 +11,14 @@ from typing import Any, BinaryIO
 import torch
 from torch.onnx import OperatorExportTypes, TrainingMode
 
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.result import Result
+from onnxsmith.base.settings import Save
 from onnxsmith.compat.functions import _torch_models as models
-from onnxsmith.compat.functions._refusals import refuse
+from onnxsmith.compat.functions._argument_refusals import refuse
 from onnxsmith.compat.functions._torch_unsupported import trains, unsupported
 from onnxsmith.exporter.export import export
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.base import Report
-from onnxsmith.result import Result
-from onnxsmith.settings import Save
 
 _CALL = "torch_export"
 
@@ -119,7 +119,7 @@ def _not_passed(result: Result) -> OnnxsmithError:
 
 
 def _write(report: Report, folder: Path) -> None:
-    from onnxsmith.render.html import to_html
+    from onnxsmith.cli.render.html_report import to_html
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "onnx_export_report.html").write_text(to_html(report), encoding="utf-8")
@@ -127,6 +127,6 @@ def _write(report: Report, folder: Path) -> None:
 
 
 def _print(report: Report) -> None:
-    from onnxsmith.render.terminal import console, show
+    from onnxsmith.cli.render.terminal import console, show
 
     show(report, console())

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.fresh import Names
-from onnxsmith.model.shapes import facts
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.fresh import Names
 
 _SINCE = 18
 """The first opset in which Pad has the input `axes` (ONNX operator schema)."""

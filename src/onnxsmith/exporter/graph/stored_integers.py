@@ -15,10 +15,10 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.exporter.translations._quantizing import BITS
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.fresh import Names
-from onnxsmith.model.shapes import facts
-from onnxsmith.model.surgery.inserting import Inserter, release
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.surgery.node_insertion import Inserter, release
 
 Array = npt.NDArray[Any]
 _BLOCKS = 21

@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.inputs.parameters import signature
-from onnxsmith.feeds.given import is_array, twice
-from onnxsmith.feeds.input_files import read_npz
-from onnxsmith.feeds.spec import InputSpec, parse
-from onnxsmith.problem import problem
+from onnxsmith.base.problem import problem
+from onnxsmith.exporter.factory import TorchModel
+from onnxsmith.exporter.inputs.forward_parameters import signature
 from onnxsmith.runtimes.torch_eager import to_tensor
-from onnxsmith.sources.factory import TorchModel
+from onnxsmith.verification.inputs.input_files import read_npz
+from onnxsmith.verification.inputs.spec import InputSpec, parse
+from onnxsmith.verification.inputs.user_inputs import is_array, twice
 
 
 def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.inputs import objects
-from onnxsmith.exporter.inputs.parameters import signature
-from onnxsmith.problem import problem
-from onnxsmith.sources.factory import TorchModel
+from onnxsmith.base.problem import problem
+from onnxsmith.exporter.factory import TorchModel
+from onnxsmith.exporter.inputs import object_flattening
+from onnxsmith.exporter.inputs.forward_parameters import signature
 
 
 def of_inputs(paths: Sequence[tuple[Any, Any]], model: TorchModel) -> list[str | None]:
@@ -28,7 +28,7 @@ def _input(path: tuple[Any, ...], model: TorchModel) -> str:
         variadic = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), None)
         plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         name = plain[first.idx] if first.idx < len(plain) else f"{variadic or 'args'}.{first.idx - len(plain)}"
-    return ".".join(filter(None, [name, *map(objects.step, rest)]))
+    return ".".join(filter(None, [name, *map(object_flattening.step, rest)]))
 
 
 def wished(found: list[str | None], asked: Sequence[str], carried: Sequence[str] = ()) -> list[str | None]:
@@ -55,7 +55,7 @@ def wished(found: list[str | None], asked: Sequence[str], carried: Sequence[str]
 
 def of_output(path: tuple[Any, ...], given: set[str], result: Any) -> str:
     """The output name of a path in the result; never the name of an input."""
-    first, *rest = [*map(objects.step, path)] or [""]
+    first, *rest = [*map(object_flattening.step, path)] or [""]
     known = _RESULTS | (_TRANSFORMERS if type(result).__module__.startswith("transformers.") else {})
     plain = ["output", first] if _is_plain(path) else [known.get(first, first)]
     name = ".".join(filter(None, [*plain, *rest]))

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from onnxsmith.seams.torch.held import Step, held
-from onnxsmith.seams.torch.tensors import buffers_of, version_of
+from onnxsmith.base.seams.torch.held import Step, held
+from onnxsmith.base.seams.torch.tensors import buffers_of, version_of
 
 Mark = tuple[int, int]
 """Identity and version of a tensor: both stay the same while nothing writes to it."""

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 if TYPE_CHECKING:
-    from onnxsmith.model.graph.signature import Port
+    from onnxsmith.graph.structure.signature import Port
 
 METADATA = "onnxsmith.state"
 """Key of the file's metadata with the pairs as JSON."""

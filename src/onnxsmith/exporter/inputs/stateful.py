@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.inputs import objects
+from onnxsmith.exporter.inputs import object_flattening
 from onnxsmith.exporter.inputs.state_holders import Holder
 
 
@@ -75,8 +75,8 @@ def of(module: Any) -> StatefulForward | None:
 def leaves(result: Any) -> list[Any]:
     """The leaves of a result, those of the state last."""
     if not isinstance(result, Returned):
-        return objects.leaves(result)
-    return [*objects.leaves(result.result), *result.state.values()]
+        return object_flattening.leaves(result)
+    return [*object_flattening.leaves(result.result), *result.state.values()]
 
 
 def _with(signature: inspect.Signature, argument: str) -> inspect.Signature:

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from onnxsmith.exporter.lint._branch_merging import changed
+from onnxsmith.exporter.lint._data_loops import Env, as_tensor, assigned
 from onnxsmith.exporter.lint._list_pieces import is_filled, uses
-from onnxsmith.exporter.lint._loops import Env, as_tensor, assigned
-from onnxsmith.exporter.lint._merge import changed
 from onnxsmith.exporter.lint._options import without_options
-from onnxsmith.exporter.lint._rows import Rows, axis_of, rows_of
+from onnxsmith.exporter.lint._row_loops import Rows, axis_of, rows_of
 from onnxsmith.exporter.lint._syntax import function, method_call, names_of, one_or_tuple, torch_call
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from onnxsmith.exporter.lint._merge import changed
+from onnxsmith.exporter.lint._branch_merging import changed
 from onnxsmith.exporter.lint._syntax import method_call, one_or_tuple, torch_call
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Code

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from onnxsmith.exporter.lint._block_states import written
-from onnxsmith.exporter.lint._reads import names, stored
+from onnxsmith.exporter.lint._name_binding import names, stored
 from onnxsmith.exporter.lint._syntax import method_call, torch_call
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Code

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from onnxsmith.exporter.lint._branch_merging import changed
 from onnxsmith.exporter.lint._list_pieces import forwards, in_pieces, is_filled, uses
-from onnxsmith.exporter.lint._merge import changed
 from onnxsmith.exporter.lint._syntax import keyword_or
 from onnxsmith.exporter.lint.base import Code, New
 

@@ -18,9 +18,9 @@ from onnxsmith.exporter.lint import (
 from onnxsmith.exporter.lint._axis_loops import may_scan_nothing, over_axis
 from onnxsmith.exporter.lint._block_lists import Joined
 from onnxsmith.exporter.lint._block_states import Carried
-from onnxsmith.exporter.lint._counting import counted, tested
+from onnxsmith.exporter.lint._counting_loops import counted, tested
+from onnxsmith.exporter.lint._name_binding import following
 from onnxsmith.exporter.lint._options import without_options
-from onnxsmith.exporter.lint._reads import following
 from onnxsmith.exporter.lint._syntax import expression, fresh
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Code, New

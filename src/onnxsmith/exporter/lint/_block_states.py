@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from onnxsmith.exporter.lint._reads import names, reads_first, roots, stored
+from onnxsmith.exporter.lint._name_binding import names, reads_first, roots, stored
 from onnxsmith.exporter.lint._values import TENSOR, Kind, Value
 from onnxsmith.exporter.lint.base import Code
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from onnxsmith.exporter.lint._merge import changed
+from onnxsmith.exporter.lint._branch_merging import changed
 from onnxsmith.exporter.lint._syntax import expression, keyword_or, substituted
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Code

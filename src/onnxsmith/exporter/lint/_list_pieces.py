@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from onnxsmith.exporter.lint._merge import changed
+from onnxsmith.exporter.lint._branch_merging import changed
 from onnxsmith.exporter.lint._syntax import expression, method_call, written
 from onnxsmith.exporter.lint.base import Code, New
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence, Set
 
-from onnxsmith.exporter.lint._merge import changed
-from onnxsmith.exporter.lint._reads import stored
+from onnxsmith.exporter.lint._branch_merging import changed
+from onnxsmith.exporter.lint._name_binding import stored
 from onnxsmith.exporter.lint._syntax import method_call
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Code

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import ClassVar
 
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.diagnosis import Weight
 from onnxsmith.exporter.lint._expressions import UNDECIDED
 from onnxsmith.exporter.lint._flow import Flow
-from onnxsmith.problem import Problem
-from onnxsmith.report.parts.diagnosis import Weight
 
 New = ast.AST | list[ast.stmt]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from onnxsmith.exporter.lint._merge import condition, merged, where
+from onnxsmith.base.problem import Problem
+from onnxsmith.exporter.lint._branch_merging import condition, merged, where
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
-from onnxsmith.problem import Problem
 
 _DATA = (Kind.TENSOR, Kind.VALUE)
 

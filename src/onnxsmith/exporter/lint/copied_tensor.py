@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
-from onnxsmith.problem import Problem
 
 _MAKES = ("tensor", "FloatTensor", "LongTensor", "Tensor")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.diagnosis import Weight
 from onnxsmith.exporter.lint._flow import Flow
 from onnxsmith.exporter.lint._values import OTHER, Kind, Value
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
-from onnxsmith.problem import Problem
-from onnxsmith.report.parts.diagnosis import Weight
 
 _HARMLESS = ("requires_grad_", "retain_grad_")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.lint.base import Check, Code, Remark
-from onnxsmith.problem import Problem
 
 _TAKE_SIZES = frozenset(
     [

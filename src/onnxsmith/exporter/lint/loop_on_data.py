@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from onnxsmith.exporter.lint._loops import counted_loop, while_loop
+from onnxsmith.base.problem import Problem
+from onnxsmith.exporter.lint._data_loops import counted_loop, while_loop
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, Remark
-from onnxsmith.problem import Problem
 
 _DATA = (Kind.TENSOR, Kind.VALUE)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.lint._axis_loops import may_scan_nothing, over_axis
 from onnxsmith.exporter.lint._block_patch import of_for
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
-from onnxsmith.problem import Problem
 
 
 def over_rows(node: ast.comprehension, code: Code) -> dict[ast.AST, New] | None:

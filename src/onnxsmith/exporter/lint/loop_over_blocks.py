@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.lint import _block_patch
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, Remark
-from onnxsmith.problem import Problem
 
 
 class LoopOverBlocks(Check):

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import torch
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
-from onnxsmith.problem import Problem
 
 _OTHER_NAME = {
     "concatenate": "cat", "power": "pow", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",

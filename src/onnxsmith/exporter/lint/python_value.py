@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.lint._syntax import torch_call
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
-from onnxsmith.problem import Problem
 
 _CAST = {"float": "float", "int": "long"}
 """The methods that give a tensor of such numbers."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import torch
 
-from onnxsmith.exporter.lint import _lift
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.diagnosis import Weight
+from onnxsmith.exporter.lint import _argument_lifting
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
-from onnxsmith.problem import Problem
-from onnxsmith.report.parts.diagnosis import Weight
 
 _DRAWS = frozenset(
     [
@@ -58,10 +58,10 @@ class RandomCall(Check):
                 return
             yield self._remark(node, "pass training=self.training, which is False in an export", {node: new})
         elif (name in _DRAWS and (method or self._is_torchs(live))) or (name in _DRAWS_IN_PLACE and method):
-            argument = next(n for n in ("noise", "drawn", "noise_drawn") if not _lift.taken(code, n))
+            argument = next(n for n in ("noise", "drawn", "noise_drawn") if not _argument_lifting.taken(code, n))
             lifted: dict[ast.AST, New] = {}
             if code.is_root and name in _DRAWS:
-                lifted = {**_lift.argument(code, argument), node: ast.Name(argument)}
+                lifted = {**_argument_lifting.argument(code, argument), node: ast.Name(argument)}
             given = ast.unparse(node)
             yield self._remark(
                 node, f"pass the numbers in: give forward a last argument {argument}, for example {given}", lifted

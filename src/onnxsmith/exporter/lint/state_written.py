@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import torch
 
-from onnxsmith.exporter.lint import _lift
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.diagnosis import Weight
+from onnxsmith.exporter.lint import _argument_lifting
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, Remark
-from onnxsmith.problem import Problem
-from onnxsmith.report.parts.diagnosis import Weight
 
 
 class StateWritten(Check):
@@ -39,7 +39,7 @@ class StateWritten(Check):
             ),
             node,
             weight=Weight.WRONG,
-            swaps=_lift.state(code, attribute),
+            swaps=_argument_lifting.state(code, attribute),
             same=False,
         )
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import torch
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, Remark
-from onnxsmith.problem import Problem
 
 
 class TableLength(Check):

@@ -13,13 +13,13 @@ from dataclasses import replace
 import numpy as np
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.seams.torch.flags import exporting, without_kernels
 from onnxsmith.exporter.module.first_difference import find
 from onnxsmith.exporter.rewrites.nested_encoder import NestedEncoder
-from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes.base import Feeds, Outputs, Session, Value
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
-from onnxsmith.seams.torch.flags import exporting, without_kernels
 
 
 def as_traced(program: TorchProgram) -> TorchProgram:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.exporter.inputs import dynamic_trees
-from onnxsmith.exporter.inputs.dynamic import Asked, Dynamic, is_auto, is_text, parse, unreadable
-from onnxsmith.exporter.inputs.program import Axes, Built
-from onnxsmith.model.graph.signature import Signature
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.exporter.factory import TorchModel
+from onnxsmith.exporter.inputs import nested_dynamic_axes
+from onnxsmith.exporter.inputs.dynamic_axes_syntax import Asked, Dynamic, is_auto, is_text, parse, unreadable
+from onnxsmith.exporter.inputs.module_program import Axes, Built
+from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes.base import Session
 from onnxsmith.runtimes.torch_eager import TorchEager
-from onnxsmith.sources.factory import TorchModel
 
 Axis = tuple[str, int]
 _STEPS = (1, 2, 4, 8, 16, 32)
@@ -67,7 +67,7 @@ def asked(dynamic: Dynamic | Sequence[str], model: TorchModel, built: Built) -> 
     """
     if is_auto(dynamic):
         return Asked({name: dict(axes) for name, axes in probe(built).axes.items()})
-    found = parse(dynamic if is_text(dynamic) else dynamic_trees.by_input(dynamic, model, built.arguments))
+    found = parse(dynamic if is_text(dynamic) else nested_dynamic_axes.by_input(dynamic, model, built.arguments))
     outputs = {port.name for port in built.program.signature.outputs} - built.example.keys()
     found.outputs = tuple(name for name in found.axes if name in outputs)
     known = {*built.example, *built.arguments.values()}

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.exporter.factory import is_models
 from onnxsmith.runtimes.base import Feeds
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram
-from onnxsmith.seams.torch import trees as pytree
-from onnxsmith.sources.factory import is_models
 
 _NOTICED = 1e-3
 """Relative difference of a sum over a tensor; a choice: far above what rounding of float32 (6e-8) causes."""

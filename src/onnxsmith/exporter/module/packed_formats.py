@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.words import several
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import several
 
 _LIBRARIES = {
     "bitsandbytes": "bitsandbytes",

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
 
 Axes = dict[int, list[int]]
 

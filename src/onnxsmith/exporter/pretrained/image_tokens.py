@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from onnxsmith.problem import problem
-from onnxsmith.seams.torch import trees as pytree
+from onnxsmith.base.problem import problem
+from onnxsmith.base.seams.torch import trees as pytree
 
 _OTHER = 3
 """The token in place of an image token that is drawn by chance; no special token of the usual tokenizers."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxsmith.exporter.pretrained.makers import part, read
-from onnxsmith.problem import problem
+from onnxsmith.base.problem import problem
+from onnxsmith.exporter.pretrained.example_makers import part, read
 
 _STATIC = ("static", "offloaded_static")
 """Values of `cache_implementation` in transformers 5.24 that mean `StaticCache`."""

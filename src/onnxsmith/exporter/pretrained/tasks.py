@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from onnxsmith.problem import problem
-from onnxsmith.seams.transformers import classes
+from onnxsmith.base.problem import problem
+from onnxsmith.base.seams.transformers import classes
 
 PAST = "-with-past"
 """Suffix of tasks whose model takes and returns a cache of keys and values."""

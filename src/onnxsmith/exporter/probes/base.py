@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.parts.diagnosis import Finding
+from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.exporter.export_run import Job, Try
-from onnxsmith.exporter.graph import capture
-from onnxsmith.exporter.inputs.program import Built
-from onnxsmith.exporter.module.linting import Suspicion
-from onnxsmith.exporter.module.observing import Seen
-from onnxsmith.exporter.tracing import probing
-from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.parts.diagnosis import Finding
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.sources.factory import TorchModel
+from onnxsmith.exporter.factory import TorchModel
+from onnxsmith.exporter.graph import program_capture
+from onnxsmith.exporter.inputs.module_program import Built
+from onnxsmith.exporter.module.run_observation import Seen
+from onnxsmith.exporter.module.source_linting import Suspicion
+from onnxsmith.exporter.tracing import trace_diagnosis
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Case:
         """The example, with dynamic axes of at least 2 if the module accepts that."""
         assert self.built is not None
         try:
-            return dict(capture.grown(self.built.program, self.built.example)[0])
+            return dict(program_capture.grown(self.built.program, self.built.example)[0])
         except OnnxsmithError:
             return dict(self.built.example)
 
@@ -50,14 +50,14 @@ class Case:
         return self.built.program.signature.symbols() if self.built is not None else ()
 
     @cached_property
-    def traced(self) -> probing.Traced:
+    def traced(self) -> trace_diagnosis.Traced:
         """The trace with every requested axis dynamic."""
         return self.trace(frozenset(self.symbols))
 
-    def trace(self, dynamic: frozenset[str]) -> probing.Traced:
+    def trace(self, dynamic: frozenset[str]) -> trace_diagnosis.Traced:
         """Traces the module with the axes of these names dynamic."""
         assert self.built is not None
-        return probing.trace(self.built.program, self.example, dynamic)
+        return trace_diagnosis.trace(self.built.program, self.example, dynamic)
 
     @cached_property
     def ways(self) -> list[Try]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxsmith.exporter.graph import baked
+from onnxsmith.base.report.parts.diagnosis import Finding, Weight
+from onnxsmith.exporter.graph import baked_inputs
 from onnxsmith.exporter.probes.base import Case, Probe
-from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 _LEAVE = ("forward/numpy", "forward/data-attribute", "forward/copied-tensor", "forward/python-value")
 """Problems of lines at which a tensor's values leave the trace."""
@@ -23,5 +23,5 @@ class Constants(Probe):
             return
         lines = [one.problem.where for one in case.found if one.problem.id in _LEAVE]
         where = lines[0] if lines else type(case.model.module).__qualname__
-        for problem in baked.constant_inputs(case.built, graph.model, where):
+        for problem in baked_inputs.constant_inputs(case.built, graph.model, where):
             yield Finding(problem, Weight.WRONG, "recompose")

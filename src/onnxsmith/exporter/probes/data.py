@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxsmith.causes._text import sentence
+from onnxsmith.base.report.parts.diagnosis import Finding, Weight
+from onnxsmith.exporter.causes._message_text import sentence
 from onnxsmith.exporter.probes.base import Case, Probe
-from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Data(Probe):

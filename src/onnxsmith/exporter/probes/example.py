@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from onnxsmith.causes.base import recognise
+from onnxsmith.base.report.parts.diagnosis import Finding, Weight
+from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.probes.base import Case, Probe
-from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Example(Probe):

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from onnxsmith.exporter.graph import baked
-from onnxsmith.exporter.inputs.parameters import signature
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.diagnosis import Finding, Weight
+from onnxsmith.exporter.graph import baked_inputs
+from onnxsmith.exporter.inputs.forward_parameters import signature
 from onnxsmith.exporter.probes.base import Case, Probe
-from onnxsmith.problem import Problem
-from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Objects(Probe):
     """Reports objects that cannot be unpacked: neither registered with torch nor plain
-    (`exporter/inputs/objects.py`)."""
+    (`exporter/inputs/object_flattening.py`)."""
 
     rank = 30
 
     def look(self, case: Case) -> Iterator[Finding]:
         if case.built is None:
             return
-        for leaf, held in baked.closed_objects(case.built.program):
+        for leaf, held in baked_inputs.closed_objects(case.built.program):
             yield self._finding(leaf, held, case)
 
     def _finding(self, leaf: Any, held: list[str], case: Case) -> Finding:

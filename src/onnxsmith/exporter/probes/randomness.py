@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.diagnosis import Finding, Weight
 from onnxsmith.exporter.lint.random_call import HELD
 from onnxsmith.exporter.probes.base import Case, Probe
-from onnxsmith.problem import Problem
-from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Randomness(Probe):

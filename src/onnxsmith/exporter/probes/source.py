@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from onnxsmith.exporter.module.linting import Suspicion
+from onnxsmith.base.report.parts.diagnosis import Finding, Weight
+from onnxsmith.exporter.module.source_linting import Suspicion
 from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.exporter.tracing.frozen_code import at_line
-from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Source(Probe):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.diagnosis import Finding, Weight
 from onnxsmith.exporter.probes.base import Case, Probe
-from onnxsmith.problem import Problem
-from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class State(Probe):

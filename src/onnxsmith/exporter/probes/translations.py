@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from onnxsmith.base.report.parts.diagnosis import Finding, Weight
+from onnxsmith.exporter.factory import place
 from onnxsmith.exporter.probes.base import Case, Probe
-from onnxsmith.exporter.tracing import probing
+from onnxsmith.exporter.tracing import trace_diagnosis
 from onnxsmith.exporter.translating import missing_operators
-from onnxsmith.report.parts.diagnosis import Finding, Weight
-from onnxsmith.sources.factory import place
 
 
 class Translations(Probe):
@@ -22,7 +22,7 @@ class Translations(Probe):
             return
         traced = case.traced
         if traced.exported is not None:
-            found = probing.untranslated(traced.exported)
+            found = trace_diagnosis.untranslated(traced.exported)
         else:
             found = missing_operators.shapeless(traced.error, traced.where)
         for one in found:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from onnxsmith.causes.base import recognise
-from onnxsmith.comparison.verdict import problems
+from onnxsmith.base.report.parts.diagnosis import Finding, Weight
+from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.probes.base import Case, Probe
-from onnxsmith.report.parts.diagnosis import Finding, Weight
+from onnxsmith.verification.verification_verdict import problems
 
 # After another finding that stops an export, the first two groups would only repeat it.
 _GENERAL = ("export/capture-failed", "export/translation-failed", "export/fixed-by-the-example", "verify/different")

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.seams.base import replaced
 from onnxsmith.exporter.rewrites.base import Rewrite
 from onnxsmith.exporter.rewrites.extremes import files
-from onnxsmith.seams.base import replaced
 
 _FUNCTION = torch.nn.functional.scaled_dot_product_attention
 _NAME = "scaled_dot_product_attention"

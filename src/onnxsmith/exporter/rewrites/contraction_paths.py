@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.seams.base import replaced
+from onnxsmith.base.seams.torch.size_questions import example
 from onnxsmith.exporter.rewrites.base import Rewrite
-from onnxsmith.seams.base import replaced
-from onnxsmith.seams.torch.size_questions import example
 
 _HOME = "opt_einsum.parser"
 _NAME = "get_shape"

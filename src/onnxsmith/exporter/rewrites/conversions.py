@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.seams.torch.modules import converting_by, parsed_conversion
 from onnxsmith.exporter.rewrites.base import Rewrite
-from onnxsmith.seams.torch.modules import converting_by, parsed_conversion
 
 _to = torch.nn.Module.to
 

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import torch
 
+from onnxsmith.base.seams.torch.flags import unchecked_distributions
 from onnxsmith.exporter.rewrites.base import Rewrite
-from onnxsmith.seams.torch.flags import unchecked_distributions
 
 
 class DistributionChecks(Rewrite):

@@ -14,11 +14,11 @@ from typing import Any
 import sympy
 import torch
 
+from onnxsmith.base.seams.base import replaced
+from onnxsmith.base.seams.torch.size_questions import is_known
+from onnxsmith.base.seams.torch.tensors import check
+from onnxsmith.exporter.factory import is_models
 from onnxsmith.exporter.rewrites.base import Rewrite
-from onnxsmith.seams.base import replaced
-from onnxsmith.seams.torch.size_questions import is_known
-from onnxsmith.seams.torch.tensors import check
-from onnxsmith.sources.factory import is_models
 
 
 class Extremes(Rewrite):

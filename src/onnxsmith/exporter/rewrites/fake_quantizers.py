@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.problem import problem
 from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
-from onnxsmith.problem import problem
 
 _BUFFERS = ("fake_quant_enabled", "observer_enabled", "scale", "zero_point")
 

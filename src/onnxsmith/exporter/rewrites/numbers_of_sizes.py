@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.seams.base import replaced
+from onnxsmith.base.seams.torch import logarithms
+from onnxsmith.base.seams.torch.size_questions import is_known
 from onnxsmith.exporter.rewrites.base import Rewrite
 from onnxsmith.exporter.rewrites.extremes import files
-from onnxsmith.seams.base import replaced
-from onnxsmith.seams.torch import logarithms
-from onnxsmith.seams.torch.size_questions import is_known
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat)
 _as_float: Any = torch.sym_float

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.seams.torch.modules import packing_by, padding_by
+from onnxsmith.base.seams.torch.tensors import check
 from onnxsmith.exporter.rewrites.base import Rewrite
-from onnxsmith.seams.torch.modules import packing_by, padding_by
-from onnxsmith.seams.torch.tensors import check
 
 
 class PackedSequences(Rewrite):

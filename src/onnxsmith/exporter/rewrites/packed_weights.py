@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.problem import problem
+from onnxsmith.base.seams.torch.tensors import buffers_of
 from onnxsmith.exporter.rewrites.base import Rewrite
-from onnxsmith.exporter.translating.packed_weights import Packed, tensors_of
-from onnxsmith.problem import problem
-from onnxsmith.seams.torch.tensors import buffers_of
+from onnxsmith.exporter.translating.unpacked_weights import Packed, tensors_of
 
 
 class PackedWeights(Rewrite):

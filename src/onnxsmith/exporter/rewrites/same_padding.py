@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from onnxsmith.base.seams.base import replaced
 from onnxsmith.exporter.rewrites.base import Rewrite
-from onnxsmith.seams.base import replaced
 
 _NAME = "apply_tf_padding"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.seams.base import replaced
+from onnxsmith.base.seams.transformers import sliding_layer
 from onnxsmith.exporter.rewrites.base import Rewrite
-from onnxsmith.seams.base import replaced
-from onnxsmith.seams.transformers import sliding_layer
 
 
 class SlidingCaches(Rewrite):

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.seams.torch.modules import masks_by
 from onnxsmith.exporter.rewrites.base import Rewrite
-from onnxsmith.seams.torch.modules import masks_by
 
 _LAYERS = (torch.nn.TransformerEncoder, torch.nn.TransformerDecoder)
 

@@ -1,1 +1,1 @@
-"""Ways to capture a torch module as a graph, one a file. `exporter/graph/capture.py` holds their order."""
+"""Ways to capture a torch module as a graph, one a file. `exporter/graph/program_capture.py` holds their order."""

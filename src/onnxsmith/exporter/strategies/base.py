@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import onnx_ir as ir
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
-from onnxsmith.problem import Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 Example = Mapping[str, Any]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_branched import STOPS, TorchBranched
 from onnxsmith.exporter.strategies.torch_joined import TorchJoined
-from onnxsmith.problem import Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 

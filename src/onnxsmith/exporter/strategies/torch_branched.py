@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.exporter.factory import is_models
 from onnxsmith.exporter.strategies.base import Captured, Example, numbers_of
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.strategies.torch_recomposed import TorchRecomposed
 from onnxsmith.exporter.tracing.data_branches import Decisions
 from onnxsmith.exporter.tracing.idle_conversions import is_raised
-from onnxsmith.model.surgery.either import Condition, either
-from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.graph.surgery.alternative_models import Condition, either
 from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.sources.factory import is_models
 
 _MOST_PATHS = 16
 """Paths through the branches that are traced. A choice: each is one more trace, and one more copy of what differs."""

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 import torch
 
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.seams.base import replaced
+from onnxsmith.base.seams.torch.flags import exporting
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
-from onnxsmith.problem import Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.seams.base import replaced
-from onnxsmith.seams.torch.flags import exporting
 
 
 class TorchCalled(TorchExport):

@@ -10,24 +10,24 @@ import onnx_ir as ir
 import torch
 from torch.export import ExportedProgram
 
-from onnxsmith.causes._text import line_in, plain, sentence
-from onnxsmith.causes.base import recognise
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.words import several
+from onnxsmith.exporter.causes._message_text import line_in, plain, sentence
+from onnxsmith.exporter.causes.base import recognise
+from onnxsmith.exporter.factory import model_line
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.data_branches import Decisions
-from onnxsmith.exporter.tracing.flat import own_name, restore_names
+from onnxsmith.exporter.tracing.flat_module import own_name, restore_names
 from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import Tracing, tracing
-from onnxsmith.exporter.translating import newer_opsets
-from onnxsmith.exporter.translating.folding import fold
+from onnxsmith.exporter.translating import required_opset
+from onnxsmith.exporter.translating.export_folding import fold
 from onnxsmith.exporter.translating.missing_operators import problem_of, shapeless, untranslated
 from onnxsmith.exporter.translations.base import asked_for
-from onnxsmith.model.graph import allowed_dtypes
-from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.graph.structure import allowed_dtypes
 from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.sources.factory import model_line
-from onnxsmith.words import several
 
 _OLDEST, _NEWEST = 18, 23
 """Opsets that torch 2.13's exporter emits directly; a model is converted to any other opset."""
@@ -66,7 +66,7 @@ class TorchExport(Strategy):
             except Exception as error:
                 raise _explain_capture(error, program, trace) from error
             numbers = compared_with(exported)
-            emitted = _emitted(opset, newer_opsets.needed(exported) if self.own else 0)
+            emitted = _emitted(opset, required_opset.needed(exported) if self.own else 0)
             try:
                 with asked_for(opset):
                     translated = _translated(exported, emitted, folds=program.folds)

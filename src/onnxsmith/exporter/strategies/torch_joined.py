@@ -9,10 +9,10 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from onnxsmith.exporter.inputs.resized import resized
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.exporter.inputs.resized_examples import resized
 from onnxsmith.exporter.strategies.base import Captured, Example, numbers_of
 from onnxsmith.exporter.strategies.torch_export import TorchExport
-from onnxsmith.exporter.tracing.recomposing import recomposing
 from onnxsmith.exporter.tracing.size_branches import (
     Axis,
     SizeBranch,
@@ -23,10 +23,10 @@ from onnxsmith.exporter.tracing.size_branches import (
     within,
 )
 from onnxsmith.exporter.tracing.size_conditions import holds
-from onnxsmith.feeds.sizes import of_feed
-from onnxsmith.model.surgery.either import either
-from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.exporter.tracing.trace_patches import recomposing
+from onnxsmith.graph.surgery.alternative_models import either
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+from onnxsmith.verification.inputs.size_proposals import of_feed
 
 _MOST_PATHS = 4
 """Paths through the branches that are traced. A choice: each is one more copy of what differs between them."""

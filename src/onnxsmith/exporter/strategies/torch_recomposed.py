@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import torch
 
+from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
-from onnxsmith.exporter.tracing.recomposing import Lines, recomposing
-from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.exporter.tracing.trace_patches import Lines, recomposing
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 _UNROLLED = "forward/loop-over-blocks"

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.seams.torch.flags import one_symbol_a_dimension
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
-from onnxsmith.exporter.tracing.flat import Flat, own_name
-from onnxsmith.problem import Problem, problem
+from onnxsmith.exporter.tracing.flat_module import Flat, own_name
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
-from onnxsmith.seams.torch.flags import one_symbol_a_dimension
 
 _DERIVATIVES = re.compile(r"TensorWrapper|doesn't have storage|has no attribute 'constant'|requires_grad|requires grad")
 """What torch.export says where it meets the tensors of torch.func or torch.autograd, which it cannot look into."""

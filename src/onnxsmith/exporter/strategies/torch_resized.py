@@ -8,16 +8,16 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.inputs.resized import resized
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.exporter.inputs.resized_examples import resized
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
-from onnxsmith.exporter.tracing.recomposing import recomposing
 from onnxsmith.exporter.tracing.size_branches import SizeBranch, dynamic_axes, one_sided, other_sizes, within
 from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import tracing
-from onnxsmith.feeds.sizes import of_feed
-from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.exporter.tracing.trace_patches import recomposing
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+from onnxsmith.verification.inputs.size_proposals import of_feed
 
 _MOST = 8
 """Sizes at which the module is asked whether it runs. A choice: more is slow for a large module."""

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.seams.torch.selected_sizes import two_or_more
+from onnxsmith.exporter.factory import model_frame
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_recomposed import TorchRecomposed
 from onnxsmith.exporter.strategies.torch_strict import TorchStrict
-from onnxsmith.exporter.tracing.flat import Flat
-from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.exporter.tracing.flat_module import Flat
 from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.seams.torch.selected_sizes import two_or_more
-from onnxsmith.sources.factory import model_frame
 
 
 class TorchSelected(TorchRecomposed):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.strategies.torch_export import TorchExport
-from onnxsmith.problem import Problem
 
 
 class TorchStrict(TorchExport):

@@ -17,17 +17,17 @@ from typing import Any, ClassVar
 import onnx_ir as ir
 import torch
 
-from onnxsmith.exporter.strategies import _apart
-from onnxsmith.exporter.strategies._lifting import lift
+from onnxsmith.base.problem import problem
+from onnxsmith.base.seams.torch.flags import without_kernels
+from onnxsmith.base.seams.torch.warnings import is_of_trace
+from onnxsmith.exporter.strategies import _separate_process
+from onnxsmith.exporter.strategies._lambda_lifting import lift
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
-from onnxsmith.exporter.tracing.flat import Flat, restore_names
+from onnxsmith.exporter.tracing.flat_module import Flat, restore_names
 from onnxsmith.exporter.tracing.idle_conversions import deciding
-from onnxsmith.model.files.load import load
-from onnxsmith.problem import problem
+from onnxsmith.graph.files.load import load
 from onnxsmith.runtimes import _bounds as bounds
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
-from onnxsmith.seams.torch.flags import without_kernels
-from onnxsmith.seams.torch.warnings import is_of_trace
 
 _OLDEST, _NEWEST = 7, 20
 """Opsets that this exporter emits (torch 2.13); a model is converted to any other opset."""
@@ -83,7 +83,7 @@ def _in_child(job: _Job) -> tuple[str, ...]:
     a problem."""
     limit = bounds.seconds(None, model=0) if bounds.TIME in os.environ else _TIME_LIMIT
     try:
-        return tuple(_apart.run(_trace, job, limit=limit))
+        return tuple(_separate_process.run(_trace, job, limit=limit))
     except RuntimeError as error:
         text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split())[:500]
         late = f"; {bounds.TIME} sets another limit" if "took longer" in text else ""

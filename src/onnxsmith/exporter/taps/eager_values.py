@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.base.seams.torch.tensors import TorchDispatchMode
 from onnxsmith.runtimes.base import Feeds, Value
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
-from onnxsmith.seams.torch import trees as pytree
-from onnxsmith.seams.torch.tensors import TorchDispatchMode
 
 _NEAR = 1e-4
 """Largest difference of two projections, relative to the tensor's scale. A choice: far more than rounding in float32,

@@ -13,17 +13,17 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
-from onnxsmith.comparison.rounding import Rounding
-from onnxsmith.exporter.tracing.flat import own_name
-from onnxsmith.exporter.tracing.operations import Operations
-from onnxsmith.exporter.tracing.recurrent import MADE
-from onnxsmith.layers.outline import Outline, Step, Type, kind_of
-from onnxsmith.layers.tap import Tap, Values
-from onnxsmith.model.graph import provenance
-from onnxsmith.model.graph.signature import Signature
+from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.exporter.tracing.flat_module import own_name
+from onnxsmith.exporter.tracing.program_operations import Operations
+from onnxsmith.exporter.tracing.recurrent_layers import MADE
+from onnxsmith.graph.structure import provenance
+from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes.base import Array, Feeds, Value
 from onnxsmith.runtimes.torch_eager import to_array, to_tensor
-from onnxsmith.seams.torch import trees as pytree
+from onnxsmith.verification.by_layer.side_outline import Outline, Step, Type, kind_of
+from onnxsmith.verification.by_layer.tap import Tap, Values
+from onnxsmith.verification.rounding import Rounding
 
 
 class FxTap(Tap):

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.exporter.graph.capture import grown
+from onnxsmith.exporter.graph.program_capture import grown
 from onnxsmith.exporter.taps.fx_tap import FxTap
 from onnxsmith.exporter.taps.tape_tap import TapeTap
-from onnxsmith.exporter.tracing.operations import traced
-from onnxsmith.layers.outline import Outline
-from onnxsmith.layers.tap import Tap
-from onnxsmith.model.graph.signature import Signature
+from onnxsmith.exporter.tracing.program_operations import traced
+from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes.base import Feeds
 from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.verification.by_layer.side_outline import Outline
+from onnxsmith.verification.by_layer.tap import Tap
 
 
 def module_tap(

@@ -20,9 +20,9 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from onnxsmith.seams.torch import trees as pytree
-from onnxsmith.seams.torch.operators import schema
-from onnxsmith.seams.torch.tensors import TorchDispatchMode, memory_of
+from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.base.seams.torch.operators import schema
+from onnxsmith.base.seams.torch.tensors import TorchDispatchMode, memory_of
 
 _SEED = 0
 """Seed for random operations, so that they draw equal numbers whenever the tape is played."""

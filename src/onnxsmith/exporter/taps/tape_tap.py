@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.exporter.taps.fx_tap import is_move
 from onnxsmith.exporter.taps.operation_tape import Listener, Tape
-from onnxsmith.layers.outline import Outline, Step, Type, kind_of
-from onnxsmith.layers.tap import Tap, Values
-from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Array, Feeds, Value
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, to_array, to_tensor
+from onnxsmith.verification.by_layer.side_outline import Outline, Step, Type, kind_of
+from onnxsmith.verification.by_layer.tap import Tap, Values
+from onnxsmith.verification.rounding import Rounding
 
 
 class TapeTap(Tap):
@@ -101,7 +101,7 @@ _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
 def _wide(tape: Tape) -> Tape:
     """The tape with float64 in place of every narrower float dtype among the arguments."""
-    from onnxsmith.seams.torch import trees as pytree
+    from onnxsmith.base.seams.torch import trees as pytree
 
     def widened(value: Any) -> Any:
         return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value

@@ -11,10 +11,10 @@ from typing import Any
 import sympy
 import torch
 
+from onnxsmith.base.seams.torch.data_questions import answering
+from onnxsmith.base.seams.torch.tensors import MOST_ELEMENTS
+from onnxsmith.exporter.factory import is_models
 from onnxsmith.exporter.translating.function_substitution import InPlaceOf
-from onnxsmith.seams.torch.data_questions import answering
-from onnxsmith.seams.torch.tensors import MOST_ELEMENTS
-from onnxsmith.sources.factory import is_models
 
 _TRIED = 8
 """Counts at which two conditions on one count are held together. A choice: code compares counts with 0, 1 and 2."""

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from onnxsmith.base.problem import problem
+from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.tracing.torch_logging import quiet
-from onnxsmith.problem import problem
-from onnxsmith.seams.torch import trees as pytree
-from onnxsmith.sources.factory import TorchModel
 
 
 def read(path: Path) -> ExportedProgram:

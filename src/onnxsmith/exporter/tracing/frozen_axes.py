@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from onnxsmith.exporter.tracing.flat import Flat
-from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.sources.factory import model_frame
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.exporter.factory import model_frame
+from onnxsmith.exporter.tracing.flat_module import Flat
 
 if TYPE_CHECKING:
     from onnxsmith.exporter.tracing.size_branches import SizeBranch

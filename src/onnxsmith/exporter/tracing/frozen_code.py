@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from onnxsmith.exporter.inputs.program import Built
-from onnxsmith.exporter.module import linting
-from onnxsmith.exporter.module.linting import Suspicion
-from onnxsmith.exporter.module.observing import Seen, observe
-from onnxsmith.exporter.tracing import probing
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.seams.base import alone
+from onnxsmith.exporter.factory import TorchModel, place
+from onnxsmith.exporter.inputs.module_program import Built
+from onnxsmith.exporter.module import source_linting
+from onnxsmith.exporter.module.run_observation import Seen, observe
+from onnxsmith.exporter.module.source_linting import Suspicion
+from onnxsmith.exporter.tracing import trace_diagnosis
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
-from onnxsmith.exporter.tracing.recomposing import compiled
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.exporter.tracing.trace_patches import compiled
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
-from onnxsmith.seams.base import alone
-from onnxsmith.sources.factory import TorchModel, place
 
 
 def suspicions(model: TorchModel, built: Built | None, seen: Seen) -> list[Suspicion]:
@@ -34,7 +34,7 @@ def suspicions(model: TorchModel, built: Built | None, seen: Seen) -> list[Suspi
     for port in built.program.signature.inputs if built is not None else ():
         shape = np.shape(built.example[port.name])  # type: ignore[union-attr]
         sizes[port.name] = {axis: shape[axis] for axis, dim in enumerate(port.shape or ()) if isinstance(dim, str)}
-    found = linting.read(model.module, seen.calls, sizes)
+    found = source_linting.read(model.module, seen.calls, sizes)
     if built is None or not any(one.finding.code for one in found):
         return found
     inputs = list(_variants(built.example))
@@ -103,7 +103,7 @@ def _frees(suspicion: Suspicion, built: Built) -> bool:
     with _applied(suspicion) as is_applied:
         if not is_applied or _results(built.program, _larger(built)) is None:
             return False
-        traced = probing.trace(built.program, built.example, frozenset(built.program.signature.symbols()))
+        traced = trace_diagnosis.trace(built.program, built.example, frozenset(built.program.signature.symbols()))
     return not at_line(suspicion, [one.line for one in traced.frozen])
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.seams.base import replaced
+from onnxsmith.base.seams.base import replaced
 
 MOST_LINES = 8
 """A choice: each line costs up to three more traces. If there are more lines, all of them count."""

@@ -15,9 +15,9 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.passes import move_to_device_pass
 
+from onnxsmith.base.problem import problem
+from onnxsmith.exporter.factory import TorchModel, user_line
 from onnxsmith.exporter.tracing.torch_logging import quiet
-from onnxsmith.problem import problem
-from onnxsmith.sources.factory import TorchModel, user_line
 
 _STAY = ("cpu", "meta")  # a meta tensor has no values that could be copied
 

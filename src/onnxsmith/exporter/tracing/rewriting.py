@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import torch
 
-from onnxsmith import rooms
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import problem
 from onnxsmith.exporter.rewrites.base import Rewrite, instead
-from onnxsmith.problem import problem
 
 F = TypeVar("F", bound=Callable[..., Any])
 

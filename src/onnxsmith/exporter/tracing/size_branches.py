@@ -14,11 +14,11 @@ from typing import Any
 
 import sympy
 
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.seams.torch.size_questions import hearing
+from onnxsmith.exporter.factory import is_models
 from onnxsmith.exporter.tracing.frozen_axes import Watch
-from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.seams.torch.size_questions import hearing
-from onnxsmith.sources.factory import is_models
 
 _OF_REMAINDERS = {"Mod", "PythonMod", "FloorDiv", "CeilDiv", "CleanDiv", "CeilToInt", "FloorToInt"}
 """Functions of torch's symbolic sizes that are constant over a block of sizes, or repeat from block to block."""

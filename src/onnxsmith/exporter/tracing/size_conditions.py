@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 import sympy
 
+from onnxsmith.base.problem import problem
 from onnxsmith.exporter.tracing.size_branches import Axis, SizeBranch
-from onnxsmith.problem import problem
 
 _COMPARED = {
     "Equality": "Equal",

@@ -7,7 +7,7 @@ from typing import Any
 import sympy
 from torch.export import ExportedProgram
 
-from onnxsmith.seams.torch.tensors import mode_of
+from onnxsmith.base.seams.torch.tensors import mode_of
 
 _LEAST, _MOST = 2, 1 << 20
 """Range of the numbers that count: torch itself compares sizes with 0 and 1, and with the limits of integers."""

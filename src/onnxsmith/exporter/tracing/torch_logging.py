@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 
-from onnxsmith.seams.base import alone
+from onnxsmith.base.seams.base import alone
 
 _TALKATIVE = ("torch", "onnxscript", "onnx_ir")
 

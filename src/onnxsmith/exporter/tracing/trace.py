@@ -10,8 +10,15 @@ from typing import Any
 import torch
 from torch.export import Dim, ExportedProgram
 
+from onnxsmith.base.garbage_collection import no_collection
+from onnxsmith.base.seams.base import alone
+from onnxsmith.base.seams.torch import flex_attention
+from onnxsmith.base.seams.torch.flags import exporting_to_onnx, without_contraction_paths, without_kernels
+from onnxsmith.base.seams.torch.memo import memoised
+from onnxsmith.base.seams.torch.tensors import FakeTensor, forgetting, known_constants
+from onnxsmith.base.seams.torch.views import cheap_views
 from onnxsmith.exporter.tracing.data_branches import Decisions
-from onnxsmith.exporter.tracing.flat import Flat
+from onnxsmith.exporter.tracing.flat_module import Flat
 from onnxsmith.exporter.tracing.frozen_axes import Watch, watching
 from onnxsmith.exporter.tracing.rewriting import rewriting
 from onnxsmith.exporter.tracing.size_branches import Questions, branches
@@ -20,14 +27,7 @@ from onnxsmith.exporter.translating.custom_operators import Uses
 from onnxsmith.exporter.translating.exporter_hooks import functions, translating
 from onnxsmith.exporter.translating.function_substitution import InPlaceOf
 from onnxsmith.exporter.translating.quantized_tensors import QuantizedTensors
-from onnxsmith.memory import no_collection
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
-from onnxsmith.seams.base import alone
-from onnxsmith.seams.torch import flex_attention
-from onnxsmith.seams.torch.flags import exporting_to_onnx, without_contraction_paths, without_kernels
-from onnxsmith.seams.torch.memo import memoised
-from onnxsmith.seams.torch.tensors import FakeTensor, forgetting, known_constants
-from onnxsmith.seams.torch.views import cheap_views
 
 
 @dataclass(frozen=True)

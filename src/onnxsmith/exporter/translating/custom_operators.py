@@ -15,14 +15,14 @@ import onnx_ir as ir
 import torch
 from torch.export import Dim
 
+from onnxsmith.base.problem import problem
+from onnxsmith.base.seams.base import replaced
+from onnxsmith.base.seams.torch import translator
+from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.exporter.translating.overloads import overloads
 from onnxsmith.exporter.translating.register import Registration, registered
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.problem import problem
-from onnxsmith.seams.base import replaced
-from onnxsmith.seams.torch import translator
-from onnxsmith.seams.torch import trees as pytree
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.model_copy import cloned
 
 _USE = "onnxsmith.use"
 _REFERENCE = ".reference.onnx"

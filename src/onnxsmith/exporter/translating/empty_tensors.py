@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from onnxsmith.seams.torch import trees as pytree
-from onnxsmith.seams.torch.operators import OpOverload
-from onnxsmith.seams.torch.tensors import FakeTensor
+from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.base.seams.torch.operators import OpOverload
+from onnxsmith.base.seams.torch.tensors import FakeTensor
 
 
 def fold_empty(module: torch.fx.GraphModule) -> None:

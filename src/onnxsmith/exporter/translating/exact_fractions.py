@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from onnxsmith.seams.torch.logarithms import LOG2
-from onnxsmith.seams.torch.operators import OpOverload
-from onnxsmith.seams.torch.tensors import mode_of
+from onnxsmith.base.seams.torch.logarithms import LOG2
+from onnxsmith.base.seams.torch.operators import OpOverload
+from onnxsmith.base.seams.torch.tensors import mode_of
 
 _ATEN = torch.ops.aten
 _ARITHMETIC: Mapping[Any, Any] = {

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 
 import torch
 
-from onnxsmith.seams.torch import translator
+from onnxsmith.base.seams.torch import translator
 
 _FILLED = (torch.ops.aten.full.default, torch.ops.aten.full_like.default, torch.ops.aten.scalar_tensor.default)
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
-from onnxsmith import rooms
+from onnxsmith.base import rooms
+from onnxsmith.base.seams.torch import translator
+from onnxsmith.base.seams.torch.decomposing import decompose
 from onnxsmith.exporter.translating.custom_operators import Uses
 from onnxsmith.exporter.translating.empty_tensors import fold_empty
 from onnxsmith.exporter.translating.exact_fractions import exact_fractions
@@ -20,8 +22,6 @@ from onnxsmith.exporter.translating.fractions_of_sizes import fractions_as_tenso
 from onnxsmith.exporter.translating.overloads import overloads
 from onnxsmith.exporter.translating.strides import strides_as_sizes
 from onnxsmith.exporter.translations.base import Translation
-from onnxsmith.seams.torch import translator
-from onnxsmith.seams.torch.decomposing import decompose
 
 
 @functools.cache

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from onnxsmith.causes._text import line_in
-from onnxsmith.problem import Problem
-from onnxsmith.seams.torch import operators, translator
-from onnxsmith.seams.torch.tensors import mode_of
-from onnxsmith.sources.factory import place
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.seams.torch import operators, translator
+from onnxsmith.base.seams.torch.tensors import mode_of
+from onnxsmith.exporter.causes._message_text import line_in
+from onnxsmith.exporter.factory import place
 
 _SHAPELESS = re.compile(r"no fake impl registered for <CustomOpDef\(([\w.:]+)\)>|([\w.]+::[\w.]+): attempted to run")
 

@@ -13,8 +13,8 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from onnxsmith.problem import problem
-from onnxsmith.seams.torch import translator
+from onnxsmith.base.problem import problem
+from onnxsmith.base.seams.torch import translator
 
 _GRAPHS = ("g", "graph", "graph_context", "graphcontext")
 """What the first parameter of a symbolic is called, in torch's documentation and its own symbolics."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.seams.torch.operators import OpOverload
+from onnxsmith.base.seams.torch.operators import OpOverload
 
 
 def overloads(target: str) -> Iterator[OpOverload[..., Any]]:

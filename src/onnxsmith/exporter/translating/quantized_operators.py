@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from onnxsmith.exporter.translating.packed_weights import Packed, decomposed, last
-from onnxsmith.seams.torch import operators
+from onnxsmith.base.seams.torch import operators
+from onnxsmith.exporter.translating.unpacked_weights import Packed, decomposed, last
 
 _SCALES = ("output_scale", "Y_scale_i", "scale")
 _ZEROS = ("output_zero_point", "Y_zero_point_i", "zero_point")

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.exporter.translating.int8_tensors import int8_linear, is_int8
-from onnxsmith.exporter.translating.packed_weights import DTYPES, decomposed
 from onnxsmith.exporter.translating.quantized_operators import COMPUTED, CONTINUED, arguments, parameters
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.exporter.translating.unpacked_weights import DTYPES, decomposed
 
 _SAME = {
     "__getitem__", "alias", "alpha_dropout", "amax", "channel_shuffle", "chunk", "clone", "contiguous", "cpu", "detach",

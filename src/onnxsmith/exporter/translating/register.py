@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.seams.torch import operators
+from onnxsmith.base.seams.torch.operators import OpOverload, OpOverloadPacket
 from onnxsmith.exporter.translating import onnx_functions
 from onnxsmith.exporter.translating.overloads import overloads
-from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.seams.torch import operators
-from onnxsmith.seams.torch.operators import OpOverload, OpOverloadPacket
 
 Translated = Callable[..., Any]
 Target = str | OpOverload[..., Any] | OpOverloadPacket[..., Any] | type[torch.autograd.Function]

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.seams.torch.tensors import unheard
+from onnxsmith.base.seams.torch.tensors import unheard
 
 
 def constant(values: Sequence[Any] | float, dtype: torch.dtype) -> torch.Tensor:

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.seams.torch.operators import while_loop_op
 from onnxsmith.exporter.translations._sizes import is_empty
-from onnxsmith.seams.torch.operators import while_loop_op
 
 UNROLLED = 4
 """Up to this number, rounds are unrolled; a choice: the small matrices of geometry (rotations, poses) need no Loop."""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from onnxsmith.library_versions import Lifetime
+from onnxsmith.base.library_versions import Lifetime
 
 
 @dataclass(frozen=True)

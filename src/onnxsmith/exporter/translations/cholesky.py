@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import torch
 
+from onnxsmith.base.library_versions import Lifetime
 from onnxsmith.exporter.translations.base import Sample, Translation
 from onnxsmith.exporter.translations.linalg_cholesky_ex import definite
-from onnxsmith.library_versions import Lifetime
 
 
 class Cholesky(Translation):

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.seams.torch.operators import composite
 from onnxsmith.exporter.translations.base import Sample, Translation
-from onnxsmith.seams.torch.operators import composite
 
 
 class CrossEntropyLoss(Translation):

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.translations._error import erf
+from onnxsmith.exporter.translations._error_function import erf
 from onnxsmith.exporter.translations._univariate import Univariate
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from onnxsmith.exporter.translations._error import erfc
+from onnxsmith.exporter.translations._error_function import erfc
 from onnxsmith.exporter.translations._univariate import Univariate
 
 

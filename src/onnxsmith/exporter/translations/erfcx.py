@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from onnxsmith.exporter.translations._error import erfcx
+from onnxsmith.exporter.translations._error_function import erfcx
 from onnxsmith.exporter.translations._univariate import Univariate
 
 

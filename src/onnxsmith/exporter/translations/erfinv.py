@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from onnxsmith.exporter.translations._error import erfinv
+from onnxsmith.exporter.translations._error_function import erfinv
 from onnxsmith.exporter.translations._univariate import Univariate
 
 

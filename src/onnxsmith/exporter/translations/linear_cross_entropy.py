@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch.nn import functional
 
+from onnxsmith.base.library_versions import Lifetime
 from onnxsmith.exporter.translations._torch_versions import existing
 from onnxsmith.exporter.translations.base import Sample, Translation
-from onnxsmith.library_versions import Lifetime
 
 
 class LinearCrossEntropy(Translation):

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from onnxsmith.exporter.translations._error import erfinv, lower_tail
+from onnxsmith.exporter.translations._error_function import erfinv, lower_tail
 from onnxsmith.exporter.translations._univariate import Univariate
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from onnxsmith.base.seams.torch.tensors import check
 from onnxsmith.exporter.translations.base import Sample, Translation
-from onnxsmith.seams.torch.tensors import check
 
 
 class OneHot(Translation):

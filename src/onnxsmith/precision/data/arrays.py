@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onnxsmith.feeds.input_files import read_npz
+from onnxsmith.base.problem import problem
 from onnxsmith.precision.data.base import Kind, Reading, Sample
-from onnxsmith.problem import problem
+from onnxsmith.verification.inputs.input_files import read_npz
 
 LABEL = ("label", "labels")
 """Names of the array that holds labels, unless the model has an input of that name."""

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onnxsmith.model.graph.signature import Port, Signature
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.runtimes.base import Outputs, Session
 
 Prepare = Callable[[Any], Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.exporter import factory
 from onnxsmith.precision.data.base import Kind, Reading, Sample
-from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.sources import factory
 
 _PAIR = 2
 _KEY = "label"

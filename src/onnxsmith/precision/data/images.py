@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onnxsmith.feeds.input_files import IMAGES, read_image
+from onnxsmith.base.problem import problem
+from onnxsmith.base.words import several
 from onnxsmith.precision.data.base import Kind, Reading, Sample
-from onnxsmith.problem import problem
-from onnxsmith.words import several
+from onnxsmith.verification.inputs.input_files import IMAGES, read_image
 
 LABELS = "labels.csv"
 """A table in the folder with a line `file,label` for each image, with a head or without."""

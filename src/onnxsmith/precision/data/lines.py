@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.feeds.input_files import IMAGES, read_image, read_npz
+from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.precision.data.base import Kind, Reading, Sample
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.verification.inputs.input_files import IMAGES, read_image, read_npz
 
 
 class Lines(Kind):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from onnxsmith import rooms
-from onnxsmith.problem import problem
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import problem
 
 PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 """Operators that are quantised for their own sake."""

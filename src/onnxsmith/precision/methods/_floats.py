@@ -11,13 +11,13 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.graph import walk
+from onnxsmith.base.report.parts.quantisation import LeftAlone
+from onnxsmith.graph.structure import walk
 from onnxsmith.precision.forms.base import Form
-from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, float_bytes
-from onnxsmith.precision.narrowing import narrowed
-from onnxsmith.precision.units import NARROW, Unit, find
-from onnxsmith.report.parts.quantisation import LeftAlone
+from onnxsmith.precision.mixed_precision import narrowed
+from onnxsmith.precision.narrowable_nodes import NARROW, Unit, find
 
 
 class NarrowFloat(Method):

@@ -7,8 +7,8 @@ from collections.abc import Collection
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.model.graph.fresh import Names
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.model_copy import cloned
 
 _BIAS = 2
 """The place of the bias among the operands of Gemm."""

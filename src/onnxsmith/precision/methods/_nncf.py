@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.precision.engines import NNCF
 from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.methods.base import Method, Work
-from onnxsmith.problem import Problem
 
 _MOST = 64
 """Samples that NNCF runs at most. A choice: each keep-list runs them again, three times; with 256 of them the outputs

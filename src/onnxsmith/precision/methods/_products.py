@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from onnxsmith.precision.forms.base import PRODUCTS
-from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.methods.base import Layer, Work, constant_bytes, is_embedding
 
 

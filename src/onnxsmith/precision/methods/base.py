@@ -10,19 +10,19 @@ from typing import ClassVar
 
 import onnx_ir as ir
 
-from onnxsmith.model.graph import walk
-from onnxsmith.precision.arithmetic import Arithmetic
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.quantisation import LeftAlone
+from onnxsmith.graph.structure import walk
+from onnxsmith.precision.calibration_data import NONE, Samples
 from onnxsmith.precision.engines import ONNXRUNTIME, Engine
-from onnxsmith.precision.equalising.equalised import Equalised
+from onnxsmith.precision.equalising.channel_equalisation import Equalised
 from onnxsmith.precision.forms.base import Form
-from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.keep_list_search import Keep
+from onnxsmith.precision.model_preparation import Prepared
 from onnxsmith.precision.moments import Moments
-from onnxsmith.precision.preparing import Prepared
+from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.precision.ranges import Ranges
-from onnxsmith.precision.reading_data import NONE, Samples
-from onnxsmith.precision.storing import LEAST, Rounded
-from onnxsmith.problem import Problem
-from onnxsmith.report.parts.quantisation import LeftAlone
+from onnxsmith.precision.weight_storage import LEAST, Rounded
 from onnxsmith.runtimes.base import Runtime
 
 ASKED = "it is on the given keep-list"

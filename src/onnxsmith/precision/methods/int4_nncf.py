@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxsmith.precision.forms.base import Form
-from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.methods._gemm import written_out
 from onnxsmith.precision.methods._nncf import NncfMethod, samples
 from onnxsmith.precision.methods.base import Layer, Work

@@ -7,20 +7,20 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from onnxsmith.clock import stage
-from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.copying import cloned
+from onnxsmith.base.clock import stage
+from onnxsmith.base.words import several
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.precision.clipping import clipped
-from onnxsmith.precision.equalising.equalised import Equalised, equalised
+from onnxsmith.precision.equalising.channel_equalisation import Equalised, equalised
 from onnxsmith.precision.float_readers import reconnect
 from onnxsmith.precision.forms.base import PRODUCTS, Form
-from onnxsmith.precision.keeping import Keep
-from onnxsmith.precision.layer_rounding import rounded
+from onnxsmith.precision.gptq_rounding import rounded
+from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.methods._products import addends, apart, endless, is_layer, namesakes, touching
 from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work, constant_bytes
 from onnxsmith.precision.ranges import Ranges
-from onnxsmith.precision.storing import Rounded, holders, store
-from onnxsmith.words import several
+from onnxsmith.precision.weight_storage import Rounded, holders, store
 
 WHOLE = "ranges that hold each value"
 CLIPPED = "ranges with the least squared error"

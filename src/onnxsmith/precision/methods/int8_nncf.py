@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.precision.forms.base import Form
-from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.methods._nncf import NncfMethod, samples
 from onnxsmith.precision.methods._products import always, apart, endless, layers, touching
 from onnxsmith.precision.methods.base import Layer, Work
-from onnxsmith.problem import Problem
 
 PLAIN = "biases as they are"
 CORRECTED = "corrected biases"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.graph.fresh import Names
-from onnxsmith.model.shapes import facts
-from onnxsmith.precision.pruning.links import Indices, Slot
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.precision.pruning.channel_links import Indices, Slot
 
 
 @dataclass

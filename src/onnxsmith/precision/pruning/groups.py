@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.precision.pruning.linking import linked
-from onnxsmith.precision.pruning.links import Indices, Links, Sizes, Slot
-from onnxsmith.precision.pruning.twins import twins
+from onnxsmith.precision.pruning.channel_links import Indices, Links, Sizes, Slot
+from onnxsmith.precision.pruning.channel_propagation import linked
+from onnxsmith.precision.pruning.transposed_weights import twins
 
 Channel = tuple[tuple[Slot, Indices], ...]
 """The elements of one channel, by axis."""

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.feeds.generate import Feed
-from onnxsmith.feeds.sizes import of_feed
-from onnxsmith.model.graph.signature import signature
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.settings import Verify
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.precision.calibration_data import Samples
+from onnxsmith.precision.pruning.channel_removal import Kept, masked
 from onnxsmith.precision.pruning.groups import Channels
-from onnxsmith.precision.pruning.surgery import Kept, masked
-from onnxsmith.precision.reading_data import Samples
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.settings import Verify
+from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.inputs.size_proposals import of_feed
+from onnxsmith.verification.sessions import verify_models
 
 _SAMPLES = 2
 """Samples of the user's that are compared, beside generated inputs. A choice."""

@@ -10,47 +10,47 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith import rooms
-from onnxsmith.clock import Clock, advance, stage
-from onnxsmith.identity import identifies
-from onnxsmith.metrics.base import Floats
-from onnxsmith.model.files.load import Source, load
-from onnxsmith.model.files.outputs import refuse_loss
-from onnxsmith.model.files.save import save_for_now, staged
-from onnxsmith.precision import given as requests
+from onnxsmith.base import rooms
+from onnxsmith.base.clock import Clock, advance, stage
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.pruning import Pruning, SharePoint
+from onnxsmith.base.report.parts.ratios import Ratio
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.parts.written import Written, written
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.base.spelling import in_python
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.files.save import save_for_now, staged
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.precision import quantisation_request as requests
 from onnxsmith.precision.final import scores_of, time_ratio, times_said
-from onnxsmith.precision.given import Given, Request, refuse_worthless
-from onnxsmith.precision.pruning import kept_list as kept_lists
-from onnxsmith.precision.pruning import refusals, telling
-from onnxsmith.precision.pruning.choosing import BLOCK, Choice, share_of
-from onnxsmith.precision.pruning.compared import compared
-from onnxsmith.precision.pruning.counting import Counting
+from onnxsmith.precision.keep_list_output import checked as checked_path
+from onnxsmith.precision.keep_list_output import with_text
+from onnxsmith.precision.pruning import kept_channels as kept_lists
+from onnxsmith.precision.pruning import pruning_rows, refusals
+from onnxsmith.precision.pruning.channel_removal import Kept, kept_without, pruned
+from onnxsmith.precision.pruning.channel_selection import BLOCK, Choice, share_of
 from onnxsmith.precision.pruning.groups import Channels, channels
-from onnxsmith.precision.pruning.keeping import asked_layers
 from onnxsmith.precision.pruning.measures.base import Measure, Subject
+from onnxsmith.precision.pruning.prepared_comparison import compared
 from onnxsmith.precision.pruning.proof import proven
+from onnxsmith.precision.pruning.protected_layers import asked_layers
+from onnxsmith.precision.pruning.pruning_counts import Counting
+from onnxsmith.precision.pruning.pruning_preparation import Working, rejoined
+from onnxsmith.precision.pruning.pruning_search import Search
 from onnxsmith.precision.pruning.saliency import Saliency
 from onnxsmith.precision.pruning.saliency import read as read_saliency
-from onnxsmith.precision.pruning.search import Search
-from onnxsmith.precision.pruning.surgery import Kept, kept_without, pruned
-from onnxsmith.precision.pruning.working import Working, rejoined
+from onnxsmith.precision.quantisation_request import Given, Request, refuse_worthless
 from onnxsmith.precision.scoring import Scored
-from onnxsmith.precision.weights import own_weights, stored_bytes
-from onnxsmith.precision.writing import checked as checked_path
-from onnxsmith.precision.writing import with_text
-from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.base import Part, Report
-from onnxsmith.report.parts.pruning import Pruning, SharePoint
-from onnxsmith.report.parts.ratios import Ratio
-from onnxsmith.report.parts.timing import Timing
-from onnxsmith.report.parts.verification import Verification
-from onnxsmith.report.parts.written import Written, written
-from onnxsmith.report.verdict import Verdict
-from onnxsmith.result import Result
+from onnxsmith.precision.weight_counts import own_weights, stored_bytes
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime
-from onnxsmith.spelling import in_python
+from onnxsmith.verification.metrics.base import Floats
 
 _SHARE = 0.3
 """The share without a budget. A choice."""
@@ -207,7 +207,7 @@ class _Pruning:
         with stage("search"):
             found = Search(self._meets, self._request.evaluations, self._size).largest(top)
         if not self._curve:
-            raise refusals.none_at(top, telling.idle(self._found, self._choice))
+            raise refusals.none_at(top, pruning_rows.idle(self._found, self._choice))
         if found is None or not self._size(found):  # the smallest shares are less than a channel
             refused = refusals.budget_not_met(self._curve, self._given, self.before)
             return _Done(top, None, {}, 0, refused=(refused,), verdict=Verdict.FAILED)
@@ -244,7 +244,7 @@ class _Pruning:
         with stage("prune"):
             model, kept, removed = self._cut(share)
         if not removed:
-            raise refusals.none_at(share, telling.idle(self._found, self._choice))
+            raise refusals.none_at(share, pruning_rows.idle(self._found, self._choice))
         samples = self._given.scoring.samples if self._given.is_real else None
         proof = proven(self._work.model, model, kept, self._found, samples, sizes=self._sizes, seed=self._request.seed)
         done = _Done(share, model, kept, removed, proof)
@@ -282,7 +282,7 @@ class _Pruning:
     def part(self, done: _Done, budget: str | float | None) -> Pruning:
         """The report's part."""
         score, found = self._given.scoring.score, self._found
-        layers = telling.layers(self._work.model, found, done.kept)
+        layers = pruning_rows.layers(self._work.model, found, done.kept)
         before = self._counting.of(self._work.model)
         after = None if done.model is None else self._counting.of(done.model)
         return Pruning(
@@ -294,7 +294,7 @@ class _Pruning:
             removed=done.removed,
             free=sum(len(group.channels) for group in found.free),
             layers=layers,
-            fixed=telling.fixed(self._work.model, found, done.kept, self._choice),
+            fixed=pruning_rows.fixed(self._work.model, found, done.kept, self._choice),
             parameters_before=self._counting.of(own_weights(self.loaded)).parameters,
             parameters_after=None if after is None else after.parameters,
             macs_before=before.macs,
@@ -317,8 +317,8 @@ class _Pruning:
             curve=tuple(self._curve),
             notes=(
                 *self._work.notes,
-                *telling.notes(self._work.model),
-                *telling.uneven(found, layers, self._choice),
+                *pruning_rows.notes(self._work.model),
+                *pruning_rows.uneven(found, layers, self._choice),
                 *done.notes,
             ),
         )

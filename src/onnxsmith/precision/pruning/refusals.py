@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.precision.given import Given
-from onnxsmith.precision.preparing import quantisers
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.parts.pruning import FixedChannels, SharePoint
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.precision.model_preparation import quantisers
 from onnxsmith.precision.pruning.groups import Channels
-from onnxsmith.precision.pruning.unfollowed import nested, of_onnxruntime, unfollowed
+from onnxsmith.precision.pruning.unfollowed_layers import nested, of_onnxruntime, unfollowed
+from onnxsmith.precision.quantisation_request import Given
 from onnxsmith.precision.scoring import Scored
-from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.parts.pruning import FixedChannels, SharePoint
-from onnxsmith.report.parts.verification import Verification
 
 
 def none_at(share: float, idle: Sequence[FixedChannels]) -> OnnxsmithError:

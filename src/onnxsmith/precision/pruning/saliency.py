@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.metrics.base import Floats
-from onnxsmith.precision.pruning.moved import Moved
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.precision.pruning.moved_weights import Moved
 from onnxsmith.precision.pruning.torch_names import Parameter, parameters
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.verification.metrics.base import Floats
 
 Saliency = Mapping[str, Floats]
 

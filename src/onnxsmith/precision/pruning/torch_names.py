@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.model.graph import provenance
-from onnxsmith.precision.pruning.links import Indices, static
+from onnxsmith.graph.structure import provenance
+from onnxsmith.precision.pruning.channel_links import Indices, static
 
 _NORMS = ("weight", "bias", "running_mean", "running_var")
 _LAYER = {1: "weight", 2: "bias"}

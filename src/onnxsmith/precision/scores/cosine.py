@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.metrics.base import Floats
 from onnxsmith.precision.scores.base import Pairs, Score, mean, unlike
+from onnxsmith.verification.metrics.base import Floats
 
 
 class Cosine(Score):

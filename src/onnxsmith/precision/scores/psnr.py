@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.metrics.base import Floats
 from onnxsmith.precision.scores.base import Pairs, Score, mean, unlike
+from onnxsmith.verification.metrics.base import Floats
 
 _UNIT = 1.5
 """A label with a larger value is in 0..255, not in 0..1. A choice."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.metrics.base import Floats
-from onnxsmith.model.graph.copying import cloned
-from onnxsmith.model.graph.fresh import Names
-from onnxsmith.model.surgery import opset as opsets
-from onnxsmith.precision.pruning.links import Slot
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.surgery import opset_conversion as opsets
+from onnxsmith.precision.pruning.channel_links import Slot
 from onnxsmith.precision.pruning.measures.base import Measure, Subject, together
+from onnxsmith.verification.metrics.base import Floats
 
 _AXES_OPERAND = 18
 """The opset in which the axes of ReduceMean became an operand (ONNX Changelog.md)."""

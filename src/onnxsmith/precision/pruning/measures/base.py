@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.metrics.base import Floats
+from onnxsmith.precision.calibration_data import Samples
+from onnxsmith.precision.pruning.channel_links import Slot
 from onnxsmith.precision.pruning.groups import Channels, Group
-from onnxsmith.precision.pruning.links import Slot
-from onnxsmith.precision.pruning.moved import Moved
-from onnxsmith.precision.reading_data import Samples
+from onnxsmith.precision.pruning.moved_weights import Moved
 from onnxsmith.runtimes.base import Runtime
+from onnxsmith.verification.metrics.base import Floats
 
 
 @dataclass(frozen=True)

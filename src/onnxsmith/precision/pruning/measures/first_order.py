@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onnxsmith.metrics.base import Floats
+from onnxsmith.base.problem import problem
 from onnxsmith.precision.pruning.groups import Channels, Group
 from onnxsmith.precision.pruning.measures.base import Measure, Subject
 from onnxsmith.precision.pruning.saliency import of_initializers
-from onnxsmith.problem import problem
+from onnxsmith.verification.metrics.base import Floats
 
 
 class FirstOrder(Measure):

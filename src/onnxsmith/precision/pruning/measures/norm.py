@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.metrics.base import Floats
+from onnxsmith.precision.pruning.channel_links import Slot
 from onnxsmith.precision.pruning.groups import Channels
-from onnxsmith.precision.pruning.links import Slot
 from onnxsmith.precision.pruning.measures.base import Measure, Subject, together
+from onnxsmith.verification.metrics.base import Floats
 
 _SCALES = {"BatchNormalization": 1, "InstanceNormalization": 1}
 """The operand of a normalisation that says how large a channel becomes."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.precision.pruning.channel_links import Indices, Links, rank, static
 from onnxsmith.precision.pruning.cuts import Cuts
-from onnxsmith.precision.pruning.links import Indices, Links, rank, static
-from onnxsmith.precision.pruning.operators._origins import origin
+from onnxsmith.precision.pruning.operators._channel_origins import origin
 from onnxsmith.precision.pruning.operators.base import Operator, integer, operand
 
 _Q, _K, _V, _MASK = 0, 1, 2, 3

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import onnx_ir as ir
 
-from onnxsmith.model.shapes import facts
+from onnxsmith.graph.shapes import facts
+from onnxsmith.precision.pruning.channel_links import Links
 from onnxsmith.precision.pruning.cuts import Cuts
-from onnxsmith.precision.pruning.links import Links
 
 
 class Operator(ABC):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.precision.pruning.links import Links, is_weight, rank, static
-from onnxsmith.precision.pruning.operators._origins import origin
+from onnxsmith.precision.pruning.channel_links import Links, is_weight, rank, static
+from onnxsmith.precision.pruning.operators._channel_origins import origin
 from onnxsmith.precision.pruning.operators.base import Operator, integer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.precision.pruning.links import Links, static
+from onnxsmith.precision.pruning.channel_links import Links, static
 from onnxsmith.precision.pruning.operators.base import Operator, integer
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from onnxsmith.precision.pruning.links import Links, is_weight, rank, static
+from onnxsmith.precision.pruning.channel_links import Links, is_weight, rank, static
 from onnxsmith.precision.pruning.operators.base import Operator
 
 Axis = tuple[ir.Value, int]

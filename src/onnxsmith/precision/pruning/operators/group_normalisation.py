@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.precision.pruning.channel_links import Links, is_weight, static
 from onnxsmith.precision.pruning.cuts import Cuts
-from onnxsmith.precision.pruning.links import Links, is_weight, static
 from onnxsmith.precision.pruning.operators.base import Operator, integer
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model.shapes import facts
-from onnxsmith.precision.pruning.links import Links, rank
+from onnxsmith.graph.shapes import facts
+from onnxsmith.precision.pruning.channel_links import Links, rank
 from onnxsmith.precision.pruning.operators.base import Operator, integer
 
 _ALL_BEHIND = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")

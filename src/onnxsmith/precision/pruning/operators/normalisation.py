@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.precision.pruning.links import Links, is_weight
+from onnxsmith.precision.pruning.channel_links import Links, is_weight
 from onnxsmith.precision.pruning.operators.base import Operator
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.shapes import facts
+from onnxsmith.graph.shapes import facts
+from onnxsmith.precision.pruning.channel_links import Indices, Links, rank, static
 from onnxsmith.precision.pruning.cuts import Cuts
-from onnxsmith.precision.pruning.links import Indices, Links, rank, static
-from onnxsmith.precision.pruning.operators._ranges import Range, ranges
+from onnxsmith.precision.pruning.operators._slice_ranges import Range, ranges
 from onnxsmith.precision.pruning.operators.base import Operator, integer, operand
 
 _SPLIT_OPERAND = 13

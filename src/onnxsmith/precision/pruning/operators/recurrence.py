@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.precision.pruning.channel_links import Indices, Links, is_weight, static
 from onnxsmith.precision.pruning.cuts import Cuts
-from onnxsmith.precision.pruning.links import Indices, Links, is_weight, static
 from onnxsmith.precision.pruning.operators.base import Operator, operand
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model.shapes import facts
+from onnxsmith.graph.shapes import facts
+from onnxsmith.precision.pruning.channel_links import Links, static
 from onnxsmith.precision.pruning.cuts import Cuts
-from onnxsmith.precision.pruning.links import Links, static
 from onnxsmith.precision.pruning.operators.base import Operator, can_resize, integer
-from onnxsmith.precision.pruning.regrouping import Run, channel_axis, pairs, runs
+from onnxsmith.precision.pruning.reshape_axes import Run, channel_axis, pairs, runs
 
 
 class Reshaping(Operator):

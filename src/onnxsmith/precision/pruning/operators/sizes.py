@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model.shapes import facts
+from onnxsmith.graph.shapes import facts
+from onnxsmith.precision.pruning.channel_links import Links, rank
 from onnxsmith.precision.pruning.cuts import Cuts
-from onnxsmith.precision.pruning.links import Links, rank
 from onnxsmith.precision.pruning.operators.base import SELECTING, Operator, integer
 
 

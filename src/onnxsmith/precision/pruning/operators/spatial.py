@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model.shapes import facts
-from onnxsmith.model.shapes.known_integers import Elements, elements
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.shapes.known_integers import Elements, elements
+from onnxsmith.precision.pruning.channel_links import Links, rank, static
 from onnxsmith.precision.pruning.cuts import Cuts
-from onnxsmith.precision.pruning.links import Links, rank, static
 from onnxsmith.precision.pruning.operators.base import Operator, can_resize, operand
 
 _POOLS = ("AveragePool", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "LpPool", "MaxPool")

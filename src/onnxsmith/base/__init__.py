@@ -1,0 +1,1 @@
+"""What every package uses: problems, reports, settings, members of folders, clocks, limits, the operating system."""

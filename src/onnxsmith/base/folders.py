@@ -1,0 +1,93 @@
+"""Makes hidden and temporary folders that disappear with their process, or at the latest when the next process starts.
+
+A killed process cannot remove its folders. Each folder therefore holds a locked file. The operating system releases the
+lock when the process ends, for whatever reason and in whatever container. A folder whose lock is free has no owner and
+may be removed. If the file system has no locks, the folder gets no lock file, and nobody else removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from onnxsmith.base.system import locks
+
+_MARK = "onnxsmith"
+_LOCK = ".owner"
+_LONGEST = 60
+"""Characters of the file name that go into the folder name: a name has at most 255 bytes, a character at most 4."""
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """Makes a hidden folder beside `path` and removes it when the block ends. First removes the folders that dead
+    processes left there.
+
+    Raises:
+        OSError: the parent folder is not writable.
+    """
+    clear(path.parent)
+    prefix = f".{path.name[:_LONGEST]}.{_MARK}-"
+    with _owned(prefix, path.parent) as folder:
+        yield folder
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yields a path to write to, in a hidden folder beside `path`. When the block succeeds, the written file replaces
+    `path`; until then the old file is untouched. A terminal or a pipe is written to directly.
+
+    Raises:
+        OSError: the parent folder is not writable.
+    """
+    real = Path(os.path.realpath(path))
+    if real.exists() and not real.is_file():
+        yield real
+        return
+    with beside(real) as folder:
+        yield folder / path.name
+        (folder / path.name).replace(real)
+
+
+def clear(parent: Path) -> None:
+    """Removes the folders that `beside` made in `parent` for processes that are dead by now."""
+    ours = re.compile(rf"\..*\.{_MARK}-\w+", re.DOTALL)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(parent):  # noqa: PTH208 — keeps names that are not UTF-8 as they are
+            if ours.fullmatch(name):
+                _remove_if_left(parent / name)
+
+
+@contextmanager
+def _owned(prefix: str, parent: Path) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    lock: int | None = None
+    try:
+        lock = locks.HERE.hold(folder / _LOCK)
+        yield folder
+    finally:
+        if lock is not None:
+            os.close(lock)  # before removing: that needs a free file descriptor, and perhaps there is no other
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Removes the folder as far as possible. rmtree fails near the limit on open files; a plain loop needs one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):  # noqa: PTH208 — keeps names that are not UTF-8 as they are
+            (folder / name).unlink()
+        folder.rmdir()
+
+
+def _remove_if_left(folder: Path) -> None:
+    if folder.is_symlink():
+        return
+    with contextlib.suppress(OSError), locks.HERE.taken_over(folder / _LOCK):
+        _remove(folder)

@@ -1,0 +1,108 @@
+"""Turns refusals of the operating system into problems: open files, disk space, permissions."""
+
+from __future__ import annotations
+
+import errno
+import shlex
+import tempfile
+from pathlib import Path
+
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+
+
+def problem_of(error: BaseException) -> Problem | None:
+    """Returns the problem for an error that is, or was caused by, a refusal of the operating system; else None."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        if isinstance(found, OSError) and found.errno in _KINDS:
+            return _KINDS[found.errno](found)
+        found = found.__cause__ or found.__context__
+    return None
+
+
+def writing_refused(path: str | Path, error: OSError) -> tuple[str, str]:
+    """Says why the file or folder that was asked for could not be written, and what helps. The error itself may name a
+    temporary file beside it."""
+    target = Path(path)
+    folder = target.absolute().parent
+    elsewhere = f"give another path, such as {shlex.quote(str(Path(tempfile.gettempdir()) / target.name))}"
+    if not folder.exists():
+        return f"the folder {folder} does not exist", f"mkdir -p {shlex.quote(str(folder))}"
+    if not folder.is_dir():
+        return f"{folder} is a file, not a folder", elsewhere
+    if target.is_dir():
+        return f"{target} is a folder", f"give the path of a file in it, such as {shlex.quote(str(target / 'new'))}"
+    why = error.strerror or str(error)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"this user may not write to the folder {folder}: {why}", elsewhere
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full", f"free some space, or {elsewhere}"
+    return why, elsewhere
+
+
+def refuse_missing(folder: Path) -> None:
+    """Refuses a folder to write to that does not exist.
+
+    Raises:
+        OnnxsmithError: `save/no-folder`.
+    """
+    if not folder.is_dir():
+        raise no_folder(folder)
+
+
+def no_folder(folder: Path) -> OnnxsmithError:
+    """The problem of a folder to write to that does not exist."""
+    return problem(
+        "save/no-folder",
+        "the folder to write to does not exist",
+        where=str(folder),
+        fix=f"mkdir -p {shlex.quote(str(folder))}",
+    )
+
+
+def _too_many(error: OSError) -> Problem:
+    return Problem(
+        "run/too-many-files",
+        "the limit on open files is reached",
+        where=_place(error),
+        why=str(error),
+        fix="raise it for this shell: ulimit -n 4096",
+    )
+
+
+def _full(error: OSError) -> Problem:
+    return Problem(
+        "run/disk-full",
+        "the disk is full",
+        where=_place(error),
+        why=str(error),
+        fix="free some space, or put temporary files on another disk: TMPDIR=/other/disk",
+    )
+
+
+def _not_permitted(error: OSError) -> Problem:
+    return Problem(
+        "run/not-permitted",
+        "a file or folder cannot be used",
+        where=_place(error),
+        why=str(error),
+        fix="check its permissions (`ls -ld`), and whether its disk is mounted read-only",
+    )
+
+
+def _place(error: OSError) -> str:
+    name = error.filename
+    return name.decode(errors="backslashreplace") if isinstance(name, bytes) else str(name or "")
+
+
+_KINDS = {
+    errno.EMFILE: _too_many,
+    errno.ENFILE: _too_many,
+    errno.ENOSPC: _full,
+    errno.EDQUOT: _full,
+    errno.EACCES: _not_permitted,
+    errno.EPERM: _not_permitted,
+    errno.EROFS: _not_permitted,
+}

@@ -1,0 +1,264 @@
+"""A report and its parts.
+
+A command returns a `Report`: a verdict, parts, problems. A part is a frozen dataclass of plain data. `--json` prints
+its fields. Its `blocks` say how to show it. Renderers know blocks only, so that a new kind of part is one new file and
+no renderer changes."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+from onnxsmith._version import __version__
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.report.model_files import ModelFile
+from onnxsmith.base.report.unreadable import unreadable
+from onnxsmith.base.report.verdict import Verdict
+
+SCHEMA_VERSION = 1
+"""Grows when an older reader would misread the new form; `from_json` refuses other versions."""
+
+
+class Tone(StrEnum):
+    """The importance of a line; a renderer picks the colour."""
+
+    PLAIN = "plain"
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Labelled values, one per line."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Places:
+    """What the cells of a column name: a `node`, a `tensor` or a `module` for each row, "" for none. A page links them
+    to the view of the model. A name that both of two models have leads to the second, that of an `old node` to the
+    first."""
+
+    column: int
+    kind: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings. `right` are the indices of the columns that hold numbers. `rows_in_terminal` are the
+    indices of the rows that a terminal shows, in that order; None means all. A page shows all rows, and sorts them by
+    any column. `worst_first` are the indices of all rows in the order in which a page shows them at first."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: tuple[int, ...] = ()
+    rows_in_terminal: tuple[int, ...] | None = None
+    places: tuple[Places, ...] = ()
+    worst_first: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves over `labels` on a logarithmic scale. A curve is a name and its values; None is a gap. Only pages draw
+    charts, so the same numbers also stand in a table. `x` and `y` name the axes."""
+
+    title: str
+    labels: tuple[str, ...]
+    curves: tuple[tuple[str, tuple[float | None, ...]], ...]
+    x: str = ""
+    y: str = ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph, or verbatim text if `verbatim` is set."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+    verbatim: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """A curve of a `Plot`: its name, and the x and y of its points. `low` and `high` are ends of a bar through each
+    point, if it has an uncertainty."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Curves over a number. `x` and `y` name the axes with their units; with `logarithmic`, x has a logarithmic scale.
+    Only pages draw plots, so the same numbers, or what matters of them, also stand in a table."""
+
+    title: str
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    logarithmic: bool = False
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Estimates with their intervals, one above the other: name, low, estimate, high. `at` is the value that an
+    interval may contain or not, drawn as a line. Only pages draw them, so the same numbers also stand in a table."""
+
+    title: str
+    rows: tuple[tuple[str, float, float, float], ...]
+    at: float
+
+
+Block = Facts | Table | Text | Chart | Plot | Intervals
+
+
+class Part(ABC):
+    """One subject of a report. Subclasses are frozen dataclasses, each in a file of its own in `base/report/parts/`."""
+
+    title: ClassVar[str]
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Block]:
+        """Yields the blocks that show the part."""
+
+    @classmethod
+    def kind(cls) -> str:
+        """The part's name in JSON: the name of its module."""
+        return cls.__module__.rpartition(".")[2]
+
+
+_P = TypeVar("_P", bound=Part)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of a command. `notes` are lines for the reader that are not errors; `headline` is one line. `models`
+    are the model files that the command read and wrote; reports of earlier versions have none."""
+
+    command: str
+    verdict: Verdict
+    parts: tuple[Part, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    headline: str = ""
+    version: str = field(default=__version__)
+    schema: int = field(default=SCHEMA_VERSION)
+    models: tuple[ModelFile, ...] = ()
+
+    def part(self, kind: type[_P]) -> _P:
+        """Returns the part of that class. Raises LookupError when the report has no such part."""
+        for part in self.parts:
+            if isinstance(part, kind):
+                return part
+        raise LookupError(f"the report has no {kind.__name__}")
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The whole report as JSON; `from_json` reads it back equal."""
+        return json.dumps(_finite(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "schema": self.schema,
+            "version": self.version,
+            "command": self.command,
+            "verdict": self.verdict.value,
+            "headline": self.headline,
+            "models": [_adapter(ModelFile).dump_python(one, mode="json") for one in self.models],
+            "notes": list(self.notes),
+            "problems": [_adapter(Problem).dump_python(p, mode="json") for p in self.problems],
+            "parts": [
+                {"kind": part.kind(), **_adapter(type(part)).dump_python(part, mode="json")} for part in self.parts
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `to_json` wrote.
+
+        Raises:
+            OnnxsmithError: `report/unreadable` when the text is not a report, or has another schema version.
+        """
+        data: Any = None
+        try:
+            data = json.loads(text)
+            if type(data["schema"]) is not int or data["schema"] != SCHEMA_VERSION:
+                raise ValueError(f"schema {data['schema']}, this version reads {SCHEMA_VERSION}")
+            kinds = _part_kinds()
+            parts = []
+            for item in data["parts"]:
+                kind = item.pop("kind")
+                if kind not in kinds:
+                    raise ValueError(f"a part of the kind {kind!r}, which this version does not know")
+                parts.append(_read(kinds[kind], item))
+            return cls(
+                command=_read(str, data["command"]),
+                verdict=Verdict(data["verdict"]),
+                parts=tuple(parts),
+                problems=_read(tuple[Problem, ...], data["problems"]),
+                notes=_read(tuple[str, ...], data["notes"]),
+                headline=_read(str, data["headline"]),
+                version=_read(str, data["version"]),
+                schema=data["schema"],
+                models=_read(tuple[ModelFile, ...], data.get("models", [])),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:  # pydantic's is a ValueError
+            raise unreadable(text, data, error) from error
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter  # slow to import, and only JSON needs it
+
+    return TypeAdapter(kind)
+
+
+def _read(kind: Any, data: Any) -> Any:
+    return _adapter(kind).validate_python(data)
+
+
+def _finite(data: Any) -> Any:
+    """Replaces NaN and infinities by strings: JSON has no such numbers. Reading turns the strings back."""
+    if isinstance(data, float) and not math.isfinite(data):
+        return str(data)
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_finite(value) for value in data]
+    return data
+
+
+@cache
+def _part_kinds() -> dict[str, type[Part]]:
+    found: dict[str, type[Part]] = {}
+    for kind in rooms.classes("onnxsmith.base.report.parts", Part).values():
+        if kind.kind() in found:
+            raise problem(
+                "room/clash",
+                f"two kinds of report parts are called {kind.kind()!r}",
+                where=f"{found[kind.kind()].__module__}, {kind.__module__}",
+                fix="rename the module of one of them",
+            )
+        found[kind.kind()] = kind
+    return found
+
+
+def facts(rows: Iterable[tuple[str, object]]) -> Facts:
+    """Makes facts from values of any kind; leaves out rows whose value is None or ""."""
+    return Facts(tuple((label, str(value)) for label, value in rows if value is not None and value != ""))

@@ -1,0 +1,54 @@
+"""Writes numbers the way that all report parts do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxsmith.base.report.base import Table
+
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+def size(count: int) -> str:
+    """Bytes in units of 1000: `10 B`, `1.5 KB`, `2.30 GB`."""
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:  # from 999.5 on, three digits round to 1000
+        value, unit = value / 1000, unit + 1
+    return f"{count} B" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time with three digits: `12.3 us`, `4.56 ms`, `2.00 s`; "" for None."""
+    if seconds is None:
+        return ""
+    for factor, unit in ((1.0, "s"), (1e3, "ms")):
+        if seconds * factor >= 0.9995:
+            return _digits(seconds * factor) + f" {unit}"
+    return _digits(seconds * 1e6) + " us"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def number(value: float | None) -> str:
+    """A statistic: an integer in full, a float with six digits, "" for None."""
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+
+def amount(count: int, one: str, many: str = "") -> str:
+    """`1 node`, `2 nodes`, `1,024 nodes`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def dims(shape: tuple[int, ...]) -> str:
+    """`[2, 3]`; `[]` for a scalar."""
+    return f"[{', '.join(str(dim) for dim in shape)}]"
+
+
+def metadata(props: dict[str, str]) -> Iterator[Table]:
+    """A table of metadata, if there is any."""
+    if props:
+        yield Table(("metadata", "value"), tuple(props.items()))

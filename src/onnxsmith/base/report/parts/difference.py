@@ -1,0 +1,65 @@
+"""How much two models have in common, in counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from onnxsmith.base.report.base import Block, Part, facts
+from onnxsmith.base.report.parts._text import amount
+
+
+@dataclass(frozen=True)
+class Difference(Part):
+    """Counts of two models. `old_nodes` and `new_nodes` count the nodes without `Constant` nodes, `paired` those that
+    both models have, `equal` the pairs in which nothing changed. `weights` counts the pairs of weights that were
+    compared, `elements` their elements in the old model. `changes` counts the differences by kind, `ignored` those that
+    the caller wanted to ignore, `names` what only has another name. `otherwise` counts removed and added nodes that
+    compute what other nodes of the other model compute, and the regions that they form; `of_weights` counts those that
+    compute only from stored tensors."""
+
+    title = "Difference"
+
+    old_nodes: int
+    new_nodes: int
+    paired: int
+    equal: int
+    weights: int
+    elements: int
+    changes: dict[str, int]
+    ignored: dict[str, int]
+    names: dict[str, int]
+    otherwise: dict[str, int] = field(default_factory=dict)
+    of_weights: dict[str, int] = field(default_factory=dict)
+
+    def blocks(self) -> Iterator[Block]:
+        nodes = f"{self.old_nodes:,} → {self.new_nodes:,}, {self.paired:,} in both, {self.equal:,} of them unchanged"
+        yield facts(
+            [
+                ("nodes", nodes),
+                ("weights compared", f"{self.weights:,} ({amount(self.elements, 'element')})" if self.weights else ""),
+                ("differences", _counted(self.changes) or "none"),
+                ("ignored", _counted(self.ignored)),
+                ("other names", _counted(self.names)),
+                ("computed by other nodes", otherwise_text(self.otherwise)),
+                ("of weights alone", of_weights_text(self.of_weights)),
+            ]
+        )
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(amount(count, what) for what, count in counts.items() if count)
+
+
+def otherwise_text(counts: dict[str, int]) -> str:
+    """Says how many nodes without a partner compute the same as nodes of the other model; "" if none do."""
+    if not counts:
+        return ""
+    said = [f"{counts[what]:,} {what}" for what in ("removed", "added") if counts[what]]
+    return f"the results of {' and '.join(said)}, in {amount(counts['regions'], 'region')}"
+
+
+def of_weights_text(counts: dict[str, int]) -> str:
+    """Says how many nodes without a partner compute only from stored tensors; "" if none do."""
+    said = " and ".join(f"{counts[what]:,} {what}" for what in ("removed", "added") if counts.get(what))
+    return f"{said}, such as copies of weights" if said else ""

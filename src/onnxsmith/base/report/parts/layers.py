@@ -1,0 +1,295 @@
+"""A comparison of two models tensor by tensor: the first operation that computes a wrong result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from onnxsmith.base.report.base import Block, Chart, Facts, Part, Places, Table, Text, Tone
+
+_ROWS_IN_TERMINAL = 12
+"""Rows and names in a terminal. A choice: half a screen."""
+_GROWING = 5
+"""Layers listed by growth. A choice: one line."""
+_CHANGES = 3
+"""Changes of one node that a sentence names. A choice: one line."""
+_SEEN = 0.01
+"""Share of the largest difference below which a layer is not ranked by growth. A choice: tiny errors grow fast."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One tensor that both sides compute.
+
+    Differences are the largest of an element, relative to the tensor's scale. `inherited` is the difference when both
+    sides run from the graph inputs. `own` is the difference when the candidate's operation reads the reference's
+    tensors; `allowed` is the part of `own` that rounding explains. `growth` is `inherited` divided by the largest
+    `inherited` of the tensors that the operation reads. `differs` says whether `inherited` exceeds what rounding
+    explains.
+
+    `verdict` is `equal`, `inherited`, `own error`, `own error, slight` (little more than `allowed`, and no output shows
+    it), `rounding` (a float64 run confirms the candidate), `computed otherwise` (a later node undoes the difference) or
+    `own error, not followed`.
+    """
+
+    name: str
+    reference: str
+    paired_by: str
+    op: str
+    steps: tuple[str, ...]
+    module: str
+    source: str
+    dtype: str
+    shape: tuple[int, ...]
+    inherited: float
+    absolute: float
+    own: float | None
+    allowed: float
+    growth: float | None
+    verdict: str
+    differs: bool = False
+    reason: str = ""
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    def place(self) -> str:
+        """The torch module and the user's source line, if the file names them."""
+        return " ".join(text for text in (self.module, f"({self.source})" if self.source else "") if text)
+
+
+def growing(layers: Sequence[Layer]) -> tuple[str, ...]:
+    """Returns the names of the few layers in which the error grows most, largest growth first. An error that begins in
+    a layer counts as infinite growth. Layers far below the largest difference are left out."""
+    most = max((layer.inherited for layer in layers), default=0.0)
+    seen = [layer for layer in layers if layer.inherited > 0 and not layer.inherited < _SEEN * most]
+    grown = [layer for layer in seen if layer.growth is None or layer.growth > 1]
+    ranked = sorted(grown, key=lambda layer: -(math.inf if layer.growth is None else layer.growth))
+    return tuple(layer.name for layer in ranked[:_GROWING])
+
+
+@dataclass(frozen=True)
+class NotFinite:
+    """The first tensor with a NaN or infinity that the reference does not have; `inputs` are the ranges of the tensors
+    that its node reads."""
+
+    name: str
+    op: str
+    count: int
+    of: int
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Inside:
+    """The first tensor in a loop body or a branch that differs when the node reads the reference's tensors. `iteration`
+    counts from 1, out of `of`."""
+
+    name: str
+    op: str
+    node: str
+    iteration: int
+    of: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What makes the two models differ, by their graphs: `node` is the candidate's, `reference` its counterpart, and
+    `changes` says how they differ. It was tried: `before` is the difference of the worst output, in root mean square
+    over its scale, `after` the same with the node as it is in the reference. `agrees` says whether all outputs then
+    agree."""
+
+    node: str
+    reference: str
+    op: str
+    changes: tuple[str, ...]
+    before: float
+    after: float
+    agrees: bool
+    patch: str = ""
+    """The steps of a patch file for `onnxsmith edit` that undo it, if only attributes differ."""
+
+    def said(self) -> str:
+        """The cause as a text: `epsilon 1e-05 → 0.001 at LayerNormalization norm`."""
+        listed = "; ".join(self.changes[:_CHANGES]) + ("; …" if len(self.changes) > _CHANGES else "")
+        return f"{listed} at {self.op} {self.node}"
+
+
+@dataclass(frozen=True)
+class Layers(Part):
+    """The comparison of two models layer by layer.
+
+    `layers` are in the candidate's order. `culprits` are the names of the layers with an error of their own, in that
+    order; those that matter little for the outputs come last. `left` has two numbers for the output that differs most:
+    its root mean square difference over its scale, and the same after the reference's value replaced the first culprit.
+
+    `share` is the part of the tensors that have a pair, counted on the side with fewer tensors. `paired` counts
+    pairs by the method that found them. `only_reference` and `only_candidate` have no pair. `pattern` says how the
+    first culprit differs, where that has a simple form: `times 1.5`. `cause` is the difference of the graphs that
+    explains the first culprit, and `differences` are those of its nodes, where both sides are graphs. `exposed` is
+    a note for the case that reading intermediate tensors changed the outputs. `growing` are the layers in which the
+    error grows most."""
+
+    title = "Layers"
+
+    reference: str
+    candidate: str
+    input: str
+    layers: tuple[Layer, ...]
+    culprits: tuple[str, ...]
+    share: float
+    paired: dict[str, int]
+    only_reference: tuple[str, ...]
+    only_candidate: tuple[str, ...]
+    runs: int = 0
+    not_finite: NotFinite | None = None
+    left: tuple[float, float] | None = None
+    inside: Inside | None = None
+    pattern: str = ""
+    cause: Cause | None = None
+    differences: tuple[str, ...] = ()
+    exposed: str = ""
+    growing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def layer(self, name: str) -> Layer:
+        """Returns the layer of that name. Raises LookupError when the comparison has no such layer."""
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        raise LookupError(f"no layer {name!r}")
+
+    def blocks(self) -> Iterator[Block]:
+        if not self.layers:
+            yield from (Text(note, Tone.WARN) for note in self.notes)
+            return
+        ways = ", ".join(f"{count} by {how}" for how, count in self.paired.items())
+        rows = [("input", self.input), ("pairs", f"{len(self.layers)} ({ways}), {self.share:.0%} of the tensors")]
+        for who, names in (("reference", self.only_reference), ("candidate", self.only_candidate)):
+            if names:
+                more = ", …" if len(names) > _ROWS_IN_TERMINAL else ""
+                rows.append((f"only in the {who}", f"{len(names)}: {', '.join(names[:_ROWS_IN_TERMINAL])}{more}"))
+        yield Facts(tuple(rows))
+        yield from self._verdict()
+        yield Chart(
+            "relative difference, layer by layer",
+            tuple(layer.name for layer in self.layers),
+            (
+                ("inherited", tuple(layer.inherited for layer in self.layers)),
+                ("own", tuple(layer.own for layer in self.layers)),
+                ("allowed", tuple(layer.allowed for layer in self.layers)),
+            ),
+            x="tensors in the order of the model",
+            y="difference, relative to the tensor's scale",
+        )
+        yield self._table()
+        yield from (Text(note, Tone.WARN) for note in self.notes)
+
+    def _verdict(self) -> Iterator[Block]:
+        if self.culprits:
+            first = self.layer(self.culprits[0])
+            yield Text(f"first error: {first.name}, by {first.op} {', '.join(first.steps)}: {_off(first)}", Tone.BAD)
+            if self.pattern:
+                yield Text(f"how it differs: {self.pattern}", Tone.BAD)
+            if self.left is not None:
+                yield Text(self._left(*self.left), Tone.BAD)
+            if self.inside:
+                found = self.inside
+                yield Text(
+                    f"in its body, time {found.iteration} of {found.of}: {found.name}, by {found.op} {found.node}: "
+                    f"{found.reason}",
+                    Tone.BAD,
+                )
+            yield from self._cause()
+            if first.place():
+                yield Text(f"it comes from {first.place()}", Tone.BAD)
+            if len(self.culprits) > 1:
+                yield Text(f"others, each by itself: {', '.join(self.culprits[1:])}", Tone.BAD)
+        else:
+            yield Text("no operation errs by itself by more than rounding explains", Tone.GOOD)
+            yield from self._cause()
+        if self.not_finite:
+            lost = self.not_finite
+            yield Text(
+                f"first NaN or infinity: {lost.name}, by {lost.op}, {lost.count} of {lost.of} elements; "
+                f"its inputs: {'; '.join(lost.inputs)}",
+                Tone.BAD,
+            )
+        if self.growing:
+            said = ", ".join(_grown(self.layer(name)) for name in self.growing)
+            yield Text(f"the error grows most at: {said}")
+        if self.exposed:
+            yield Text(self.exposed, Tone.WARN)
+
+    def _cause(self) -> Iterator[Block]:
+        found = self.cause
+        if found is None:
+            if self.differences:
+                yield Text(f"its nodes differ in the two graphs: {'; '.join(self.differences)}", Tone.BAD)
+            return
+        yield Text(f"the graphs differ there, old → new: {found.said()}", Tone.BAD)
+        if found.agrees:
+            yield Text("tried: with this node as it is in the reference, all outputs agree", Tone.GOOD)
+        else:
+            yield Text(
+                f"tried: with this node as it is in the reference, the outputs are {found.after:.2g} of their scale "
+                f"off, else {found.before:.2g}: there is more than one difference",
+                Tone.WARN,
+            )
+
+    def _left(self, present: float, absent: float) -> str:
+        if not present:
+            return "the outputs do not show it"
+        return f"with the reference's value there the outputs are {absent:.2g} of their scale off, else {present:.2g}"
+
+    def _table(self) -> Table:
+        rows = tuple(
+            (
+                layer.name,
+                layer.op,
+                layer.place(),
+                f"{layer.inherited:.2g}",
+                "" if layer.own is None else f"{layer.own:.2g}",
+                f"{layer.allowed:.2g}",
+                "" if layer.growth is None else f"{layer.growth:.3g}",
+                layer.verdict,
+            )
+            for layer in self.layers
+        )
+        head = ("tensor", "operator", "module and line", "inherited", "own", "allowed", "growth", "verdict")
+        blamed = {name: number for number, name in enumerate(self.culprits)}
+        last = len(blamed)
+        order = sorted(
+            range(len(rows)), key=lambda row: (blamed.get(self.layers[row].name, last), *_rank(self.layers[row]))
+        )
+        return Table(
+            head,
+            rows,
+            right=(3, 4, 5, 6),
+            rows_in_terminal=tuple(order[:_ROWS_IN_TERMINAL]),
+            places=(Places(0, "tensor", tuple(layer.name for layer in self.layers)),),
+            worst_first=tuple(order),
+        )
+
+
+def _off(layer: Layer) -> str:
+    if layer.own is None:
+        small = f"off by {layer.inherited:.2g} of its scale" if layer.inherited else "the graphs differ there"
+        return layer.reason or small
+    explained = f"where rounding explains {layer.allowed:.2g}"
+    return f"off by {layer.own:.2g} of its scale on the reference's own inputs, {explained}"
+
+
+def _grown(layer: Layer) -> str:
+    how = "from nothing" if layer.growth is None else f"by {layer.growth:.2g}"
+    return f"{layer.name} ({layer.op}, {how} to {layer.inherited:.2g})"
+
+
+# The order of verdicts in the table of a terminal: the worst first.
+_ORDER = (
+    "own error", "own error, not followed", "own error, slight", "rounding", "computed otherwise", "inherited", "equal",
+)  # fmt: skip
+
+
+def _rank(layer: Layer) -> tuple[int, float]:
+    return (_ORDER.index(layer.verdict) if layer.verdict in _ORDER else 0, -(layer.growth or 0.0))

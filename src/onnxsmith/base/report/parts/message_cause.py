@@ -1,0 +1,47 @@
+"""What an error message of another tool means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnxsmith.base.report.base import Block, Part, Text, facts
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing that helps. `run` is a command or the name of a Python function, "" if there is none."""
+
+    say: str
+    run: str
+
+
+@dataclass(frozen=True)
+class MessageCause(Part):
+    """A known cause that a message matched.
+
+    `names` are what was read from the message: `node`, `op`, `tensor` and so on. `matched` is the part of the message
+    that was recognised. `links` are threads in which users reported it.
+    """
+
+    title = "Cause"
+
+    id: str
+    tool: str
+    what: str
+    why: str
+    names: dict[str, str]
+    matched: str
+    helps: tuple[Advice, ...]
+    links: tuple[str, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        yield Text(self.what)
+        yield facts([("message of", self.tool), *self.names.items(), ("recognised by", self.matched)])
+        yield Text(self.why)
+        yield Text("\n".join(_advice(one) for one in self.helps), verbatim=True)
+        yield Text("\n".join(("reported in:", *(f"  {link}" for link in self.links))), verbatim=True)
+
+
+def _advice(one: Advice) -> str:
+    return f"- {one.say}" + (f"\n    {one.run}" if one.run else "")

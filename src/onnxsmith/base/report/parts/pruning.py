@@ -1,0 +1,188 @@
+"""Which channels went from a model, what it cost, and which could not go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
+from onnxsmith.base.report.parts._text import amount, size
+
+_MOST = 30
+"""Layers that a terminal shows. A choice."""
+
+
+@dataclass(frozen=True)
+class PrunedLayer:
+    """A layer, with its output channels before and after. `each` of them go together: those of an attention head."""
+
+    name: str
+    op: str
+    before: int
+    after: int
+    each: int = 1
+
+
+@dataclass(frozen=True)
+class FixedChannels:
+    """Channels that stay: the layers that compute them, how many there are, and why."""
+
+    layers: tuple[str, ...]
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class SharePoint:
+    """A share of channels that was evaluated: the channels removed, the score, whether it is within the budget."""
+
+    share: float
+    removed: int
+    score: float
+    meets: bool
+
+
+@dataclass(frozen=True)
+class Pruning(Part):
+    """The result of removing channels.
+
+    `share` is the share of the channels of each group, or of all with `is_global`, that was to go; `by` is the measure
+    that ordered them. `removed` of `channels` went: a channel is what can only go together, in all layers that it goes
+    through. `free` of them could go. `multiple` is None if wide layers keep a multiple of 8. `macs_before` and
+    `macs_after` are multiply-adds of one run at `sizes` of the symbolic dimensions, None if they could not be counted:
+    `uncounted` says why, or which operators are not in them.
+
+    `score` names the measure of `before` and `after`, `better` is `higher` or `lower`, `bound` is the worst that the
+    budget allows, None without a budget. `labelled` says that it is against labels of the data, not against the given
+    model; `measured` that it is a measure of the user's on data. `times_ratio` is the new time by the old, None if it
+    was not measured.
+    """
+
+    title = "Pruning"
+
+    share: float
+    by: str
+    is_global: bool
+    multiple: int | None
+    channels: int
+    removed: int
+    free: int
+    layers: tuple[PrunedLayer, ...]
+    fixed: tuple[FixedChannels, ...]
+    parameters_before: int
+    parameters_after: int | None
+    macs_before: int | None
+    macs_after: int | None
+    bytes_before: int
+    bytes_after: int | None
+    score: str
+    better: str
+    before: float
+    after: float | None
+    bound: float | None
+    budget: str
+    samples: int
+    labelled: bool
+    measured: bool
+    sizes: dict[str, int] = field(default_factory=dict)
+    uncounted: str = ""
+    times_ratio: float | None = None
+    times: str = ""
+    curve: tuple[SharePoint, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """One line: what went, the score, the size and the time."""
+        said = [f"{self.removed:,} of {amount(self.channels, 'channel')} removed"]
+        if self.after is not None:
+            said.append(f"{self.score} {self.before:.4g} → {self.after:.4g}{self._against()}")
+        if self.bytes_after is not None:
+            said.append(f"{self.bytes_after / max(1, self.bytes_before):.2f} of the size")
+        if self.macs_before and self.macs_after is not None:
+            said.append(f"{self.macs_after / self.macs_before:.2f} of the multiply-adds")
+        if self.times:
+            said.append(self.times)
+        return ", ".join(said)
+
+    def _against(self) -> str:
+        if not self.measured:
+            return " (accuracy was not measured)"
+        return "" if self.labelled else " (without labels: agreement with the given model)"
+
+    def _went(self) -> str:
+        share = self.removed / max(1, self.free)
+        return f"{share:.3g} of the {self.free:,} that can go"
+
+    def _multiple(self) -> str:
+        if self.multiple is None:
+            return "a multiple of 8, in layers with 32 or more"
+        return f"a multiple of {self.multiple}" if self.multiple > 1 else ""
+
+    def _table(self) -> Table:
+        head = ("layer", "operator", "channels", "left")
+        rows = [(one.name, one.op, f"{one.before:,}", f"{one.after:,}") for one in self.layers]
+        places = (Places(0, "node", tuple(one.name for one in self.layers)),)
+        if all(one.each == 1 for one in self.layers):
+            return Table(head, tuple(rows), right=(2, 3), places=places)
+        each = [f"{one.each:,}" for one in self.layers]
+        whole = tuple((*row, e) for row, e in zip(rows, each, strict=True))
+        return Table((*head, "go together"), whole, right=(2, 3, 4), places=places)
+
+    def _macs(self) -> str:
+        if self.macs_before is None:
+            return f"not counted: {self.uncounted}"
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        said = f"{self.macs_before:,}" if self.macs_after is None else _change(self.macs_before, self.macs_after)
+        return said + (f" at {sizes}" if sizes else "") + (f"; {self.uncounted}" if self.uncounted else "")
+
+    def blocks(self) -> Iterator[Block]:
+        each = "all channels together" if self.is_global else "the channels of each group"
+        after = "" if self.after is None else f" → {self.after:.6g}"
+        yield facts(
+            (
+                ("channels", f"{self.removed:,} of {self.channels:,} removed: {self._went()}"),
+                ("asked for", f"{self.share:.3g} of {each}"),
+                ("order", f"{self.by}, the least first"),
+                ("channels that stay", self._multiple()),
+                (f"{self.score}, {self.better} is better", f"{self.before:.6g}{after}{self._against()}"),
+                ("worst that the budget allows", "" if self.bound is None else f"{self.bound:.6g} ({self.budget})"),
+                ("samples", f"{self.samples:,}"),
+                ("parameters", _change(self.parameters_before, self.parameters_after)),
+                ("multiply-adds", self._macs()),
+                ("weights", f"{size(self.bytes_before)} → {size(self.bytes_after)}" if self.bytes_after else ""),
+                ("time", self.times),
+                ("shares evaluated", f"{len(self.curve):,}" if self.curve else ""),
+            )
+        )
+        if self.layers:
+            yield self._table()
+        if self.fixed:
+            yield Table(
+                ("channels that cannot go", "channels", "why"), tuple(_fixed(one) for one in self.fixed), right=(1,)
+            )
+        if len(self.curve) > 1:
+            yield self._curve()
+        yield from (Text(note, Tone.WARN) for note in self.notes)
+
+    def _curve(self) -> Table:
+        rows = tuple(
+            (f"{one.share:.3g}", f"{one.removed:,}", f"{one.score:.6g}", "yes" if one.meets else "no")
+            for one in sorted(self.curve, key=lambda one: one.share)
+        )
+        return Table(("share", "removed", self.score, "within budget"), rows, right=(0, 1, 2))
+
+    def rows_in_terminal(self) -> int:
+        """How many rows of a table a terminal shows."""
+        return _MOST
+
+
+def _change(before: int | None, after: int | None) -> str:
+    if before is None or after is None:
+        return ""
+    return f"{before:,} → {after:,}" + (f" ({after / before:.2f})" if before else "")
+
+
+def _fixed(one: FixedChannels) -> tuple[str, str, str]:
+    more = f" and {len(one.layers) - 2} more" if len(one.layers) > 3 else ""
+    few = one.layers[:2] if more else one.layers
+    return ", ".join(few) + more, f"{one.count:,}", one.reason

@@ -1,0 +1,82 @@
+"""All stored tensors of a model, one per line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone
+from onnxsmith.base.report.parts._text import amount, dims, number, size
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Statistics of a tensor. `min`, `max`, `mean` and `std` (population) are over the finite elements. They are None
+    if there are no finite elements, or if the dtype has no order. For a complex tensor they are of the absolute values,
+    for a boolean tensor of 0 and 1. `zero` counts 0.0 and -0.0. A complex element is NaN or infinite if one of its
+    parts is."""
+
+    min: int | float | None
+    max: int | float | None
+    mean: float | None
+    std: float | None
+    nan: int
+    inf: int
+    zero: int
+
+    def oddities(self) -> str:
+        """The counts of NaN, infinity and zero, without those that are 0."""
+        counted = ((self.nan, "NaN"), (self.inf, "Inf"), (self.zero, "zero"))
+        return ", ".join(f"{count:,} {what}" for count, what in counted if count)
+
+
+@dataclass(frozen=True)
+class TensorRow:
+    """A tensor. `kind` is `initializer` or `constant`; `where` is `inline`, `external FILE` or `missing`.
+
+    `statistics` is None for strings, and for values that could not be read; `trouble` then says why.
+    """
+
+    name: str
+    scope: str
+    kind: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+    where: str
+    statistics: Statistics | None
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class TensorTable(Part):
+    """The initializers of a model, and the constants of `Constant` nodes with at least `smallest` elements. `skipped`
+    counts the smaller constants."""
+
+    title = "Tensors"
+
+    rows: tuple[TensorRow, ...]
+    smallest: int
+    skipped: int
+
+    def blocks(self) -> Iterator[Block]:
+        head: tuple[str, ...] = ("tensor", "dtype", "shape", "size", "where", "min", "max", "mean", "std", "")
+        nested = any(row.scope for row in self.rows)
+        rows = (_cells(row) + (row.scope,) * nested for row in self.rows)
+        places = (Places(0, "tensor", tuple(row.name for row in self.rows)),)
+        yield Table(head + ("in",) * nested, tuple(rows), right=(3, 5, 6, 7, 8), places=places)
+        if self.skipped:
+            constants = amount(self.skipped, "Constant node")
+            yield Text(f"{constants} of fewer than {self.smallest} elements left out")
+        for row in self.rows:
+            if row.trouble:
+                yield Text(f"{row.name}: {row.trouble}", Tone.WARN)
+
+
+def _cells(row: TensorRow) -> tuple[str, ...]:
+    stats = row.statistics
+    values = ("", "", "", "", "")
+    if stats is not None:
+        values = (number(stats.min), number(stats.max), number(stats.mean), number(stats.std), stats.oddities())
+    where = row.where if row.kind == "initializer" else f"{row.kind}, {row.where}"
+    return (row.name, row.dtype, dims(row.shape), size(row.bytes), where, *values)

@@ -1,0 +1,102 @@
+"""The weights that differ between two models, in numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnxsmith.base.report.base import Block, Part, Places, Table
+from onnxsmith.base.report.parts._text import dims
+
+_ROWS_IN_TERMINAL = 20
+"""Weights in a terminal, those that changed most. A choice: less than a screen."""
+
+
+@dataclass(frozen=True)
+class WeightChange:
+    """An initializer or constant that differs.
+
+    `form` says how the same weight is stored otherwise: `transposed (1, 0)`, `reshaped`, `cast`, `Constant →
+    initializer`; "" if only values differ. The figures compare the weights after that; for a mere `cast` they say what
+    it rounds. `old` and `new` are the values of small constants. `max_abs` and `cosine_distance` are over elements that
+    are finite on both sides. `max_rel` is relative to the root mean square plus the element's own size. `changed` is
+    the share of the elements that differ, where NaN equals NaN. `cosine_distance` is 1 minus the cosine of the angle
+    between the two weights. The figures are None if the shapes do not fit, if only one model has the weight, or without
+    a number. `kind` is `values`, `rounding` (float32 or float64 values that differ by a few units in the last place),
+    `form`, `type` (dtype or shape differ, and more than the form), `removed` or `added` (no node reads it), or
+    `unreadable`. `aliases` are the names of the torch parameters that an exporter computed the weight from.
+    """
+
+    path: str
+    name: str
+    new_name: str
+    kind: str
+    dtype: str
+    new_dtype: str
+    shape: tuple[int, ...]
+    new_shape: tuple[int, ...]
+    readers: tuple[str, ...]
+    form: str = ""
+    old: str = ""
+    new: str = ""
+    max_abs: float | None = None
+    max_rel: float | None = None
+    changed: float | None = None
+    cosine_distance: float | None = None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WeightChanges(Part):
+    """Weights that differ, the most changed first in a terminal."""
+
+    title = "Weights"
+
+    rows: tuple[WeightChange, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        nested = any(row.path for row in self.rows)
+        head = (
+            "weight",
+            "dtype",
+            "shape",
+            "change",
+            "max abs",
+            "max rel",
+            "changed",
+            "1 - cosine",
+            *(("in",) * nested),
+        )
+        cells = tuple((*_cells(row), *((row.path,) * nested)) for row in self.rows)
+        order = sorted(range(len(self.rows)), key=lambda index: -_rank(self.rows[index]))
+        shown = tuple(sorted(order[:_ROWS_IN_TERMINAL])) if len(order) > _ROWS_IN_TERMINAL else None
+        places = (Places(0, "tensor", tuple(row.new_name or row.name for row in self.rows)),)
+        yield Table(head, cells, right=(4, 5, 6, 7), rows_in_terminal=shown, places=places)
+
+
+def _rank(row: WeightChange) -> float:
+    if row.max_rel is None:
+        return math.inf
+    return row.max_rel if not math.isnan(row.max_rel) else math.inf
+
+
+def _cells(row: WeightChange) -> tuple[str, ...]:
+    dtype = row.dtype if row.dtype == row.new_dtype or not row.new_dtype else f"{row.dtype or '-'} → {row.new_dtype}"
+    old, new = dims(row.shape), dims(row.new_shape)
+    name = row.name or row.new_name
+    if row.kind == "added":
+        dtype, old = row.new_dtype, new
+    elif row.kind != "removed" and old != new:
+        old = f"{old} → {new}"
+    what = row.form or (row.kind if row.kind != "values" else "")
+    if row.old or row.new:
+        what = f"{f'{row.form}: ' if row.form else ''}{row.old} → {row.new}"
+    share = "" if row.changed is None else f"{row.changed:.3%}"
+    if row.aliases:
+        name += f" ({', '.join(row.aliases)})"
+    return (name, dtype, old, what, _four(row.max_abs), _four(row.max_rel), share, _four(row.cosine_distance))
+
+
+def _four(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

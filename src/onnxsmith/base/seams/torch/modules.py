@@ -1,0 +1,45 @@
+"""Replaces parts of torch.nn for rewrites, while a module is traced.
+
+Compared with torch 2.11 to 2.14. If a name is gone, the rewrite does nothing, and the trace stops as without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from onnxsmith.base.seams.base import private, replaced, replaced_at
+
+_PARSE = "torch._C:_nn._parse_to"
+_CAUSAL = "torch.nn.modules.transformer:_detect_is_causal_mask"
+_PACKED = ("torch._VF:_pack_padded_sequence", "torch._VF:_pad_packed_sequence")
+REACHES = (_PARSE, _CAUSAL, *_PACKED)
+
+
+def packing_by(pack: Callable[..., Any]) -> AbstractContextManager[None]:
+    """Inside, `pack_padded_sequence` returns the result of `pack`."""
+    return replaced(private("torch._VF:"), "_pack_padded_sequence", pack, create=True)
+
+
+def padding_by(pad: Callable[..., Any]) -> AbstractContextManager[None]:
+    """Inside, `pad_packed_sequence` returns the result of `pad`."""
+    return replaced(private("torch._VF:"), "_pad_packed_sequence", pad, create=True)
+
+
+def masks_by(is_causal: Callable[..., bool]) -> AbstractContextManager[None]:
+    """Inside, nn.Transformer calls this function to decide whether a mask is causal."""
+    return replaced_at(_CAUSAL, is_causal)
+
+
+def converting_by(function: Callable[..., Any]) -> AbstractContextManager[None]:
+    """Inside, `module.to(...)` calls this function with the module and the arguments."""
+    return replaced(torch.nn.Module, "to", function)
+
+
+def parsed_conversion(*args: Any, **kwargs: Any) -> tuple[Any, Any, Any, Any] | None:
+    """Device, dtype, `non_blocking` and memory format of a call of `to`; None if torch's parser is gone."""
+    parse = private(_PARSE)
+    return None if parse is None else parse(*args, **kwargs)

@@ -1,0 +1,48 @@
+"""Settings that several verbs share, in the Python API and on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from onnxsmith.base.options import flag, option
+
+
+@dataclass(frozen=True)
+class Verify:
+    """How to verify a result: the runtime, the inputs and the tolerance.
+
+    `runtime` is the name of a runtime, `reference` say; None means the first that runs the model. `tolerance`
+    is the largest difference relative to the root mean square of an output; None allows what rounding explains. `sizes`
+    fixes symbolic dimensions: `{"batch": 1}`, or texts such as `batch=1`.
+    """
+
+    runtime: str | None = option(
+        "runtime to check on: onnxruntime, openvino, tract, iree, web or reference", metavar="NAME"
+    )
+    seed: int = option("seed of the generated inputs", default=0)
+    tolerance: float | None = option(
+        "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
+    )
+    sizes: Mapping[str, int] | Sequence[str] | None = option(
+        "size of a symbolic dimension in the check: batch=1; several times", default=(), name="dim", metavar="NAME=SIZE"
+    )
+
+
+@dataclass(frozen=True)
+class Save:
+    """How to write a result. `external_data` keeps the weights in a second file; None keeps them as the input does, or
+    decides by their size if there is no input file. `write_unsure` writes the result even if the verdict is
+    `cannot-tell`."""
+
+    external_data: bool | None = option(
+        "keep weights in a second file; as the input does, or decided by size, when left out"
+    )
+    write_unsure: bool = flag("write also where the check cannot tell whether the two are equal")
+
+
+def verifying(verify: Verify | bool) -> Verify | None:
+    """Returns the settings: the defaults for `verify=True`, None for `verify=False`."""
+    if isinstance(verify, Verify):
+        return verify
+    return Verify() if verify else None

@@ -1,0 +1,120 @@
+"""Writes the options that an error names as its caller knows them: `--budget 0.5%` is `budget="0.5%"` in Python.
+
+Messages name options as they are typed. A function of the Python API that is behind a command is decorated with
+`in_python`; its command calls it inside `typed`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from onnxsmith.base.problem import OnnxsmithError, Problem
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_IS_TYPED: ContextVar[bool] = ContextVar("is_typed", default=False)
+"""Whether the caller is a command."""
+_OTHER = {"dim": "sizes"}
+"""Options that are called otherwise in Python."""
+_OFF = {"no-time": "measure_time=False"}
+"""Flags that turn something off."""
+_COMMAND = re.compile(r"(`(?:onnxsmith|pip|quantize|bisect) [^`]*`)")
+"""Commands, which stay as they are."""
+_LISTED = re.compile(r"`echo (\w+) > [\w.]+`, then add --keep [\w.]+")
+"""A keep-list of one layer."""
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?:( )([^\s`]+))?")
+_JOINED = re.compile(r"(--[a-z][a-z-]* [^\s,`]+) (?=--[a-z])")
+"""Options that follow each other, which a comma separates in Python."""
+_WORDS = {"onnxruntime", "openvino", "web", "tensorrt-rtx", "auto", "norm", "activation", "first-order"}
+"""Values that look like words of the sentence."""
+
+
+@contextmanager
+def typed() -> Iterator[None]:
+    """Inside, errors name options as they are typed on a command line."""
+    token = _IS_TYPED.set(True)
+    try:
+        yield
+    finally:
+        _IS_TYPED.reset(token)
+
+
+def in_python(function: Callable[P, R]) -> Callable[P, R]:
+    """The function with problems, raised or in the report of its result, that name its arguments instead of options,
+    unless a command calls it."""
+    arguments = {name: one.default for name, one in inspect.signature(function).parameters.items()}
+
+    @wraps(function)
+    def called(*args: P.args, **options: P.kwargs) -> R:
+        if _IS_TYPED.get():
+            return function(*args, **options)
+        try:
+            found = function(*args, **options)
+        except OnnxsmithError as error:
+            error.problem = _problem(error.problem, arguments)
+            error.args = (str(error.problem),)
+            raise
+        made: R = replace(found, report=_report(found.report, arguments))  # type: ignore[type-var, attr-defined]
+        return made
+
+    return called
+
+
+def _report(report: Any, arguments: Mapping[str, Any]) -> Any:
+    return replace(report, problems=tuple(_problem(one, arguments) for one in report.problems))
+
+
+def _problem(found: Problem, arguments: Mapping[str, Any]) -> Problem:
+    what, where, why, fix = (respelled(text, arguments) for text in (found.what, found.where, found.why, found.fix))
+    return Problem(found.id, what, where, why, fix)
+
+
+def respelled(text: str, arguments: Mapping[str, Any]) -> str:
+    """The text with the `arguments` of a function, by name with their defaults, in place of options. Other options and
+    commands stay."""
+    text = _LISTED.sub(r'keep=["\1"]', text)
+    parts = _COMMAND.split(text)
+    return "".join(
+        part if index % 2 else _OPTION.sub(lambda match: _argument(match, arguments), _JOINED.sub(r"\1, ", part))
+        for index, part in enumerate(parts)
+    )
+
+
+def _argument(match: re.Match[str], arguments: Mapping[str, Any]) -> str:
+    option, space, rest = match[1], match[2] or "", match[3] or ""
+    if option in _OFF:
+        return f"{_OFF[option]}{space}{rest}"
+    name = _OTHER.get(option, option.replace("-", "_"))
+    if name not in arguments:
+        return match[0]
+    value = rest.rstrip(",;.:)")
+    end = rest[len(value) :]
+    if isinstance(arguments[name], bool):
+        return f"{name}=True{space}{rest}"
+    if not _is_value(value):
+        return f"{name}=…{space}{rest}"
+    return f"{name}={_literal(name, value)}{end}"
+
+
+def _is_value(text: str) -> bool:
+    return text in _WORDS or text.isupper() or bool(re.search(r"[\d%:=/.]", text))
+
+
+def _literal(name: str, value: str) -> str:
+    """The value as Python writes it."""
+    if value.isupper():
+        return "…"
+    if name == "keep":
+        return '["name", …]'
+    if name == "sizes" and "=" in value:
+        dim, _, size = value.partition("=")
+        return f'{{"{dim}": {size}}}'
+    return value if re.fullmatch(r"\d+(\.\d+)?", value) else f'"{value}"'

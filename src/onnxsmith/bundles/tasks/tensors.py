@@ -1,9 +1,0 @@
-"""`--task tensors`: inputs and outputs as they are, without processing."""
-
-from __future__ import annotations
-
-from onnxsmith.bundles.tasks.base import Task
-
-
-class Tensors(Task):
-    """No processing; fits every model."""

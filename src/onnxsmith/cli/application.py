@@ -1,0 +1,258 @@
+"""The command line: parses arguments, runs the command, renders its report, and sets the exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import io
+import os
+import signal
+import sys
+import traceback
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from onnxsmith._version import __version__
+from onnxsmith.base import interrupts, limits, rooms
+from onnxsmith.base.options import called, spelled
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.spelling import typed
+from onnxsmith.cli.commands.base import Command
+
+T = TypeVar("T")
+
+_SHARED = {
+    "json": (bool, typer.Option("--json", help="print the report as JSON"), False),
+    "html": (str, typer.Option("--html", help="write the report as one HTML file", metavar="FILE"), ""),
+    "quiet": (bool, typer.Option("--quiet", "-q", help="print nothing but problems"), False),
+}
+"""Options that every command has: how to show its report."""
+_VIEW = (
+    str,
+    typer.Option("--view", help="write the model as a page that --html links to, as `onnxsmith view`", metavar="FILE"),
+    "",
+)
+"""An option of every command that is about a model file."""
+
+
+def main() -> None:
+    """The entry point of the `onnxsmith` command."""
+    signal.signal(signal.SIGTERM, _terminated)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # show a question mark where the terminal cannot show a character
+    try:
+        app()
+        sys.stdout.flush()
+    except OSError as error:
+        known = limits.problem_of(error)
+        sys.stderr.write(f"the report could not be written: {known or error}\n")
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise Python fails again when it flushes at exit
+        sys.exit(2)
+
+
+def _terminated(*_: object) -> None:
+    """Handles SIGTERM like Ctrl-C: the stack unwinds, so that no half-written file stays."""
+    raise KeyboardInterrupt
+
+
+def _build() -> typer.Typer:
+    cli = typer.Typer(
+        help="From a PyTorch model to an ONNX model that can be trusted.",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help: importing rich would double the time of --help
+    )
+    cli.callback()(_root)
+    for name, command in rooms.classes("onnxsmith.cli.commands", Command).items():
+        cli.command(name, help=inspect.getdoc(command))(_function(command))
+    return cli
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"onnxsmith {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """From a PyTorch model to an ONNX model that can be trusted."""
+
+
+def _function(command: type[Command]) -> Callable[..., None]:
+    """Makes a function whose parameters are the command's fields: typer reads options from a signature."""
+    parameters = list(_parameters(command))
+    shared = {**_SHARED, **({"view": _VIEW} if command.shown is not Command.shown else {})}
+    for name, (kind, option, default) in shared.items():
+        parameters.append(inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, option]))
+
+    def call(**values: Any) -> None:
+        shown = {name: values.pop(name) for name in shared}
+        tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        raise typer.Exit(_execute(_made(command, tupled), **shown))
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+def _parameters(settings: type[Any]) -> Iterator[inspect.Parameter]:
+    """Yields a parameter for each field of a dataclass. A group of settings yields a parameter for each of its
+    fields."""
+    kinds = typing.get_type_hints(settings)
+    for field in dataclasses.fields(settings):
+        if field.metadata["kind"] == "group":
+            yield from _parameters(field.metadata["settings"])
+        else:
+            yield _parameter(field, kinds[field.name])
+
+
+def _made(settings: type[T], values: Mapping[str, Any]) -> T:
+    """Makes the dataclass, and the groups inside it, from the values of all their fields."""
+    given = {
+        field.name: _made(field.metadata["settings"], values)
+        if field.metadata["kind"] == "group"
+        else values[called(field)]
+        for field in dataclasses.fields(settings)  # type: ignore[arg-type]
+    }
+    return settings(**given)
+
+
+_INTERRUPTED = Problem("run/interrupted", "the command was stopped before it was done", why="Ctrl-C or SIGTERM")
+_PIPE_WIDTH = 160
+"""Columns of a report that goes into a file or a pipe. A choice: wide enough for the tables, narrow enough for a
+diff."""
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
+    about = field.metadata
+    default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+    if typing.get_origin(kind) is tuple or field.default == ():
+        kind, default = list[str], []  # an option that may be repeated; typer wants a list here
+    declared: Any
+    if about["kind"] == "argument":
+        declared = typer.Argument(help=about["help"], metavar=about.get("metavar") or field.name.upper())
+    else:
+        flagged = about["kind"] == "flag"
+        names = [spelled(field), *filter(None, [about.get("short")])]
+        if typing.get_origin(kind) in (typing.Union, types.UnionType) and bool in typing.get_args(kind):
+            names[0] += f"/{names[0].replace('--', '--no-', 1)}"
+        declared = typer.Option(*names, help=about["help"], metavar=None if flagged else about.get("metavar") or None)
+    return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])
+
+
+def _execute(command: Command, *, json: bool, html: str, quiet: bool, view: str = "") -> int:
+    with interrupts.unwinding() as interrupted:
+        report = _report(command, (html, view), interrupted, shown=not json and not quiet)
+    if any(found.id == "save/needed" for found in report.problems):
+        html = view = ""  # perhaps a page itself would overwrite an input
+    try:
+        return _render(_with_pages(report, command, html, view), json=json, quiet=quiet)
+    except BrokenPipeError:  # the reader closed the pipe early (`| head`); the command itself is done
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return report.verdict.exit_code
+
+
+def _report(command: Command, pages: Sequence[str], interrupted: Callable[[], bool], *, shown: bool) -> Report:
+    """Runs the command and returns its report. An error becomes a report with the verdict `failed`."""
+    try:
+        _refuse_loss(command, pages)
+        with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
+            return command.run()  # prints of the user's model go to stderr, because stdout is for the report
+    except KeyboardInterrupt:
+        found = _INTERRUPTED
+    except Exception as error:  # noqa: BLE001 — uncaught, Python would exit with 1, which means "different"
+        if interrupted():  # a library that was being imported can turn KeyboardInterrupt into its own error
+            found = _INTERRUPTED
+        else:
+            found = error.problem if isinstance(error, OnnxsmithError) else _unexpected(error)
+    return Report(command.name, Verdict.FAILED, problems=(found,))
+
+
+def _refuse_loss(command: Command, pages: Sequence[str]) -> None:
+    """Raises if an output path of the command is also an input path. Each verb makes a stricter check of its own."""
+    fields = {field: getattr(command, field.name) for field in dataclasses.fields(command)}  # type: ignore[arg-type]
+    writes = [value for field, value in fields.items() if field.metadata.get("writes") and value]
+    if not any(pages) and not writes:
+        return
+    from onnxsmith.graph.files.output_paths import refuse_loss, refuse_other_than_page
+
+    reads = [value for field, value in fields.items() if not field.metadata.get("writes")]
+    refuse_loss([*writes, *pages], reads, in_place=command.replaces())
+    for page in pages:
+        refuse_other_than_page(page)
+
+
+def _with_pages(report: Report, command: Command, html: str, view: str) -> Report:
+    if not html and not view:
+        return report
+    from onnxsmith.cli.render.report_pages import Pages, write
+
+    return write(report, Pages(html, view, command.shown()))
+
+
+def _render(report: Report, *, json: bool, quiet: bool) -> int:
+    if json:
+        sys.stdout.write(report.to_json() + "\n")
+        return report.verdict.exit_code
+    from rich.console import Console
+
+    from onnxsmith.cli.render import terminal
+
+    failed_console = Console(stderr=True)
+    if report.verdict is Verdict.FAILED:
+        for found in report.problems:
+            terminal.show_problem(found, failed_console)
+        if not report.parts:
+            return report.verdict.exit_code
+        report = dataclasses.replace(report, problems=())
+    if not quiet:
+        terminal.show(report, terminal.console(None if sys.stdout.isatty() else _PIPE_WIDTH))
+    elif report.problems:
+        for found in report.problems:
+            terminal.show_problem(found, failed_console)
+    return report.verdict.exit_code
+
+
+def _unexpected(error: Exception) -> Problem:
+    limit = limits.problem_of(error)
+    if limit is not None:
+        return limit
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return Problem(
+        "internal/unexpected",
+        "an unexpected error stopped the command",
+        where=f"{frame.filename}:{frame.lineno}, in {frame.name}",
+        why=f"{type(error).__name__}: {error}",
+        fix="this is a bug in onnxsmith: report it with the command and, if you can, the model",
+    )
+
+
+@contextmanager
+def _progress(*, enabled: bool) -> Iterator[None]:
+    """Shows a progress bar on standard error after two seconds; shows none when standard error is not a terminal."""
+    if not enabled or not sys.stderr.isatty():
+        yield
+        return
+    from onnxsmith.cli.render.progress import shown
+
+    with shown():
+        yield
+
+
+app = _build()

@@ -1,0 +1,106 @@
+"""The options that all editing commands share, and how they run."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onnxsmith.base.options import argument, flag, group, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.settings import Save, Verify
+from onnxsmith.cli.commands.base import Command
+
+if TYPE_CHECKING:
+    from onnxsmith.editor.steps.base import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Editing(Command):
+    """A command that edits a model by steps. A subclass gives the steps."""
+
+    model: str = argument("the .onnx file", metavar="MODEL")
+    output: str = option("the file to write; may be MODEL itself", short="-o", metavar="FILE", default="", writes=True)
+    record: str = option("also write the steps to this patch file", metavar="FILE", default="", writes=True)
+    input: tuple[str, ...] = option(
+        "additional inputs to verify on: inputs.npz, x=array.npy, x=photo.png; repeatable", default=(), metavar="SPEC"
+    )
+    no_verify: bool = flag("write the file without verifying it; the report says so")
+    verify: Verify = group(Verify)
+    save: Save = group(Save)
+
+    def replaces(self) -> str:
+        return self.model
+
+    def samples(self) -> tuple[str, ...]:
+        """The additional inputs to verify on."""
+        return self.input
+
+    @abstractmethod
+    def steps(self) -> Iterable[Step]:
+        """The steps of the edit."""
+
+    def shown(self) -> tuple[str, ...]:
+        return (self.output or self.model,)
+
+    def run(self) -> Report:
+        from onnxsmith.editor.edit import Edit
+
+        if not self.output:
+            from onnxsmith.base.problem import problem
+
+            raise problem("edit/no-output", "no output file was given", fix="add -o edited.onnx")
+        return edited(self, lambda edit: edit.apply(self.steps()), Edit)
+
+
+def edited(command: Editing, change: Any, edit: Any) -> Report:
+    """Runs an edit with the options of a command, and returns its report."""
+    work = edit(
+        command.model,
+        command.output,
+        inputs=command.samples(),
+        verify=command.verify if not command.no_verify else False,
+        save=command.save,
+        record=command.record or None,
+        command=command.name,
+    )
+    change(work)
+    work.finish()
+    report: Report = work.result.report
+    return report
+
+
+def step(name: str, /, **fields: Any) -> Step:
+    """Makes a step; fields that are None or empty are left out."""
+    from onnxsmith.editor import patch
+
+    return patch.make(name, (), {key: value for key, value in fields.items() if value not in (None, "", (), [])}, name)
+
+
+def selector(text: str) -> Any:
+    """A selector as it is typed: a name, or a table as in a patch file, `{ gives = "y" }`.
+
+    Raises:
+        OnnxsmithError: `edit/selector` for a table that is not TOML.
+    """
+    import tomllib
+
+    from onnxsmith.base.problem import problem
+
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        return tomllib.loads(f"selector = {text}")["selector"]
+    except tomllib.TOMLDecodeError as error:
+        raise problem(
+            "edit/selector",
+            f"{text!r} is no table",
+            why=str(error),
+            fix="""write it as in a patch file: '{ name = "relu", op = "Relu" }'""",
+        ) from error
+
+
+def selectors(texts: Iterable[str]) -> list[Any]:
+    """Selectors as they are typed."""
+    return [selector(text) for text in texts]

@@ -1,0 +1,33 @@
+"""The base class of commands.
+
+A command is a frozen dataclass. Its fields are the options of the command line; `onnxsmith.base.options` makes them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from onnxsmith.base.report.base import Report
+
+
+class Command(ABC):
+    """One command. A subclass is a frozen dataclass whose docstring is its help.
+
+    Modules of this room import heavy libraries inside `run` only: `--help` imports every module.
+    """
+
+    name: ClassVar[str]
+
+    def replaces(self) -> str | None:
+        """The input file that the command may overwrite; None if it overwrites no input."""
+        return None
+
+    def shown(self) -> tuple[str, ...]:
+        """The model files that `--view` shows beside the report: one, or two with their difference. A command that does
+        not define it is not about a model file, and has no option `--view`."""
+        return ()
+
+    @abstractmethod
+    def run(self) -> Report:
+        """Runs the command. Raises OnnxsmithError for an error that the user can fix."""

@@ -1,0 +1,93 @@
+"""`onnxsmith bundle MODEL -o FOLDER --for FORM`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, flag, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class Bundle(Command):
+    """Write a folder that runs a model without torch: the model, code, recorded inputs and outputs, documents.
+
+    The recorded data is replayed in the program that will load the folder, if it is on this machine.
+    """
+
+    name = "bundle"
+
+    model: str = argument("the .onnx file", metavar="MODEL")
+    output: str = option("the folder to write", short="-o", metavar="FOLDER", default="")
+    for_: str = option(
+        "the program that will load it: python, web, triton, tensorrt, cpp, transformers-js or genai",
+        default="",
+        name="for_",
+        metavar="FORM",
+    )
+    task: str = option(
+        "what the model is for: tensors (no processing), image-classification, super-resolution, ocr, "
+        "text-classification or text-generation",
+        default="tensors",
+    )
+    size: str | None = option("height and width of the picture that the model gets: 224x224", metavar="HxW")
+    mean: str | None = option("mean of each channel, of values in 0..1: 0.485,0.456,0.406", metavar="NUMBERS")
+    std: str | None = option("standard deviation of each channel: 0.229,0.224,0.225", metavar="NUMBERS")
+    colour: str | None = option("order of the channels: rgb, bgr or grey", metavar="NAME")
+    labels: str | None = option("file with the name of a class, or a character for ocr, in each line", metavar="FILE")
+    tokenizer: str | None = option("folder with tokenizer.json and config.json", metavar="FOLDER")
+    settings: str | None = option("TOML file with these and further parameters of the processing", metavar="FILE")
+    licence: str | None = option("file with the licence of the model", metavar="FILE")
+    name_: str | None = option("name of the model in servers and build files; default: the file's", name="name")
+    dim_range: tuple[str, ...] = option(
+        "least, usual and largest size of a symbolic dimension: batch=1:4:16; repeatable",
+        default=(),
+        metavar="NAME=MIN:OPT:MAX",
+    )
+    input: tuple[str, ...] = option(
+        "recorded inputs: x=photo.png, inputs.npz; repeatable; others are generated", default=(), metavar="SPEC"
+    )
+    runtime: str | None = option("runtime that records the outputs: onnxruntime, openvino or reference", metavar="NAME")
+    seed: int = option("seed of the generated inputs", default=0)
+    tolerance: float | None = option(
+        "largest difference allowed, relative to the largest magnitude, instead of what rounding explains",
+        metavar="NUMBER",
+    )
+    onnxruntime_root: str | None = option(
+        "folder with onnxruntime's include/ and lib/, to compile and run the C++ code here", metavar="FOLDER"
+    )
+    node_modules: str | None = option(
+        "folder node_modules with onnxruntime-web or @huggingface/transformers, to run the JavaScript here",
+        metavar="FOLDER",
+    )
+    force: bool = flag("replace an older bundle even if its files were changed")
+
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
+    def run(self) -> Report:
+        from onnxsmith.base.problem import problem
+        from onnxsmith.deployment.bundles.bundle import bundle
+
+        if not self.output:
+            raise problem("bundle/folder", "no output folder was given", fix="add -o bundle")
+        processing = {name: getattr(self, name) for name in ("size", "mean", "std", "colour", "labels", "tokenizer")}
+        clients = {"onnxruntime": self.onnxruntime_root, "node_modules": self.node_modules}
+        return bundle(
+            self.model,
+            self.output,
+            form=self.for_,
+            task=self.task,
+            processing=processing,
+            settings=self.settings,
+            licence=self.licence,
+            name=self.name_,
+            inputs=self.input,
+            dim_ranges=self.dim_range,
+            runtime=self.runtime,
+            seed=self.seed,
+            tolerance=self.tolerance,
+            clients={name: path for name, path in clients.items() if path is not None},
+            force=self.force,
+        ).report

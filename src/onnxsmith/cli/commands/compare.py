@@ -1,0 +1,103 @@
+"""`onnxsmith compare a.onnx b.onnx`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, flag, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class Compare(Command):
+    """Compare two models on the same inputs.
+
+    The exit status is 0 if the models agree and 1 if they differ.
+
+    REFERENCE and CANDIDATE are each one of: m.onnx; m.onnx@reference (on that runtime); m.onnx@onnxruntime:disable
+    (with that optimization level); file.py:factory (the torch module that the factory returns); m.pt2 (a program of
+    torch.export). --per-layer names the first operation that is wrong on correct inputs, with its torch module and
+    source line.
+    """
+
+    name = "compare"
+
+    reference: str = argument("the model that is known to be right", metavar="REFERENCE")
+    candidate: str = argument("the model to compare with the reference", metavar="CANDIDATE")
+    input: tuple[str, ...] = option(
+        "inputs to compare on: inputs.npz, x=photo.png; repeatable; a repeated name starts the next set of inputs",
+        default=(),
+        metavar="SPEC",
+    )
+    only_given: bool = flag("compare on the given inputs only; generate none")
+    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
+    runtime: str | None = option(
+        "runtime for .onnx files: onnxruntime, openvino, tract, iree, web or reference", metavar="NAME"
+    )
+    seed: int = option("seed of the generated inputs", default=0)
+
+    steps: int = option(
+        "call both this often in a row, each time with the state that the last call returned; --input gives the inputs "
+        "of the steps",
+        default=0,
+        metavar="COUNT",
+    )
+    state: tuple[str, ...] = option(
+        "input of a state, and the output that it gets in the next step: h=hn or 'past.*=present.*'; repeatable; "
+        "default: by the file's metadata or by names",
+        default=(),
+        metavar="INPUT=OUTPUT",
+    )
+
+    per_layer: bool = flag("compare every tensor that both models have, and name the first wrong operation")
+    memory: int = option("megabytes for the tensors that are compared at once", default=2048, metavar="MB")
+    min_paired: float = option("least share of the tensors that must be paired", default=0.5, metavar="SHARE")
+    tolerance: float | None = option(
+        "largest difference allowed, relative to the output's scale; default: estimated from rounding",
+        metavar="NUMBER",
+    )
+    worst_input: str | None = option(
+        "write the input with the largest difference to this .npz", metavar="FILE", writes=True
+    )
+
+    start: tuple[str, ...] = option(
+        "compare only the part that reads this tensor of both models, as `extract` cuts it; repeatable",
+        default=(),
+        name="from_",
+        metavar="TENSOR",
+    )
+    end: tuple[str, ...] = option(
+        "compare only the part that gives this tensor of both models; repeatable",
+        default=(),
+        name="to",
+        metavar="TENSOR",
+    )
+
+    def shown(self) -> tuple[str, ...]:
+        return (self.candidate,)
+
+    def run(self) -> Report:
+        from onnxsmith.cli.commands._edit_options import selectors
+        from onnxsmith.comparison.outputs.compare import compare
+        from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
+        from onnxsmith.verification.inputs import user_inputs
+
+        layers = LayerOptions(self.memory * 2**20, self.min_paired)
+
+        return compare(
+            self.reference,
+            self.candidate,
+            inputs=self.input,
+            sizes=user_inputs.sizes(self.dim),
+            runtime=self.runtime,
+            generate=not self.only_given,
+            seed=self.seed,
+            per_layer=layers if self.per_layer else False,
+            tolerance=self.tolerance,
+            worst_input=self.worst_input,
+            start=selectors(self.start),
+            end=selectors(self.end),
+            steps=self.steps,
+            state=self.state,
+        ).report

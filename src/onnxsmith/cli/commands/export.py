@@ -1,0 +1,104 @@
+"""`onnxsmith export MODEL -o model.onnx`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, flag, group, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.settings import Save, Verify
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class Export(Command):
+    """Export a PyTorch model to ONNX and verify the file.
+
+    Captures the graph, simplifies it, and compares it with the module at several sizes. Writes the file if they agree.
+
+    MODEL is path/to/file.py:factory or package.module:factory. The factory takes no arguments and returns the module,
+    (module, args) or (module, args, kwargs); args and kwargs are example inputs of forward. With --transformers or
+    --task, MODEL is a local folder with config.json and weights, or a config.json alone.
+    """
+
+    name = "export"
+
+    model: str = argument("file.py:factory, package.module:factory, or a folder with --task", metavar="MODEL")
+    output: str = option("the .onnx file to write", short="-o", metavar="FILE", default="", writes=True)
+    input: tuple[str, ...] = option(
+        "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; repeatable", default=(), metavar="SPEC"
+    )
+    dynamic: tuple[str, ...] = option(
+        'axes to keep dynamic: "x:0=batch,2=height"; repeatable, or separated by ; or "auto"',
+        default=(),
+        metavar="AXES",
+    )
+    opset: int | None = option("the ONNX opset; an error if the model cannot be written in it")
+    target: str | None = option(
+        "where the model will run: its opset, IR version and operators; asks this target about the file, and rewrites "
+        "what it refuses",
+        metavar="NAME",
+    )
+    input_names: str = option("names for the inputs, in forward's order: a,b", default="", metavar="NAMES")
+    output_names: str = option("names for the outputs, in order: a,b", default="", metavar="NAMES")
+    drop_unused: bool = flag("remove graph inputs that no node reads; default: keep them and name them in the report")
+    no_weights: bool = flag("leave the parameters out of the file; they become graph inputs")
+    no_simplify: bool = flag("do not simplify the captured graph")
+    no_verify: bool = flag("write the file without verifying it; the report says so")
+    verify: Verify = group(Verify)
+    save: Save = group(Save)
+    transformers: bool = flag("MODEL is a local folder, or config.json, of a model of the transformers library")
+    task: str | None = option(
+        "task of the transformers model: text-generation-with-past, image-classification, …", metavar="NAME"
+    )
+    strategy: str | None = option(
+        "try only this way to capture: torch-export, torch-plain, torch-recomposed, torch-recorded, torch-strict, "
+        "torch-resized, torch-joined, torch-selected, torchscript or torchscript-script",
+        metavar="NAME",
+    )
+
+    as_traced: bool = flag("compare with the traced code path if the module gives other results when it is called")
+
+    state: tuple[str, ...] = option(
+        "tensors that forward changes and reads again, as inputs and outputs: names, patterns, or auto; repeatable",
+        default=(),
+        metavar="NAMES",
+    )
+
+    def shown(self) -> tuple[str, ...]:
+        return (self.output,)
+
+    def run(self) -> Report:
+        from onnxsmith.base.problem import problem
+        from onnxsmith.exporter.export import export
+
+        if not self.output:
+            raise problem("export/no-output", "no output file was given", fix="add -o model.onnx")
+        result = export(
+            self.model,
+            output=self.output,
+            inputs=self.input,
+            dynamic=";".join(self.dynamic),
+            opset=self.opset,
+            target=self.target,
+            input_names=_names(self.input_names),
+            output_names=_names(self.output_names),
+            drop_unused=self.drop_unused,
+            weights=not self.no_weights,
+            simplify=not self.no_simplify,
+            verify=self.verify if not self.no_verify else False,
+            save=self.save,
+            strategy=self.strategy,
+            as_traced=self.as_traced,
+            state=self.state,
+            task=self.task or ("auto" if self.transformers else None),
+        )
+        if self.target is None:
+            return result.report
+        from onnxsmith.deployment.checking.target_follow_up import checked_afterwards
+
+        return checked_afterwards(result.report, self.target, self.verify, self.save)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())

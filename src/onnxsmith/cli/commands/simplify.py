@@ -1,0 +1,117 @@
+"""`onnxsmith simplify in.onnx -o out.onnx`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, flag, group, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.settings import Save, Verify
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class Simplify(Command):
+    """Simplify an ONNX model and verify the result.
+
+    Compares the result with the original on generated inputs. Writes the file if they agree.
+    """
+
+    name = "simplify"
+
+    model: str = argument("the .onnx file", metavar="MODEL")
+    output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)
+    only: tuple[str, ...] = option("apply only this rule or pattern (fuse/*); repeatable", default=(), metavar="RULE")
+    skip: tuple[str, ...] = option("do not apply this rule or pattern; repeatable", default=(), metavar="RULE")
+    exactness: str | None = option(
+        "the least exact rewrites allowed: bitwise (same bits), value (same numbers) or reassociates (other rounding);"
+        " default: reassociates, except before a quantiser",
+        metavar="HOW",
+    )
+    opset: str | None = option(
+        "convert the model to this opset first, so that rules may use its operators; auto: the one that lets most fire",
+        metavar="OPSET",
+    )
+    target: str | None = option(
+        "where the model will run: its newest opset, IR version and operators; asks this target about the file, and "
+        "rewrites what it refuses",
+        metavar="NAME",
+    )
+    contrib: bool = flag(
+        "with --target onnxruntime: use its own operators (com.microsoft) for several nodes each; no other runtime "
+        "reads the file then"
+    )
+    inline_functions: bool = flag("inline model-local functions first")
+    fix_defaults: bool = flag("make constants of initializers that are graph inputs too, so that rules may use them")
+    set_dim: tuple[str, ...] = option(
+        "give a symbolic dimension a size for good: batch=1, or x:0=1 for an axis of the input x; repeatable",
+        default=(),
+        metavar="DIM=SIZE",
+    )
+    keep_output: tuple[str, ...] = option(
+        "keep only this graph output, or those of a pattern; repeatable", default=(), metavar="NAME"
+    )
+    drop_output: tuple[str, ...] = option(
+        "leave out this graph output, or those of a pattern; repeatable", default=(), metavar="NAME"
+    )
+    max_growth: float | None = option(
+        "share by which folded constants may make the file larger; default: 1% or 1 MiB, whichever is more, and at most"
+        " three times the size",
+        metavar="SHARE",
+    )
+    explain: bool = flag("list every rewrite, and every refused rewrite with the reason")
+    diff: bool = flag("show the operators that each rule removed and added")
+    why: tuple[str, ...] = option(
+        "explain why a rule, or a step that the report names, did not apply at a node: RULE@NODE; repeatable",
+        default=(),
+        metavar="QUESTION",
+    )
+    input: tuple[str, ...] = option(
+        "additional inputs to verify on: inputs.npz, x=array.npy, x=photo.png; a repeated name starts the next set of"
+        " inputs",
+        default=(),
+        metavar="SPEC",
+    )
+    no_verify: bool = flag("write the file without verifying it; the report says so")
+    verify: Verify = group(Verify)
+    save: Save = group(Save)
+
+    def replaces(self) -> str:
+        return self.model
+
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
+    def run(self) -> Report:
+        from onnxsmith.base.problem import problem
+        from onnxsmith.optimizer.simplify import simplify
+
+        if not self.output:
+            raise problem("simplify/no-output", "no output file was given", fix="add -o simplified.onnx")
+        report = simplify(
+            self.model,
+            self.output,
+            only=self.only,
+            skip=self.skip,
+            exactness=self.exactness,
+            opset=self.opset,
+            target=self.target,
+            contrib=self.contrib,
+            inline_functions=self.inline_functions,
+            fix_defaults=self.fix_defaults,
+            set_dim=self.set_dim,
+            keep_output=self.keep_output,
+            drop_output=self.drop_output,
+            max_growth=self.max_growth,
+            explain=self.explain,
+            diff=self.diff,
+            why=self.why,
+            inputs=self.input,
+            verify=self.verify if not self.no_verify else False,
+            save=self.save,
+        ).report
+        if self.target is None or (self.contrib and not self.no_verify):
+            return report  # its own operators run on onnxruntime only, where the comparison has just run them
+        from onnxsmith.deployment.checking.target_follow_up import checked_afterwards
+
+        return checked_afterwards(report, self.target, self.verify, self.save)

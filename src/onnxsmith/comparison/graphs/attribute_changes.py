@@ -1,0 +1,119 @@
+"""The attributes of nodes: keys for pairing, and what changed in those of a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from functools import lru_cache
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.report.parts.node_changes import AttributeChange
+from onnxsmith.comparison.graphs.constant_recognition import strings
+from onnxsmith.graph.reading.exact_text import attribute_text
+from onnxsmith.graph.structure import schema, tensor_keys
+
+_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+
+
+@lru_cache(maxsize=4096)
+def schema_of(op_type: str, domain: str, version: int) -> schema.Schema | None:
+    """The schema in force; None if the installed onnx has none."""
+    return schema.find(op_type, domain, version)
+
+
+def schema_at(node: ir.Node, opsets: Mapping[str, int]) -> schema.Schema | None:
+    """The schema of a node in a graph with these operator sets."""
+    version = opsets.get(node.domain, 0)
+    return schema_of(node.op_type, node.domain, version) if version else None
+
+
+def effective(node: ir.Node, opsets: Mapping[str, int]) -> dict[str, ir.Attr]:
+    """A node's attributes without bodies, and the default values of the attributes that it leaves out."""
+    found = {name: one for name, one in node.attributes.items() if one.is_ref() or one.type not in _GRAPHS}
+    known = schema_at(node, opsets)
+    for name, default in known.defaults.items() if known is not None else ():
+        if default is not None and name not in found:
+            found[name] = default
+    return found
+
+
+def key(node: ir.Node, opsets: Mapping[str, int]) -> Hashable:
+    """A key of a node's attributes; those with their default value do not count."""
+    known = schema_at(node, opsets)
+    defaults = known.defaults if known is not None else {}
+    items = []
+    for name, one in node.attributes.items():
+        if not one.is_ref() and one.type in _GRAPHS:
+            continue
+        value, default = value_key(one), defaults.get(name)
+        if default is None or value != value_key(default):
+            items.append((name, value))
+    return tuple(sorted(items, key=lambda item: item[0]))
+
+
+def value_key(attribute: ir.Attr) -> Hashable:
+    """A key of an attribute's value: equal keys mean equal values. A NaN equals a NaN."""
+    if attribute.is_ref():
+        return ("reference", attribute.ref_attr_name)
+    value, kinds = attribute.value, ir.AttributeType
+    match attribute.type:
+        case kinds.FLOAT:
+            return ("float", _float(value))
+        case kinds.FLOATS:
+            return ("floats", tuple(_float(item) for item in value))
+        case kinds.TENSOR:
+            return ("tensor", _tensor(value))
+        case kinds.TENSORS:
+            return ("tensors", tuple(_tensor(item) for item in value))
+        case kinds.STRING | kinds.INT:
+            return (attribute.type.name, value)
+        case kinds.STRINGS | kinds.INTS:
+            return (attribute.type.name, tuple(value))
+    return (attribute.type.name, attribute_text(attribute))
+
+
+def _float(value: float) -> Hashable:
+    with np.errstate(over="ignore"):
+        narrow = np.float32(value)  # the dtype of the file
+    return "nan" if np.isnan(narrow) else narrow.tobytes()
+
+
+def _tensor(tensor: ir.TensorProtocol) -> Hashable:
+    if tensor.dtype == ir.DataType.STRING:
+        return (*tensor_keys.outline(tensor), tuple(strings(tensor)))
+    return tensor_keys.contents(tensor)
+
+
+def changes(
+    a: ir.Node, b: ir.Node, opsets: tuple[Mapping[str, int], Mapping[str, int]], moved: frozenset[str]
+) -> Iterator[AttributeChange]:
+    """Yields the attributes that differ, with a note where a value is only the default. `moved` attributes are inputs
+    of the other node, with an equal value."""
+    ours, theirs = effective(a, opsets[0]), effective(b, opsets[1])
+    for name in dict.fromkeys((*ours, *theirs)):
+        if name in moved:
+            continue
+        one, other = ours.get(name), theirs.get(name)
+        if one is None or other is None or value_key(one) != value_key(other):
+            if (one is None or other is None) and name not in a.attributes and name not in b.attributes:
+                continue  # another version of the operator has this optional attribute, and no node gives it
+            yield AttributeChange(name, _text(one, name in a.attributes), _text(other, name in b.attributes))
+
+
+def _text(attribute: ir.Attr | None, given: bool) -> str:
+    if attribute is None:
+        return "-"
+    return attribute_text(attribute) + ("" if given else " (default)")
+
+
+def as_tensor_values(attribute: ir.Attr) -> tuple[object, ...] | None:
+    """The numbers of an attribute as a flat tuple; None for other kinds."""
+    if attribute.is_ref() or attribute.value is None:
+        return None
+    kinds = ir.AttributeType
+    if attribute.type in (kinds.INT, kinds.FLOAT):
+        return (attribute.value,)
+    if attribute.type in (kinds.INTS, kinds.FLOATS):
+        return tuple(attribute.value)
+    return None

@@ -1,0 +1,135 @@
+"""Says what changed between two models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.garbage_collection import no_collection
+from onnxsmith.base.problem import problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.difference import Difference
+from onnxsmith.base.report.parts.interface_changes import PortChange
+from onnxsmith.base.report.parts.renamings import Renaming, Renamings
+from onnxsmith.base.report.parts.same_regions import SameRegions
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.base.words import several
+from onnxsmith.comparison.graphs import equal_regions, properties
+from onnxsmith.comparison.graphs.difference_counts import IGNORED, Counted, Rows
+from onnxsmith.comparison.graphs.graph_differences import Found
+from onnxsmith.comparison.graphs.model_pairs import Models, paired
+from onnxsmith.comparison.graphs.name_changes import renamings
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure import walk
+
+_SIDES = ("removed", "added")
+
+
+@identifies("old", "new")
+def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
+    """Says what changed from one model to another: nodes, attributes, wiring, weights, interface, versions, metadata.
+
+    The models are not run. Nodes are paired by what they compute, how they are used, their weights, and what becomes of
+    them when both models are simplified, so that new names and another order of the nodes are no difference; other
+    names are listed. Of removed and added nodes the report says how many compute what other nodes of the other model
+    compute. Names of inputs and outputs are a difference,
+    because callers use them, and so is a weight that is stored in another form. The verdict is `different` if anything
+    differs, `cannot-tell` if nothing does but values are missing. `ignore` takes what does not count as a difference:
+    `names` (of inputs, outputs and dimensions), `weights`, `shapes` (declared for tensors inside the graph),
+    `metadata`, `doc`, `versions`.
+
+    Raises:
+        OnnxsmithError: `model/…` if a file is not a valid model, `diff/unknown-part` for an unknown word in `ignore`.
+    """
+    leave_out = _checked(ignore)
+    with stage("load"):
+        models = load(old), load(new)
+    with stage("pair"), no_collection():
+        notes, models, pairs, found = paired(models)
+    with stage("weights"):
+        weights = (*found.weights.changes(), *found.unread)
+    found.interface += (PortChange("dimension", "dimension renamed", a, a, b) for a, b in found.dimensions.renamed())
+    rows = Rows(
+        tuple(found.changed),
+        tuple(found.regions.found()),
+        weights,
+        tuple(found.interface),
+        tuple(properties.changes(*models, pairs, found)),
+        (found.nested[0], found.nested[1]),
+    )
+    counted, names = Counted(rows, leave_out), renamings(*models, found, pairs)
+    missing = sum(row.kind == "unreadable" for row in weights)
+    verdict = Verdict.DIFFERENT if counted.counts else Verdict.CANNOT_TELL if missing else Verdict.DONE
+    summary = _summary(models, found, counted, names)
+    notes += _notes(found, missing)
+    said = found.unrelated or _said(counted, names, missing)
+    headline = f"{_name(old)} → {_name(new)}: {said}"
+    same = [SameRegions(equal_regions.rows(found.same))] if found.same else []
+    parts = (summary, *counted.parts, *same, *([Renamings(tuple(names))] if names else []))
+    return Result(Report("diff", verdict, parts, notes=tuple(notes), headline=headline))
+
+
+def _checked(ignore: Iterable[str]) -> set[str]:
+    words = {ignore} if isinstance(ignore, str) else set(ignore)
+    unknown = sorted(words - set(IGNORED))
+    if unknown:
+        raise problem(
+            "diff/unknown-part",
+            f"{unknown[0]!r} is nothing that can be ignored",
+            fix=f"one of: {', '.join(IGNORED)}",
+        )
+    return words
+
+
+def _summary(models: Models, found: Found, counted: Counted, names: list[Renaming]) -> Difference:
+    changed = sum(bool(one.op) for one in found.changed)
+    return Difference(
+        old_nodes=walk.count_nodes(models[0]),
+        new_nodes=walk.count_nodes(models[1]),
+        paired=len(found.pairs.nodes),
+        equal=len(found.pairs.nodes) - changed,
+        weights=len(found.weights.pairs()),
+        elements=found.weights.elements(),
+        changes=dict(counted.counts),
+        ignored=dict(counted.ignored),
+        names=dict(Counter(one.kind for one in names)),
+        otherwise=equal_regions.counted(found.same),
+        of_weights=dict(zip(_SIDES, map(len, found.of_weights), strict=True)) if any(found.of_weights) else {},
+    )
+
+
+def _said(counted: Counted, names: list[Renaming], missing: int) -> str:
+    if counted.counts and sum(counted.counts.values()) == counted.renamed:
+        inside = f", {several(len(names), 'name')} inside the graph" if names else ""
+        return f"only names differ ({several(counted.renamed, 'name')} of inputs, outputs or dimensions{inside})"
+    if counted.counts:
+        return ", ".join(several(count, noun) for noun, count in counted.counts.items())
+    if missing:
+        return f"equal as far as the values can be read; those of {several(missing, 'weight')} are missing"
+    if names:
+        return f"only names differ ({several(len(names), 'name')} inside the graph)"
+    return "equal but for what is ignored" if counted.ignored else "equal"
+
+
+def _notes(found: Found, missing: int) -> list[str]:
+    notes = []
+    for count, side in zip(found.nested, _SIDES, strict=True):
+        if count:
+            notes.append(f"{several(count, f'{side} node')} in branches and bodies, which the list does not name")
+    if found.swapped:
+        notes.append(f"operands in another order, without effect: {several(found.swapped, 'node')}")
+    if found.moved:
+        notes.append(f"an attribute in one model and an equal input in the other: {several(found.moved, 'parameter')}")
+    if found.idle:
+        notes.append(f"read by nodes of one model only, and held by both: {several(found.idle, 'weight')}")
+    if missing:
+        notes.append(f"not compared, because the values are missing: {several(missing, 'weight')}")
+    return notes
+
+
+def _name(source: Source) -> str:
+    return str(source) if isinstance(source, str | Path) else "the model"

@@ -1,0 +1,88 @@
+"""Sorts what was found into report parts, counts it, and takes out what the caller ignores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from onnxsmith.base.report.base import Part
+from onnxsmith.base.report.parts.interface_changes import InterfaceChanges, PortChange
+from onnxsmith.base.report.parts.node_changes import NodeChange, NodeChanges, Region
+from onnxsmith.base.report.parts.property_changes import PropertyChange, PropertyChanges
+from onnxsmith.base.report.parts.weight_changes import WeightChange, WeightChanges
+
+IGNORED = ("names", "weights", "shapes", "metadata", "doc", "versions")
+"""What a caller can ignore."""
+
+_WEIGHTS = {
+    "form": "converted weight",
+    "rounding": "differently rounded weight",
+    "removed": "removed weight",
+    "added": "added weight",
+}
+_PROPERTIES = {
+    "version": ("version", "versions"),
+    "function": ("function", ""),
+    "metadata": ("metadata change", "metadata"),
+    "doc": ("description", "doc"),
+    "shape": ("declared shape", "shapes"),
+}
+"""The noun of a kind of property, and the word by which it is ignored."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All that was found."""
+
+    changed: tuple[NodeChange, ...]
+    regions: tuple[Region, ...]
+    weights: tuple[WeightChange, ...]
+    interface: tuple[PortChange, ...]
+    properties: tuple[PropertyChange, ...]
+    nested: tuple[int, int] = (0, 0)
+    """Removed and added nodes in branches and bodies of those in `regions`."""
+
+
+class Counted:
+    """The differences that count: `parts` show them, `counts` and `ignored` count them by kind. `renamed` counts the
+    inputs, outputs and dimensions with another name."""
+
+    def __init__(self, rows: Rows, ignore: Collection[str]) -> None:
+        self._ignore = ignore
+        self.counts: Counter[str] = Counter()
+        self.ignored: Counter[str] = Counter()
+        self.renamed = sum(_port_word(row) == "names" for row in rows.interface)
+        self.parts = tuple(self._parts(rows))
+
+    def _parts(self, rows: Rows) -> Iterator[Part]:
+        interface = tuple(row for row in rows.interface if self._keeps("interface change", _port_word(row)))
+        if interface:
+            yield InterfaceChanges(interface)
+        for noun, count in (
+            ("changed node", len(rows.changed)),
+            ("removed node", sum(len(one.removed) for one in rows.regions) + rows.nested[0]),
+            ("added node", sum(len(one.added) for one in rows.regions) + rows.nested[1]),
+        ):
+            if count:
+                self.counts[noun] += count
+        if rows.changed or rows.regions:
+            yield NodeChanges(rows.changed, rows.regions)
+        readable = [row for row in rows.weights if row.kind != "unreadable"]
+        weights = tuple(row for row in readable if self._keeps(_WEIGHTS.get(row.kind, "changed weight"), "weights"))
+        weights += tuple(row for row in rows.weights if row.kind == "unreadable")
+        if weights:
+            yield WeightChanges(weights)
+        properties = tuple(row for row in rows.properties if self._keeps(*_PROPERTIES[row.kind]))
+        if properties:
+            yield PropertyChanges(properties)
+
+    def _keeps(self, noun: str, word: str) -> bool:
+        """Counts a row, and says whether it counts as a difference."""
+        is_kept = word not in self._ignore
+        (self.counts if is_kept else self.ignored)[noun] += 1
+        return is_kept
+
+
+def _port_word(row: PortChange) -> str:
+    return "names" if row.kind in ("renamed", "dimension renamed") else ""

@@ -1,0 +1,229 @@
+"""Compares two graphs whose nodes are paired, and the branches and bodies in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from onnxsmith.base.report.parts.interface_changes import PortChange
+from onnxsmith.base.report.parts.node_changes import AttributeChange, NodeChange, Reader, WiringChange
+from onnxsmith.base.report.parts.weight_changes import WeightChange
+from onnxsmith.comparison.graphs import attribute_changes, equal_regions, operand_differences, ports, unrelated
+from onnxsmith.comparison.graphs.constant_recognition import is_constant
+from onnxsmith.comparison.graphs.equal_regions import SameRegion
+from onnxsmith.comparison.graphs.interning import Level
+from onnxsmith.comparison.graphs.pairing import pair_nodes
+from onnxsmith.comparison.graphs.pairing_view import View
+from onnxsmith.comparison.graphs.pairs import Pairs, Same
+from onnxsmith.comparison.graphs.ports import Dimensions, Pair
+from onnxsmith.comparison.graphs.regions import Regions, describe
+from onnxsmith.comparison.graphs.simplified_forms import SimplifiedForms
+from onnxsmith.comparison.graphs.weight_pairs import WeightPairs, own
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.walk import node_label, op_name
+
+
+@dataclass
+class Found:
+    """What was found so far."""
+
+    pairs: Pairs
+    weights: WeightPairs
+    regions: Regions = field(default_factory=Regions)
+    dimensions: Dimensions = field(default_factory=Dimensions)
+    changed: list[NodeChange] = field(default_factory=list)
+    interface: list[PortChange] = field(default_factory=list)
+    unread: list[WeightChange] = field(default_factory=list)
+    moved: int = 0
+    """Parameters that are an attribute on one side and an equal input on the other."""
+    idle: int = 0
+    """Weights that nodes of only one model read, and that the other holds without use."""
+    swapped: int = 0
+    """Commutative nodes with their operands in another order."""
+    paths: list[tuple[ir.Node, ir.Node, str]] = field(default_factory=list)
+    """The pairs of nodes, with their graphs."""
+    changes: dict[ir.Node, NodeChange] = field(default_factory=dict)
+    """What changed in a node that has a partner, by the first model's node."""
+    same: list[SameRegion] = field(default_factory=list)
+    """Nodes without a partner that compute what other nodes of the other model compute."""
+    nested: list[int] = field(default_factory=lambda: [0, 0])
+    """How many nodes are in branches and bodies that only the first, or only the second model has."""
+    unrelated: str = ""
+    """The sentence on two models that have next to nothing in common; "" for others."""
+    of_weights: tuple[list[ir.Node], list[ir.Node]] = field(default_factory=lambda: ([], []))
+    """Nodes without a partner, of the first and of the second model, that compute only from stored tensors."""
+
+
+def pair_ports(a: View, b: View, pairs: Pairs, *, by_name: bool) -> tuple[list[Pair], list[Pair]]:
+    """Returns the pairs of inputs, which are added to `pairs`, and those of outputs."""
+    inputs = ports.paired(_inputs(a), _inputs(b), by_name=by_name)
+    for one, other in inputs:
+        pairs.add_values(one, other)
+    return inputs, ports.paired(a.graph.outputs, b.graph.outputs, by_name=by_name)
+
+
+def _inputs(view: View) -> list[ir.Value]:
+    return [value for value in view.graph.inputs if not view.is_stored(value)]
+
+
+def compare(a: View, b: View, found: Found, *, by_name: bool, forms: SimplifiedForms | None = None) -> None:
+    """Compares two graphs, with the graphs inside them. `by_name`: callers of the graph use the names of its ports.
+    `forms` are the simplified forms of two main graphs."""
+    ours, theirs = _inputs(a), _inputs(b)
+    inputs, outputs = pair_ports(a, b, found.pairs, by_name=by_name)
+    pair_nodes(a, b, found.pairs, outputs, forms)
+    if forms is not None:
+        unrelated.part_weak(a, b, found.pairs)
+    if forms is not None and forms.are_worth_it(len(found.pairs.nodes)):
+        found.same = equal_regions.found(a, b, found.pairs, forms.tensors)
+    sides = ("input", ours, theirs, inputs), ("output", a.graph.outputs, b.graph.outputs, outputs)
+    for side, first, second, pairs in sides:
+        found.interface += (
+            change
+            for change in ports.changes(side, first, second, pairs, a.path, found.dimensions)
+            if by_name or change.kind != "renamed"
+        )
+    _Comparison(a, b, found).run(outputs)
+
+
+class _Comparison:
+    def __init__(self, a: View, b: View, found: Found) -> None:
+        self._a, self._b, self._found = a, b, found
+        self._same = Same(a, b, found.pairs)
+
+    def run(self, outputs: Sequence[Pair]) -> None:
+        pairs = self._found.pairs
+        for side, view in enumerate((self._a, self._b)):
+            for node in view.nodes:
+                if not pairs.has(node):
+                    self._found.regions.add(side, view, node)
+                    self._found.nested[side] += sum(not is_constant(inner) for inner in walk.inside(node))
+                    if node in view.of_weights:
+                        self._found.of_weights[side].append(node)
+                    for value in node.inputs:
+                        if value is not None and view.is_stored(value):
+                            self._found.weights.add_own(side, view.path_of(value), value, _label(node))
+        for one in self._a.nodes:
+            if one in pairs.nodes:
+                self._node(one, pairs.nodes[one])
+        for first, second in outputs:
+            self._output(first, second)
+        self._unread()
+
+    def _node(self, one: ir.Node, other: ir.Node) -> None:
+        a, b = self._a, self._b
+        self._found.paths.append((one, other, a.path))
+        moved = operand_differences.moved(a, b, one, other)
+        self._found.moved += len(moved.names) - len(moved.changes)
+        changed = [*attribute_changes.changes(one, other, (a.opsets, b.opsets), moved.names), *moved.changes]
+        changed += self._bodies(one, other)
+        wiring: list[WiringChange] = []
+        is_swapped = False
+        for position, x, y in operand_differences.pairs(a, b, one, other, self._same, moved):
+            is_swapped = is_swapped or (position < len(other.inputs) and y is not other.inputs[position])
+            slot = operand_differences.slot_name(one, position, a.opsets)
+            wiring += self._operand(x, y, _label(one), op_name(one), slot)
+        wiring += _outputs(one, other)
+        if not moved.names:
+            self._found.swapped += is_swapped
+        old, new = op_name(one), op_name(other)
+        is_other = old != new and a.operator(one) != b.operator(other)
+        if changed or wiring or is_other:
+            new = new if is_other else old
+            change = NodeChange(a.path, _label(one), _label(other), old, new, tuple(changed), tuple(wiring))
+            self._found.changes[one] = change
+            self._found.changed.append(change)
+
+    def _operand(self, x: ir.Value | None, y: ir.Value | None, reader: str, op: str, slot: str) -> list[WiringChange]:
+        """Compares one operand: a weight, or a tensor. Returns the change of wiring that nothing else explains."""
+        a, b = self._a, self._b
+        if self._weights(x, y, reader) or self._same(x, y):
+            return []
+        old, new = describe(a, x), describe(b, y)
+        made = _producer(a, x), _producer(b, y)
+        if any(node in self._found.regions for node in made):
+            self._found.regions.read(made, Reader(reader, op, slot, old, new))
+            return []
+        return [WiringChange(slot, old, new)]
+
+    def _weights(self, x: ir.Value | None, y: ir.Value | None, reader: str) -> bool:
+        """Adds the pair of weights that an operand is on both sides, or that a Cast turns into it on one side; returns
+        whether both are weights themselves."""
+        a, b = self._a, self._b
+        if x is None or y is None:
+            return False
+        is_direct = a.is_stored(x), b.is_stored(y)
+        if any(is_direct) and (one := a.stored_behind(x)) is not None and (other := b.stored_behind(y)) is not None:
+            self._found.weights.add(a.path_of(one), one, other, reader)
+        return all(is_direct)
+
+    def _output(self, one: ir.Value, other: ir.Value) -> None:
+        wiring = self._operand(one, other, one.name or "", "", "output")
+        if wiring:
+            made = [_made_by(one), _made_by(other)]
+            text = WiringChange("output", *made)
+            change = NodeChange(self._a.path, one.name or "", other.name or "", "", "", (), (text,))
+            self._found.changed.append(change)
+
+    def _bodies(self, one: ir.Node, other: ir.Node) -> list[AttributeChange]:
+        """Compares the branches and bodies of two nodes; returns those that only one of them has."""
+        ours, theirs = dict(self._a.bodies(one)), dict(self._b.bodies(other))
+        for name in ours:
+            if name in theirs:
+                compare(ours[name], theirs[name], self._found, by_name=False)
+        for side, mine, others in ((0, ours, theirs), (1, theirs, ours)):
+            alone = [view.graph for name, view in mine.items() if name not in others]
+            self._found.nested[side] += sum(not is_constant(node) for graph in alone for node in walk.nodes(graph))
+        return [
+            AttributeChange(name, "graph" if name in ours else "-", "graph" if name in theirs else "-")
+            for name in dict.fromkeys((*ours, *theirs))
+            if (name in ours) != (name in theirs)
+        ]
+
+    def _unread(self) -> None:
+        """Compares initializers that no node reads, by name. One that the other model's nodes read is no difference."""
+        ours, theirs = (_unread_in(view) for view in (self._a, self._b))
+        for name in ours.keys() & theirs.keys():
+            self._found.weights.add(self._a.path, ours[name], theirs[name], "")
+        self._unread_of(self._a, self._b, {name: v for name, v in ours.items() if name not in theirs}, "removed")
+        self._unread_of(self._b, self._a, {name: v for name, v in theirs.items() if name not in ours}, "added")
+
+    def _unread_of(self, view: View, other: View, unread: dict[str, ir.Value], kind: str) -> None:
+        constants = view.side.constants
+        for value in unread.values():
+            if constants.has(constants.number(value, Level.EXACT), other.graph):
+                self._found.idle += 1
+            else:
+                self._found.unread.append(own(value, constants.tensor(value), kind, view.path))
+
+
+def _unread_in(view: View) -> dict[str, ir.Value]:
+    values = view.graph.initializers.values()
+    return {v.name or "": v for v in values if not v.uses() and not v.is_graph_output()}
+
+
+def _producer(view: View, value: ir.Value | None) -> ir.Node | None:
+    return value.producer() if value is not None and not view.is_stored(value) else None
+
+
+def _label(node: ir.Node) -> str:
+    return node_label(node)
+
+
+def _made_by(value: ir.Value) -> str:
+    node = value.producer()
+    return f"{op_name(node)} {_label(node)}" if node is not None else f"input {value.name}"
+
+
+def _outputs(one: ir.Node, other: ir.Node) -> list[WiringChange]:
+    """Results that only one of the nodes computes."""
+    ours, theirs = list(one.outputs), list(other.outputs)
+    found = []
+    for n in range(max(len(ours), len(theirs))):
+        old = ours[n].name if n < len(ours) else ""
+        new = theirs[n].name if n < len(theirs) else ""
+        if bool(old) != bool(new):
+            found.append(WiringChange(f"output {n}", old or "omitted", new or "omitted"))
+    return found

@@ -1,0 +1,164 @@
+"""One graph of a model as the pairing sees it: nodes that compute, the tensors they read, and who reads a tensor."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from onnxsmith.comparison.graphs import attribute_changes
+from onnxsmith.comparison.graphs.constant_recognition import Constants, is_constant
+from onnxsmith.comparison.graphs.interning import Level, Numbers
+from onnxsmith.graph.reading.scopes import subgraphs
+from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure.walk import RANDOM
+
+Slot = int | str
+"""The position of an input, or `captured` for a tensor that a branch or body reads from outside."""
+CAPTURED = "captured"
+OUTPUT = "output"
+
+_COMMUTATIVE = frozenset(
+    {"Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Max", "Min"}
+)
+_OF_TWO = frozenset({"Sum", "Mean"})
+"""These round after each operand, so that only two of them may change places."""
+
+_FORMS = frozenset({"Cast", "Identity", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
+"""Operators whose result holds the elements of the first operand in another form (`forms.py` recognises them)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """What one of the two models knows about its operators: numbers of its functions by identifier."""
+
+    numbers: Numbers
+    constants: Constants
+    functions: Mapping[tuple[str, str, str], int]
+
+
+@dataclass(eq=False)
+class View:
+    """A graph without its `Constant` nodes. `path` is "" for the main graph, `If_3/then_branch` for a branch."""
+
+    side: Side
+    graph: ir.Graph
+    path: str
+    opsets: Mapping[str, int]
+    outside: tuple[ir.Value, ...] = ()
+    """Values that a branch or body reads from around it."""
+    around: View | None = None
+    """The graph that a branch or body is in."""
+    nodes: list[ir.Node] = field(init=False)
+    captured: dict[ir.Node, tuple[ir.Value, ...]] = field(init=False)
+    readers: dict[ir.Value, list[tuple[ir.Node, Slot]]] = field(init=False)
+    results: frozenset[ir.Value] = field(init=False)
+    of_weights: frozenset[ir.Node] = field(init=False)
+    """Nodes that compute only from stored tensors, such as the Identity or the Transpose of a weight."""
+
+    def __post_init__(self) -> None:
+        self.nodes = [node for node in self.graph if not is_constant(node)]
+        self.captured = {}
+        readers: dict[ir.Value, list[tuple[ir.Node, Slot]]] = defaultdict(list)
+        for node in self.nodes:
+            for position, value in enumerate(node.inputs):
+                if value is not None:
+                    readers[value].append((node, position))
+            if has_bodies(node):
+                self.captured[node] = tuple(
+                    value for value in captures.captured(node) if value not in self.side.constants
+                )
+                for value in self.captured[node]:
+                    readers[value].append((node, CAPTURED))
+        self.readers = dict(readers)
+        self.results = frozenset(self.graph.outputs)
+        self.of_weights = self._of_weights()
+        self._own: dict[tuple[ir.Node, Level], int] = {}
+
+    def _of_weights(self) -> frozenset[ir.Node]:
+        found: set[ir.Node] = set()
+        for node in self.nodes:
+            if not node.inputs or has_bodies(node) or (node.op_type in RANDOM and not node.domain):
+                continue
+            if all(value is None or self.is_stored(value) or value.producer() in found for value in node.inputs):
+                found.add(node)
+        return frozenset(found)
+
+    def is_of_weights(self, value: ir.Value) -> bool:
+        """Whether the value is a constant of the file, or is computed only from such."""
+        return self.is_stored(value) or value.producer() in self.of_weights
+
+    def operator(self, node: ir.Node) -> Hashable:
+        """The operator of a node; functions of both models that are a pair are the same operator."""
+        function = self.side.functions.get(node.op_identifier())
+        return function if function is not None else node.op_identifier()
+
+    def own(self, node: ir.Node, level: Level) -> int:
+        """The number of a node without its operands."""
+        known = self._own.get((node, level))
+        if known is None:
+            key = attribute_changes.key(node, self.opsets) if level is not Level.BARE else None
+            known = self._own[node, level] = self.side.numbers.of((self.operator(node), key))
+        return known
+
+    def commutes(self, node: ir.Node) -> bool:
+        """Whether the operands may change places without any effect."""
+        if node.domain:
+            return False
+        return node.op_type in _COMMUTATIVE or (node.op_type in _OF_TWO and len(node.inputs) == 2)
+
+    def slot(self, node: ir.Node, slot: Slot) -> Slot:
+        """The slot as far as it matters."""
+        return "any" if slot != CAPTURED and self.commutes(node) else slot
+
+    def is_stored(self, value: ir.Value) -> bool:
+        """Whether the value is a constant of the file."""
+        return value in self.side.constants
+
+    def path_of(self, value: ir.Value) -> str:
+        """The path of the graph that holds a value: this one, or one around it."""
+        view = self
+        while view.around is not None and value.graph is not view.graph:
+            view = view.around
+        return view.path
+
+    def stored_behind(self, value: ir.Value | None) -> ir.Value | None:
+        """The constant that a value is, or holds in another form: cast, transposed, reshaped."""
+        while value is not None and not self.is_stored(value):
+            node = value.producer()
+            value = node.inputs[0] if node is not None and node.op_type in _FORMS and not node.domain else None
+        return value
+
+    def producer(self, value: ir.Value) -> ir.Node | None:
+        """The node of this graph that computes a value."""
+        node = value.producer()
+        return node if node is not None and node.graph is self.graph and not self.is_stored(value) else None
+
+    def bodies(self, node: ir.Node) -> Iterator[tuple[str, View]]:
+        """Yields the branches or the body of a node, with the attribute's name."""
+        for name, graph in subgraphs(node):
+            step = f"{walk.node_label(node).removeprefix('-> ')}/{name}"
+            path = f"{self.path}/{step}" if self.path else step
+            yield name, View(self.side, graph, path, self.opsets, self.captured.get(node, ()), self)
+
+    def values(self) -> Iterator[ir.Value]:
+        """Yields the values that the nodes can read, without constants: outer ones, inputs, results."""
+        yield from self.outside
+        yield from self.graph.inputs
+        for node in self.nodes:
+            yield from node.outputs
+
+
+def has_bodies(node: ir.Node) -> bool:
+    """Whether the node has a branch or body."""
+    return bool(node.attributes) and any(True for _ in subgraphs(node))
+
+
+def trimmed(node: ir.Node) -> Sequence[ir.Value | None]:
+    """A node's inputs without omitted ones at the end."""
+    found = list(node.inputs)
+    while found and found[-1] is None:
+        found.pop()
+    return found

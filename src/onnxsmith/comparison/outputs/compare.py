@@ -1,0 +1,334 @@
+"""`compare`: says whether two models compute the same, and where they first differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.garbage_collection import no_collection
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.layers import Layers
+from onnxsmith.base.report.parts.layers_by_input import LayersByInput
+from onnxsmith.base.report.parts.steps import Steps
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.comparison.outputs.candidate_state import Recorder
+from onnxsmith.comparison.outputs.candidate_state import compared as in_steps
+from onnxsmith.comparison.outputs.comparison_section import Section
+from onnxsmith.comparison.outputs.comparison_setup import Compared, compared, elsewhere, evidence, exact
+from onnxsmith.comparison.outputs.float32_sides import single
+from onnxsmith.comparison.outputs.layer_stage import Staged, layered
+from onnxsmith.comparison.outputs.reference_steps import rolled
+from onnxsmith.comparison.outputs.sides import SideSource, renamed, under
+from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.runtimes.base import Options, Program
+from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.verification import intermediate_outputs
+from onnxsmith.verification.explore import Explorer, Run
+from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.inputs.input_files import write_npz
+from onnxsmith.verification.inputs.user_inputs import Inputs
+from onnxsmith.verification.rounding import roundings
+from onnxsmith.verification.run import summary
+from onnxsmith.verification.runtime_choice import LACKS, offered
+from onnxsmith.verification.single_precision import sharpened
+from onnxsmith.verification.verification_verdict import problems, verdict
+from onnxsmith.verification.verify import Side, verify
+
+
+@identifies("reference", "candidate")
+def compare(
+    reference: Any,
+    candidate: Any,
+    *,
+    inputs: Inputs = (),
+    sizes: Mapping[str, int] | None = None,
+    runtime: str | None = None,
+    generate: bool = True,
+    seed: int = 0,
+    per_layer: bool | LayerOptions = False,
+    tolerance: float | None = None,
+    worst_input: str | Path | None = None,
+    start: Sequence[Any] = (),
+    end: Sequence[Any] = (),
+    steps: int = 0,
+    state: Sequence[str] = (),
+) -> Result:
+    """Runs two models on the same inputs and compares every output.
+
+    A side is a path (`m.onnx`, or `m.onnx@reference` to choose its runtime), a `ModelProto`, an `ir.Model`, a torch
+    module with inputs as `(module, args)`, a program of torch.export or a `.pt2` file, or a target `file.py:factory`.
+    Axes of torch modules are dynamic where the ONNX side's are. `inputs` are arrays by name, texts as on the command
+    line, or an iterable with the arrays by name of each input; with `generate` False only these are compared.
+    `tolerance` is the largest difference relative to an output's scale, in place of the bound from rounding. The input
+    with the largest difference is written to `worst_input`, an `.npz` that can be given as `inputs` again.
+
+    `start` and `end` are tensors that both models have, by name or as selectors of `edit`: the part between them is cut
+    out of both as by the step `extract`, and compared by itself.
+
+    With `per_layer`, every common tensor is compared on that input, and the report names the first operation with an
+    error of its own, apart from operations that pass on earlier errors. If several inputs are given, that is done on
+    each of them.
+
+    With `steps`, both sides are called that often in a row, each time with the state that the last call returned; the
+    inputs are those of the steps. `state` says which output an input gets next (`h=hn`, `past.*=present.*`); by default
+    the files' metadata or names do. Every step is compared from the state of the reference, and by layer at the first
+    that differs; then the candidate goes the whole way with its own state.
+
+    If one side's runtime fails, the report has its problem, the verdict `failed`, and the other side's outputs. If the
+    layers cannot be compared (`compare/unpaired`), the report has the result for the outputs.
+
+    Raises:
+        OnnxsmithError: the errors of loading either side; `compare/no-part` and `edit/…` if a side has no such part;
+            `verify/outputs-differ` if the sides have different numbers of inputs or outputs; `compare/state` and
+            `compare/step` if there is no such state, or no such step; `compare/number` for a number of steps out of its
+            range; `verify/…` and `runtime/…` if no comparison is possible.
+    """
+    with Clock() as clock, ExitStack() as stack:
+        with stage("load"), no_collection():
+            read = compared(
+                reference,
+                candidate,
+                inputs=inputs,
+                sizes=sizes,
+                runtime=runtime,
+                generate=generate,
+                seed=seed,
+                tolerance=tolerance,
+                per_layer=bool(per_layer),
+                section=Section(start, end),
+                steps=steps,
+                state=(state,) if isinstance(state, str) else state,
+                stack=stack,
+            )
+            refuse_loss([worst_input], [reference, candidate, read.a.model, read.b.model, inputs])
+        try:
+            return Result(_report(read, clock, per_layer, worst_input))
+        except _LackingError as error:
+            read = elsewhere(read, error.problem, stack)
+        return Result(_report(read, clock, per_layer, worst_input, last=True))
+
+
+def _named(a: SideSource, b: SideSource) -> str:
+    """The runtime of the graphs, if both use the same; else empty."""
+    names = {side.label.rpartition(" on ")[2] for side in (a, b) if side.model is not None}
+    return names.pop() if len(names) == 1 else ""
+
+
+_FAILS = ("runtime/failed", "runtime/died")
+"""Problems of a runtime that may be those of its optimisations."""
+
+
+class _LackingError(OnnxsmithError):
+    """A default runtime lacks a capability for one of the two graphs."""
+
+
+def _report(
+    read: Compared,
+    clock: Clock,
+    per_layer: bool | LayerOptions,
+    worst_input: str | Path | None,
+    *,
+    last: bool = False,
+) -> Report:
+    a, b, asked = read.a, read.b, read
+    worst: list[Feed] = []
+    runs: list[Run] = []
+    recorder = Recorder()
+    taken: tuple[Part, ...] = ()
+    for one in (a, b):
+        one.preparer.expect()
+    try:
+        with stage("verify"), a.prepare() as first, b.prepare() as second, ExitStack() as probes:
+            sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
+            walk = None if read.calls is None else rolled(first, read.plan, read.calls)
+            read = read if walk is None else replace(read, plan=replace(read.plan, given=walk.feeds))
+            means = evidence(read, probes)
+            part = verify(
+                *sides, read.plan, read.tolerances, means, worst.append, on_run=runs.append, on_compared=recorder
+            )
+            if walk is not None and read.calls is not None:
+                made, part = in_steps(walk, recorder.met, part, sides[1].session, read.calls.pairs, partial(exact, a))
+                taken = (made,)
+        for decide in (_without_optimisation, _with_intermediate_tensors, _in_single):
+            part = decide(read, part) if part.unsure else part
+        part = _with_tensors_inside(read, part, runs) if part.unsure else part
+    except OnnxsmithError as error:
+        if error.problem.id in LACKS and not last and not any(side.named for side in (a, b) if side.model is not None):
+            raise _LackingError(error.problem) from error
+        plain = _plain(asked) if error.problem.id in _FAILS else None
+        if plain is not None:
+            said = f"with the runtime's optimisations on, it failed; compared with them off ({error.problem.why})"
+            try:
+                return _report(replace(plain, notes=(*plain.notes, said)), clock, per_layer, worst_input, last=last)
+            finally:
+                plain.a.close()
+                plain.b.close()
+        return _failed(asked, error, last=last)
+    if worst_input is not None and worst:
+        write_npz(Path(worst_input), worst[0].values)
+    part = replace(part, notes=(*read.notes, *part.notes), untried=(*part.untried, *read.clauses))
+    staged = Staged()
+    if per_layer and worst:
+        options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
+        staged = layered(read, part, worst[0], recorder, options)
+    parts = (part, *taken, *staged.parts)
+    ended = verdict(part) if staged.verdict is None else staged.verdict
+    found = (*problems(part), *staged.problems)
+    return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=_headline(a, b, part, parts))
+
+
+def _failed(read: Compared, error: OnnxsmithError, *, last: bool) -> Report:
+    """The report if a runtime fails: its problem, and the outputs of the side that runs.
+
+    Raises:
+        OnnxsmithError: the error, if no side runs, or if it is not one of a runtime.
+    """
+    a, b = read.a, read.b
+    if error.problem.id in LACKS and not last:
+        sources = [side.source for side in (a, b) if not isinstance(side.source, Program)]
+        error = OnnxsmithError(offered(error.problem, sources, _named(a, b)))  # its fix names another runtime
+    told = error.problem.id.startswith("runtime/") and error.problem.id != "runtime/timeout"  # no second wait
+    kept = _side_that_runs(read) if told else ()
+    if not kept:
+        raise error from error.__cause__
+    said = f"{a.label} and {b.label}: not compared"
+    return Report("compare", Verdict.FAILED, kept, (error.problem,), headline=said)
+
+
+def _without_optimisation(read: Compared, part: Verification) -> Verification:
+    """Compares again without the runtimes' optimisation, if both have levels and the user chose none: kernels differ
+    least there, and a fault that rounding hides may show. Returns `part` if this decides nothing."""
+    plain = _plain(read)
+    if plain is None:
+        return part
+    found = _again(plain)
+    if found is None or not found.equal:
+        return part
+    note = f"with the runtime's optimisations on, the check cannot tell ({part.unsure[0]}); with them off it can"
+    return replace(found, notes=(*found.notes, note))
+
+
+def _plain(read: Compared) -> Compared | None:
+    """The comparison without the runtimes' optimisations; None if a side has no levels, or the user chose one."""
+    if any(
+        side.model is None or side.options != Options() or side.runtime.chosen or "disable" not in side.runtime.levels
+        for side in (read.a, read.b)
+    ):
+        return None
+    a, b = (replace(side, options=Options(optimization="disable")) for side in (read.a, read.b))
+    return replace(read, a=a, b=b)
+
+
+def _with_intermediate_tensors(read: Compared, part: Verification) -> Verification:
+    """Compares again with common intermediate tensors as outputs, because the outputs alone show too little. Returns
+    `part` if this decides nothing."""
+    if read.a.model is None or read.b.model is None or read.tolerance is not None:
+        return part
+    if part.power is None or part.power.still:
+        return part
+    pair = intermediate_outputs.with_common_tensors(read.a.model, read.b.model)
+    if pair is None:
+        return part
+    plain = Options(optimization="disable")
+    a, b = (
+        replace(
+            one,
+            source=model,
+            model=model,
+            interface=signature(model),
+            options=plain if "disable" in one.runtime.levels and not one.runtime.chosen else one.options,
+        )
+        for one, model in zip((read.a, read.b), pair, strict=True)
+    )
+    tolerances = roundings(pair[0]) | dict(read.tolerances)
+    found = _again(replace(read, a=a, b=b, tolerances=tolerances))
+    if found is None or not found.equal:
+        return part
+    extra = len(found.outputs) - len(part.outputs)
+    note = f"the outputs alone show too little ({part.unsure[0]}): {extra} intermediate tensors agree as well"
+    return replace(part, equal=True, unsure=(), power=found.power, notes=(*part.notes, note))
+
+
+def _in_single(read: Compared, part: Verification) -> Verification:
+    """Compares float32 copies, because the sides' own rounding hides too much. Returns `part` if this decides
+    nothing."""
+
+    def compare() -> Verification | None:
+        copies = single(read)
+        return None if copies is None else _again(copies)
+
+    return sharpened(part, compare)
+
+
+def _with_tensors_inside(read: Compared, part: Verification, runs: Sequence[Run]) -> Verification:
+    """Compares the tensors inside a torch module with those of a file, because the outputs show too little. Returns
+    `part` if the sides are no module and a file with the same names."""
+    a, b = read.a, read.b
+    if not isinstance(a.source, TorchProgram) or a.exported is not None or b.model is None:
+        return part
+    names = renamed(b.interface, a.interface)
+    if read.tolerance is not None or read.calls is not None or any(own != name for own, name in names.items()):
+        return part
+    from onnxsmith.exporter.inner_tensors import with_inside
+
+    return with_inside(part, a.source, a.example, b.model, (b.runtime, b.options), runs, read.plan.seed)
+
+
+def _again(read: Compared) -> Verification | None:
+    """Another comparison, after which both sides are closed; None if it is impossible."""
+    try:
+        with stage("verify"), read.a.prepare() as first, read.b.prepare() as second, ExitStack() as probes:
+            sides = Side(read.a.label, first), Side(read.b.label, under(second, read.b.interface, read.a.interface))
+            return verify(*sides, read.plan, read.tolerances, evidence(read, probes))
+    except OnnxsmithError:
+        return None
+    finally:
+        read.a.close()
+        read.b.close()
+
+
+def _side_that_runs(read: Compared) -> tuple[Part, ...]:
+    """The outputs of the side that runs, if the other fails."""
+    for one in (read.a, read.b):
+        try:
+            with one.prepare() as session:
+                view = under(session, one.interface, read.a.interface)
+                run = next(iter(Explorer(view, read.plan, {}).runs()))
+                return (summary(one.label, one.runtime.title, session, run.feed.values, run.outputs),)
+        except (OnnxsmithError, StopIteration):
+            continue
+    return ()
+
+
+def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[Part]) -> str:
+    layers = next((one for one in parts if isinstance(one, Layers)), None)
+    where = also = ""
+    steps = next((one for one in parts if isinstance(one, Steps)), None)
+    by_input = next((one for one in parts if isinstance(one, LayersByInput)), None)
+    begins = f"on {by_input.first}" if by_input is not None and by_input.first else ""
+    begins = f"at {steps.first}" if steps is not None and steps.first else begins
+    if layers is not None:
+        explained = layers.cause is not None and layers.cause.agrees
+        cause = layers.cause.said() if layers.cause is not None and explained else ""
+        if layers.culprits:
+            where = f"; first error: {layers.culprits[0]}" + (f" ({cause})" if cause else "")
+        elif cause:
+            also = f"; what differs is {cause}, whose rounding explains the outputs"
+    where = f"; first {begins}{where}" if begins else where
+    gaps = "".join(f"; {gap}" for gap in part.untried)
+    if part.unsure and not where:
+        return f"{a.label} and {b.label}: CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{gaps}"
+    said = "equal" if part.equal and not where else "DIFFERENT"
+    return f"{a.label} and {b.label}: {said} {part.where_compared}{where}{also}{gaps}"

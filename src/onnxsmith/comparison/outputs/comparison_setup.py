@@ -1,0 +1,256 @@
+"""Sets up a comparison: two sides, their inputs, and the tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.comparison.outputs.comparison_section import WHOLE, Section, sections
+from onnxsmith.comparison.outputs.reference_steps import Calls
+from onnxsmith.comparison.outputs.sides import (
+    SideSource,
+    as_programs,
+    check_pairing,
+    on_runtime,
+    paired,
+    renamed,
+    side,
+    under,
+)
+from onnxsmith.comparison.outputs.single_input_layers import only_grown
+from onnxsmith.comparison.outputs.state_names import fed_back
+from onnxsmith.graph.structure.signature import Signature, signature
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes import torch_eager as programs
+from onnxsmith.runtimes.base import Options, Program, Session
+from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.verification import float64_session, random_draws, runtime_choice
+from onnxsmith.verification.arbiter import Arbiter
+from onnxsmith.verification.explore import Plan
+from onnxsmith.verification.inputs import user_inputs
+from onnxsmith.verification.inputs.generate import Feed, Generator
+from onnxsmith.verification.inputs.size_constraints import numbers
+from onnxsmith.verification.inputs.user_inputs import Inputs
+from onnxsmith.verification.noise import Noise
+from onnxsmith.verification.probe import Probe
+from onnxsmith.verification.rounding import Rounding, asked, leaves_activations_open, quantises, roundings
+from onnxsmith.verification.session_view import View
+from onnxsmith.verification.verify import Evidence
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison that is set up. `tolerances` are by output, in the names of the reference `a`; `tolerance` is the
+    one that the user asked for."""
+
+    a: SideSource
+    b: SideSource
+    plan: Plan
+    tolerances: Mapping[str, Rounding]
+    tolerance: float | None
+    notes: tuple[str, ...]
+    coarser: Mapping[str, float]
+    few_steps: bool
+    """Whether only one side quantises, or may do so: the tolerance then follows from the steps of quantisers alone."""
+    calls: Calls | None = None
+    """Calls in a row with a state, if they were asked for; the given inputs of `plan` are then without the state."""
+    clauses: tuple[str, ...] = ()
+    """Clauses for the headline: the runtime, if it is not the usual one."""
+
+
+def elsewhere(read: Compared, refusal: Problem, stack: ExitStack) -> Compared:
+    """The same comparison on the next runtime that accepts both graphs, with a clause on that; it ends with `stack`.
+
+    Raises:
+        OnnxsmithError: `refusal`, if no runtime accepts them.
+    """
+    sources = [one.source for one in (read.a, read.b) if not isinstance(one.source, Program)]
+    choice = runtime_choice.able(sources, {runtimes.default(): refusal})
+    a, b = (on_runtime(one, choice.runtime) for one in (read.a, read.b))
+    for one in (a, b):
+        stack.callback(one.close)
+    return replace(read, a=a, b=b, clauses=(*read.clauses, choice.clause))
+
+
+def evidence(read: Compared, stack: ExitStack) -> Evidence:
+    """The means to measure rounding and the power of the comparison: probes of the sides' graphs, as far as there are
+    graphs. They end with `stack`."""
+    elsewhere, arbiter = _elsewhere(read), _arbiter(read.a, read.b)
+    if arbiter is not None:
+        stack.callback(arbiter.close)
+    graphs = [(one, one.model) for one in (read.a, read.b) if one.model is not None]
+    of = {one: stack.enter_context(_probe(one, model, read.a.interface)) for one, model in graphs}
+    if not of:
+        return Evidence(arbiter=arbiter)
+    source = read.a if read.a in of else read.b
+    other = of.get(read.b) if source is read.a else None
+    noise = None if read.few_steps else Noise(of[source], is_reference=source is read.a, other=other)
+    same = len(of) == 2 and read.a.source == read.b.source
+    original = of[read.a] if len(of) == 2 and not same else None
+    identical = same and _alike(read.a, read.b)
+    return Evidence(noise, read.coarser, of.get(read.b, of[source]), original, arbiter, elsewhere, same, identical)
+
+
+def _alike(a: SideSource, b: SideSource) -> bool:
+    """Whether both sides run on one runtime with equal options."""
+    return (a.runtime.title, a.options) == (b.runtime.title, b.options)
+
+
+def _elsewhere(read: Compared) -> Callable[[Feed], Problem | None]:
+    """A function that says why the candidate's runtime refuses the reference's graph; never, if both run alike."""
+    a, b = read.a, read.b
+    if a.model is None or b.model is None or _alike(a, b):
+        return lambda _: None
+    beside = a.source
+
+    def refusal(feed: Feed) -> Problem | None:
+        try:
+            with b.runtime.prepare(beside, b.options) as session:
+                session.run(feed.values)
+        except OnnxsmithError as error:
+            return error.problem
+        return None
+
+    return refusal
+
+
+def exact(a: SideSource) -> Session | None:
+    """The reference in float64; None if it cannot be widened."""
+    if isinstance(a.source, TorchProgram):
+        return a.runtime.prepare(programs.in_double(a.source))
+    return None if a.model is None else float64_session.in_double(a.model)
+
+
+def _arbiter(a: SideSource, b: SideSource) -> Arbiter | None:
+    """The reference in float64, and the candidate if it is a graph."""
+    program, graph, other = a.source, a.model, b.model
+    if isinstance(program, TorchProgram):
+        return Arbiter(lambda: a.runtime.prepare(programs.in_double(program)))
+    if graph is None or other is None:
+        return None
+
+    def candidate() -> Session | None:
+        session = float64_session.in_double(other)
+        return session and under(session, b.interface, a.interface)
+
+    if a.source == b.source and not _alike(a, b):
+        return Arbiter(lambda: float64_session.in_double(graph), candidate, lambda feed: only_grown(a, b, feed))
+    return Arbiter(lambda: float64_session.in_double(graph), candidate)
+
+
+def _probe(side: SideSource, model: ir.Model, wanted: Signature) -> Probe:
+    """A probe of the side with the port names of `wanted`; weights keep their names."""
+    plain = Options(optimization="disable") if "disable" in side.runtime.levels else side.options
+    names = renamed(side.interface, wanted)
+
+    def prepare(changed: ir.Model) -> Session:
+        session = side.preparer.prepare(changed, plain)
+        inputs = {port.name: port.name for port in session.signature.inputs} | {
+            port.name: names[port.name] for port in wanted.inputs if port.name in names
+        }
+        outputs = {names[port.name]: port.name for port in wanted.outputs if port.name in names}
+        return View(session, session.signature, inputs, outputs)
+
+    return Probe(model, prepare)
+
+
+def compared(
+    reference: Any,
+    candidate: Any,
+    *,
+    inputs: Inputs,
+    sizes: Mapping[str, int] | None,
+    runtime: str | None,
+    generate: bool,
+    seed: int,
+    tolerance: float | None,
+    per_layer: bool,
+    stack: ExitStack,
+    section: Section = WHOLE,
+    steps: int = 0,
+    state: Sequence[str] = (),
+) -> Compared:
+    """Reads both sides, which end with `stack`; the other arguments are as in `compare`.
+
+    Raises:
+        OnnxsmithError: the errors of loading either side; `verify/…` if their interfaces do not match;
+            `compare/no-part` and `edit/…` if a side has no such section; `compare/state` without a pair of its ports;
+            `compare/number` for fewer than no steps.
+    """
+    if steps < 0:
+        raise problem("compare/number", f"{steps} calls are none", fix="give a number from 1: --steps 5")
+    first = side(reference, runtime, stack, in_pieces=per_layer)
+    second = side(candidate, runtime, stack, in_pieces=per_layer, beside=first)
+    if section:
+        first, second = sections(section, first, second)
+    a, b = as_programs(first, second)
+    notes = (*a.notes, *b.notes, *check_pairing(a, b))
+    a, b, clauses, notes = _without_draws(a, b, notes)
+    for one in (a, b):
+        stack.callback(one.close)
+    tolerances, generator, coarser, few_steps = from_graphs(a, b)
+    if tolerance is not None:
+        tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
+    calls = Calls(fed_back(state, a, b), steps) if steps or state else None
+    feeds = user_inputs.inputs(inputs, a.interface, state=calls.state if calls is not None else ())
+    for one in (a, b):
+        if one.only_input is not None and not feeds:
+            feeds, generate = _saved(one, a), False
+    plan = Plan(generator, feeds, known=sizes or {}, start=a.example_sizes, generate=generate, seed=seed)
+    return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps, calls, clauses)
+
+
+def _without_draws(
+    a: SideSource, b: SideSource, notes: tuple[str, ...]
+) -> tuple[SideSource, SideSource, tuple[str, ...], tuple[str, ...]]:
+    """Both graphs with fixed numbers in place of random ones, if there are any, with clauses and notes on that."""
+    if a.model is None or b.model is None or not random_draws.nodes(a.model):
+        return a, b, (), notes
+    fixed = random_draws.fixed(a.model, b.model)
+    if fixed is None:
+        return a, b, (), notes
+    first, second = (replace(one, source=model, model=model) for one, model in zip((a, b), fixed.pair, strict=True))
+    return first, second, (fixed.untried,) if fixed.untried else (), (*notes, fixed.note)
+
+
+def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
+    """The input in a bundle, with the reference's names."""
+    names = renamed(bundle.interface, a.interface)
+    held = bundle.only_input or {}
+    values = {mine: held[theirs] for mine, theirs in names.items() if theirs in held}
+    return (Feed(f"the input in {bundle.label}", {}, values),)
+
+
+def _may_differ_inside(a: SideSource, b: SideSource) -> bool:
+    """Whether one of two runtimes may quantise what the other computes with floats."""
+    return type(a.runtime) is not type(b.runtime) and a.inferred is not None and leaves_activations_open(a.inferred)
+
+
+def from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator, Mapping[str, float], bool]:
+    """Takes tolerances and input values from the ONNX graphs, the larger tolerance of two; two torch modules have none
+    and must agree to the bit. Also returns how many times coarser the second side computes, by the count of operations,
+    and whether only one side quantises, or may do so."""
+    graphs = [one.inferred for one in (a, b) if one.inferred is not None]
+    if not graphs:
+        return {}, Generator(a.interface), {}, False
+    few = [quantises(graph) for graph in graphs]
+    alone = any(few) and (not (len(graphs) == 2 and all(few)) or _may_differ_inside(a, b))
+    found = Generator.for_model(graphs[0])
+    for graph in graphs[1:]:
+        found = replace(found, numbers=found.numbers.with_those_of(numbers(graph)))
+    new = {theirs.name: mine.name for theirs, mine in paired(found.signature.inputs, a.interface.inputs)}
+    tolerances: dict[str, Rounding] = {}
+    coarser: dict[str, float] = {}
+    for graph in graphs:
+        outputs = {x.name: y.name for x, y in paired(signature(graph).outputs, a.interface.outputs)}
+        for name, one in roundings(graph, scales={} if alone else None).items():
+            port = outputs.get(name, name)
+            before = tolerances.get(port, one)
+            coarser[port] = one.tolerance / before.tolerance if before.tolerance else 1.0
+            tolerances[port] = max(one, before, key=lambda rounding: rounding.tolerance)
+    return tolerances, found.renamed(new, a.interface), coarser, alone

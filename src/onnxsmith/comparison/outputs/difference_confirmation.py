@@ -1,0 +1,299 @@
+"""Finds the difference of two graphs that explains a difference of their outputs, by taking it out.
+
+The differences of the graphs are undone one at a time in a copy of the candidate: first those of the layers that err,
+then the others. If all outputs then agree but for rounding, the node is the cause.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import onnx_ir as ir
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.layers import Cause, Layer, Layers
+from onnxsmith.comparison.outputs.candidate_changes import Attempt, Attempts
+from onnxsmith.comparison.outputs.graph_matches import GraphMatches, Suspect, texts_of
+from onnxsmith.comparison.outputs.node_transplant import CannotUndo, Undoing
+from onnxsmith.comparison.outputs.patch_steps import attributes_patch
+from onnxsmith.graph.surgery.raising import raised
+from onnxsmith.verification.by_layer.alignment import Pair
+from onnxsmith.verification.by_layer.error_effects import apart
+from onnxsmith.verification.by_layer.isolated_runs import Trial
+from onnxsmith.verification.by_layer.layer_comparison import Request
+from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
+from onnxsmith.verification.by_layer.pair_difference import value_difference
+from onnxsmith.verification.by_layer.tap import Values
+
+_MOST_TRIED = 12
+"""Differences that are tried. A choice: each is a session and a run."""
+_LARGE = 2**30
+"""Bytes of weights from which on only a few are tried: their sessions take seconds each. A choice."""
+_FEW = 3
+_HELPS = 0.5
+"""A node whose change leaves at most this share of the difference is named as a cause, beside others. A choice."""
+_NARROW = 2.0**-15
+"""The difference of the outputs from which on a Cast that only the candidate has is tried, where all else excuses it:
+a sixteenth of float16's unit roundoff, far above the rounding of float32. A choice."""
+_GONE = 0.1
+"""The share of the difference that may be left by rounding where the outputs agree. A choice: what the bound of a whole
+network excuses may hide a small fault."""
+_SHOWN = 6
+"""Differences of the nodes of a layer that the report lists. A choice: one line or two."""
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """How far the outputs are from the reference: the worst in root mean square over its scale, and whether all agree
+    but for rounding."""
+
+    apart: float
+    agree: bool
+
+
+def with_cause(
+    sides: tuple[OnnxTap, OnnxTap],
+    matches: GraphMatches,
+    found: Layers,
+    request: Request,
+    *,
+    equal: bool = False,
+) -> Layers:
+    """Adds the cause to a comparison by layer, if taking out one difference of the graphs makes the outputs agree, or
+    most of their difference disappear. The layer of that node is then the first culprit, unless no layer errs and the
+    outputs are `equal` within the tolerance of the candidate's own dtypes."""
+    listed = _listed(found, matches)
+    pairs = [Pair(one.reference, one.name, "port") for one in found.layers if one.paired_by == "port"]
+    if not pairs:
+        return replace(found, differences=listed)
+    with stage("causes"):
+        trial = Trial(sides, pairs, request.feeds, tolerance=request.tolerance)
+        trying = _Trying(sides, matches, found, trial, request.ports)
+        cause = trying.cause()
+    if cause is None or (equal and not found.culprits):
+        return replace(found, cause=cause, differences=listed)
+    return _named(found, cause, listed)
+
+
+class _Trying:
+    def __init__(
+        self,
+        sides: tuple[OnnxTap, OnnxTap],
+        matches: GraphMatches,
+        found: Layers,
+        trial: Trial,
+        ports: Mapping[str, str],
+    ) -> None:
+        self._sides, self._matches, self._found, self._trial = sides, matches, found, trial
+        self._partners = {**ports, **dict(matches.tensors)} | {one.reference: one.name for one in found.layers}
+        self._names = [pair.candidate for pair in trial.pairs]
+        self._reference = trial.reference(self._names)
+        self._roundings = trial.roundings(self._names, frozenset())
+        self._ops = {step.label: step.op for step in sides[1].outline.steps}
+        self._local = Attempts(sides, matches, trial.feeds, self._partners)
+
+    def cause(self) -> Cause | None:
+        """The node whose change makes the outputs agree, else the one that helps most; None if none does."""
+        values = self._trial.candidate({}, self._names)
+        before = self._judged(values)
+        is_wrong = bool(self._found.culprits) or self._is_beyond(values)
+        if not before.apart or not (is_wrong or before.apart >= _NARROW):
+            return None
+        best: Cause | None = None
+        for attempt in self._attempts(only_narrowing=not is_wrong):
+            after = self._tried(attempt)
+            if after is None or math.isinf(after.apart) or after.apart > _HELPS * before.apart:
+                continue
+            made = self._cause_of(attempt, before, after)
+            if made.agrees:
+                return made
+            if best is None or made.after < best.after:
+                best = made
+        return best
+
+    def _attempts(self, *, only_narrowing: bool) -> Iterator[Attempt]:
+        """The changes that are tried: first those of one attribute, weight or node that computes otherwise, then of one
+        operand or node left out, then other differences of the graphs, and last a whole layer."""
+        suspects = [self._attempt(one) for one in self._suspects(only_narrowing=only_narrowing)]
+        if only_narrowing:
+            yield from suspects
+            return
+        layers = [self._found.layer(name) for name in self._found.culprits[:_FEW]]
+        local = [one for layer in layers for one in self._local.of(layer)]
+        found = [one for one in local if not one.rank] + [one for one in suspects if not one.rank]
+        found += [one for one in local if one.rank] + [one for one in suspects if one.rank]
+        yield from found[: 2 * (_FEW if self._is_large else _MOST_TRIED)]
+        yield from filter(None, map(self._local.whole, layers))
+
+    def _attempt(self, suspect: Suspect) -> Attempt:
+        """A difference of the graphs as a change to try. Its rank is 0 if one pair of nodes computes otherwise, and
+        nothing else differs there."""
+        known = self._matches.counterparts.get(suspect.node)
+        patch = attributes_patch(suspect.node, suspect.attributes, known.node) if known is not None else ""
+        is_single = len(suspect.changes) == 1 and suspect.is_strong
+        return Attempt(
+            suspect.node, suspect.changes, lambda undoing: self._undo(suspect, undoing), 0 if is_single else 1, patch
+        )
+
+    def _suspects(self, *, only_narrowing: bool) -> Sequence[Suspect]:
+        """The differences that are tried, the most suspicious first."""
+        blamed = {label: place for place, label in enumerate(self._blamed())}
+        places = {
+            one: min((blamed[label] for label in (one.node, *one.undo) if label in blamed), default=len(blamed))
+            for one in filter(None, map(self._trimmed, self._matches.suspects))
+            if one.narrows or not only_narrowing
+        }
+        alone = sum(one.narrows for one in places) <= _FEW  # else the candidate was converted to another dtype
+        ranked = sorted(
+            places,
+            key=lambda one: (
+                places[one] == len(blamed),
+                not (one.is_strong or (one.narrows and alone)),
+                places[one],
+                _size(one),
+            ),
+        )
+        return ranked[: _FEW if self._is_large else _MOST_TRIED]
+
+    @cached_property
+    def _forms(self) -> Mapping[str, ir.Node]:
+        """The reference's nodes in the candidate's opset, by the name of their first output, if that is newer."""
+        old, new = (side.model.opset_imports.get("", 0) for side in self._sides)
+        if not 0 < old < new:
+            return {}
+        made, errors = raised(self._sides[0].model, new)
+        return {} if errors else {node.outputs[0].name or "": node for node in made.graph if node.outputs}
+
+    @cached_property
+    def _is_large(self) -> bool:
+        held = self._sides[1].model.graph.initializers.values()
+        return sum(value.const_value.nbytes for value in held if value.const_value) > _LARGE
+
+    @cached_property
+    def _exact(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The nodes of both sides that compute equal layers, and nothing else that is compared."""
+        cuts = {one.name for one in self._found.layers}
+        theirs = {one.reference for one in self._found.layers}
+        right: tuple[set[str], set[str]] = set(), set()
+        wrong: tuple[set[str], set[str]] = set(), set()
+        for one in self._found.layers:
+            into = right if one.verdict == "equal" and not one.differs else wrong
+            into[0].update(step.label for step in self._sides[0].outline.segment(one.reference, theirs)[0])
+            into[1].update(step.label for step in self._sides[1].outline.segment(one.name, cuts)[0])
+        return frozenset(right[0] - wrong[0]), frozenset(right[1] - wrong[1])
+
+    def _trimmed(self, suspect: Suspect) -> Suspect | None:
+        """A region without the nodes that compute equal tensors; None if nothing is left of it. With a Cast or a
+        quantiser it stays whole: what that loses may pass as its rounding."""
+        if suspect.narrows:
+            return suspect
+        removed = tuple(node for node in suspect.removed if node.name not in self._exact[0])
+        added = tuple(node for node in suspect.added if node.name not in self._exact[1])
+        if (removed, added) == (suspect.removed, suspect.added):
+            return suspect
+        if not removed and not added:
+            return None
+        blamed = set(self._blamed())
+        reader = next((label for label in suspect.undo if label in blamed), next(iter(suspect.undo), suspect.node))
+        node = added[0].name if added else reader
+        return replace(suspect, node=node, changes=texts_of(removed, added), removed=removed, added=added)
+
+    def _blamed(self) -> Iterator[str]:
+        """The nodes of the layers that err."""
+        for name in self._found.culprits:
+            yield from self._found.layer(name).steps
+
+    def _undo(self, suspect: Suspect, undoing: Undoing) -> None:
+        outputs = {value.name: value for value in self._sides[0].model.graph.outputs}
+        for label in suspect.undo:
+            known = self._matches.counterparts.get(label)
+            if known is None:
+                raise CannotUndo
+            undoing.undo(known.output, known.node)
+        for old, new in suspect.outputs:
+            undoing.undo_output(outputs[old], new)
+
+    def _tried(self, attempt: Attempt) -> _Outputs | None:
+        """The outputs with a difference undone; None if that is impossible."""
+
+        def edit(model: ir.Model) -> None:
+            undoing = Undoing(model, self._sides[0].model, self._partners, self._forms)
+            attempt.edit(undoing)
+            undoing.finish()
+
+        try:
+            return self._judged(self._sides[1].edited(self._trial.feeds[1], self._names, edit))
+        except (CannotUndo, OnnxsmithError):
+            return None
+
+    def _judged(self, values: Values) -> _Outputs:
+        agree, most = True, 0.0
+        for name in self._names:
+            ours, theirs = self._reference[name], values[name]
+            agree = agree and not value_difference(ours, theirs, self._roundings[name]).reason
+            most = max(most, apart(ours, theirs))
+        return _Outputs(float(most), agree)
+
+    def _is_beyond(self, values: Values) -> bool:
+        """Whether an output differs by more than the rounding of the reference's own dtypes explains: a Cast to float16
+        that only the candidate has excuses nothing."""
+        partners = [pair.reference for pair in self._trial.pairs]
+        allowed = self._sides[0].roundings(frozenset(), partners)
+        return any(
+            pair.reference in allowed
+            and value_difference(
+                self._reference[pair.candidate], values[pair.candidate], allowed[pair.reference]
+            ).reason
+            for pair in self._trial.pairs
+        )
+
+    def _cause_of(self, attempt: Attempt, before: _Outputs, after: _Outputs) -> Cause:
+        known = self._matches.counterparts.get(attempt.node)
+        return Cause(
+            attempt.node,
+            known.node.name or "" if known is not None else "",
+            self._ops.get(attempt.node, ""),
+            attempt.changes,
+            before.apart,
+            after.apart,
+            after.agree and after.apart <= _GONE * before.apart,
+            attempt.patch,
+        )
+
+
+def _size(suspect: Suspect) -> int:
+    """The nodes that a change touches: the smallest is tried first."""
+    return len(suspect.undo) + len(suspect.outputs) + len(suspect.removed) + len(suspect.added)
+
+
+def _named(found: Layers, cause: Cause, listed: tuple[str, ...]) -> Layers:
+    """The comparison with the layer of the cause as its first culprit, and the node as the first of its steps."""
+    if not cause.agrees and found.culprits:
+        first = found.layer(found.culprits[0])
+        return replace(found, cause=cause, differences=listed) if cause.node in first.steps else found
+    layer = _layer_of(found, cause.node)
+    if layer is None:
+        return replace(found, cause=cause, differences=listed)
+    steps = (cause.node, *(label for label in layer.steps if label != cause.node))
+    new = replace(layer, steps=steps, op=cause.op, verdict="own error")
+    layers = tuple(new if one is layer else one for one in found.layers)
+    others = tuple(name for name in found.culprits if name != new.name)
+    return replace(found, layers=layers, culprits=(new.name, *others), cause=cause, differences=listed)
+
+
+def _layer_of(found: Layers, label: str) -> Layer | None:
+    """The first layer that the node computes, preferably one that is a culprit already."""
+    holding = [one for one in found.layers if label in one.steps]
+    return next((one for one in holding if one.name in found.culprits), holding[0] if holding else None)
+
+
+def _listed(found: Layers, matches: GraphMatches) -> tuple[str, ...]:
+    if not found.culprits:
+        return ()
+    labels = found.layer(found.culprits[0]).steps
+    rows = [f"{one.said()} at {label}" for label in labels for one in matches.by_node.get(label, ())]
+    return tuple(dict.fromkeys(rows))[:_SHOWN]

@@ -1,0 +1,67 @@
+"""The stage of a comparison that goes layer by layer: on which inputs, and what it adds to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.base import Part
+from onnxsmith.base.report.parts.layers import Layers
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.comparison.outputs.candidate_state import Met, Recorder
+from onnxsmith.comparison.outputs.comparison_setup import Compared
+from onnxsmith.comparison.outputs.faulty_operation import blamed
+from onnxsmith.comparison.outputs.multi_input_layers import chosen, on_inputs
+from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
+from onnxsmith.verification.inputs.generate import Feed
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What the stage adds to a report; `verdict` is None if it changes none."""
+
+    parts: tuple[Part, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    verdict: Verdict | None = None
+
+
+def layered(read: Compared, part: Verification, worst: Feed, recorder: Recorder, options: LayerOptions) -> Staged:
+    """Compares the layers on the inputs that show most. An error of that comparison is a problem of the report, which
+    still has the result for the outputs. `recorder` has the given inputs on which outputs differ."""
+    feeds, note = _feeds(read, worst, [run.feed for run in recorder.differing])
+    sure = part.equal and not part.unsure
+    try:
+        layers, by_input = on_inputs(read.a, read.b, feeds, options, read.tolerance, equal=sure)
+    except OnnxsmithError as error:
+        return Staged((), (error.problem,), Verdict.FAILED)
+    feed = next((one for one in feeds if one.label == layers.input), worst)
+    shown = replace(layers, exposed=_exposed(layers, part, feed, recorder.met.get(feed.label)))
+    parts: tuple[Part, ...] = (shown,) if by_input is None else (replace(by_input, note=note), shown)
+    file = str(read.b.source) if isinstance(read.b.source, Path) else ""
+    return Staged(parts, blamed(layers, file), Verdict.DIFFERENT if layers.culprits else None)
+
+
+def _feeds(read: Compared, worst: Feed, differing: Sequence[Feed]) -> tuple[list[Feed], str]:
+    """The inputs on which layers are compared: of steps the first that differs, of several given inputs all."""
+    if read.calls is not None:
+        return [differing[0] if differing else worst], ""
+    if len(read.plan.given) > 1:
+        return chosen(read.plan.given, differing, worst)
+    return [worst], ""
+
+
+def _exposed(layers: Layers, part: Verification, feed: Feed, met: Met | None) -> str:
+    """A sentence if exposing all tensors changed whether outputs differ: it keeps the runtime from fusing nodes."""
+    ports = {layer.reference: layer.differs for layer in layers.layers if layer.paired_by == "port"}
+    if met is not None:
+        plain = {name: bool(one.reason) for name, one in met.items()}
+    else:
+        plain = {output.name: not output.equal and output.where == feed.label for output in part.outputs}
+    other = [name for name, differs in ports.items() if name in plain and differs != plain[name]]
+    if not other:
+        return ""
+    said = ", ".join(f"{name} {'differs' if ports[name] else 'agrees'} now" for name in other)
+    return f"with every tensor exposed, which keeps kernels from being fused, outputs change: {said}"

@@ -1,0 +1,131 @@
+"""Compares two sides layer by layer, on one input."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.garbage_collection import no_collection
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.parts.layers import Layers
+from onnxsmith.comparison.outputs.difference_confirmation import with_cause
+from onnxsmith.comparison.outputs.exported_side import TO_MATCH, as_graph, says_origins
+from onnxsmith.comparison.outputs.graph_matches import matches
+from onnxsmith.comparison.outputs.side_taps import taps
+from onnxsmith.comparison.outputs.sides import SideSource, renamed
+from onnxsmith.runtimes.base import Feeds
+from onnxsmith.verification.by_layer.layer_comparison import BUDGET, LEAST_SHARE, Request, look
+from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
+from onnxsmith.verification.by_layer.tap import Tap
+from onnxsmith.verification.inputs.generate import Feed
+
+
+@dataclass(frozen=True)
+class LayerOptions:
+    """Options of a comparison by layer: `budget` is the bytes of tensors that are compared together, `least_share` the
+    share of tensors that has to be paired.
+
+    Raises:
+        OnnxsmithError: `compare/number` if one is out of its range.
+    """
+
+    budget: int = BUDGET
+    least_share: float = LEAST_SHARE
+
+    def __post_init__(self) -> None:
+        if self.budget < 1:
+            raise problem("compare/number", "no memory is left for tensors", fix="give megabytes: --memory 2048")
+        if not 0 <= self.least_share <= 1:
+            said = f"{self.least_share:g} is no share of the tensors"
+            raise problem("compare/number", said, fix="give a number from 0 to 1: --min-paired 0.5")
+
+
+def by_layer(
+    a: SideSource,
+    b: SideSource,
+    feed: Feed,
+    options: LayerOptions,
+    tolerance: float | None = None,
+    *,
+    equal: bool = False,
+) -> Layers:
+    """Compares every common tensor of the two sides on `feed`, which uses the names of `a`. `equal`: the outputs have
+    been compared, and are equal.
+
+    Raises:
+        OnnxsmithError: `compare/unpaired`; the errors of the runtimes.
+    """
+    names = renamed(b.interface, a.interface)
+    feeds = feed.values, {names[name]: value for name, value in feed.values.items() if name in names}
+    with ExitStack() as stack:
+        with stage("trace"), no_collection():
+            sides = taps(a, b, feeds, stack)
+        if not equal:
+            sides[0].expect_exact()
+        match = cache(partial(matches, *sides))
+        request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance, match)
+        found = look(*sides, request)
+        if (found.culprits or not equal) and isinstance(sides[1], OnnxTap):
+            graph = _graph_of(a, sides, feeds, stack)
+            again = _of_graphs((graph, sides[1]), request, equal) if isinstance(graph, OnnxTap) else None
+            if again is not None:
+                return again
+            if isinstance(graph, str):
+                found = replace(found, notes=(*found.notes, graph))
+        first, second = sides
+        if isinstance(first, OnnxTap) and isinstance(second, OnnxTap) and _may_differ(found, first, second):
+            return with_cause((first, second), match(), found, request, equal=equal)
+        return found
+
+
+def _of_graphs(sides: tuple[OnnxTap, OnnxTap], request: Request, equal: bool) -> Layers | None:
+    """The comparison of two graphs with its cause; None if it names no layer."""
+    match = cache(partial(matches, *sides))
+    request = replace(request, match=match)
+    try:
+        found = look(*sides, request)
+        found = with_cause(sides, match(), found, request, equal=equal)
+    except OnnxsmithError:
+        return None
+    return found if found.culprits else None
+
+
+def _graph_of(
+    a: SideSource, sides: tuple[Tap, Tap], feeds: tuple[Feeds, Feeds], stack: ExitStack
+) -> OnnxTap | str | None:
+    """The graph of a torch module that was traced: only graphs can be matched, and their differences undone. A sentence
+    if it cannot be exported; None if no graph is needed."""
+    if isinstance(sides[0], OnnxTap):
+        return None  # without an import of torch
+    from onnxsmith.exporter.taps.fx_tap import FxTap
+
+    if a.exported is not None or not isinstance(sides[0], FxTap) or not says_origins(sides[1].outline):
+        return None
+    with stage("trace"), no_collection():
+        graph = as_graph(a, feeds[0], TO_MATCH)
+    return stack.enter_context(graph) if isinstance(graph, OnnxTap) else graph
+
+
+def _may_differ(found: Layers, reference: OnnxTap, candidate: OnnxTap) -> bool:
+    """Whether a layer errs, an output differs, or the candidate computes in a dtype that may hide a difference."""
+    if found.culprits or any(layer.differs for layer in found.layers if layer.paired_by == "port"):
+        return True
+    ours, theirs = (
+        {value.dtype for node in one.model.graph for value in node.outputs} for one in (reference, candidate)
+    )
+    return not theirs <= ours
+
+
+def only_grown(a: SideSource, b: SideSource, feed: Feed) -> bool:
+    """Whether rounding only grows along the graph: one file, run in two ways, gives different outputs on `feed`, but
+    every single operation is correct for its inputs, and all of them were compared."""
+    with closing(replace(a)) as first, closing(replace(b)) as second:  # in separate processes
+        try:
+            found = by_layer(first, second, feed, LayerOptions())
+        except OnnxsmithError:
+            return False
+    ports = [layer for layer in found.layers if layer.paired_by == "port"]
+    is_whole = found.share == 1.0 and not found.only_reference and not found.only_candidate
+    return is_whole and not found.culprits and any(layer.differs for layer in ports)

@@ -1,0 +1,80 @@
+"""Removes nodes from the middle, in chunks that get smaller (delta debugging).
+
+A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on Software
+Engineering 28(2), 2002: the algorithm `ddmin`. Here a chunk is removed in two ways: its results are replaced by similar
+tensors from which they were computed, or by inputs that hold their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from onnxsmith.comparison.reduction import body_reduction
+from onnxsmith.comparison.reduction.case import Case, fed
+from onnxsmith.comparison.reduction.node_removal import computing, prune, without
+from onnxsmith.comparison.reduction.oracle import Oracle
+from onnxsmith.comparison.reduction.tensor_facts import Known
+from onnxsmith.graph.structure.model_copy import cloned
+
+_Take = Callable[[Case, list[int]], "Iterable[Case | None]"]
+_MOST_MISSES = 6
+"""Failed cuts after which whole chunks are only bypassed. A choice: if a failure needs values from far away, every cut
+stops it."""
+
+
+def outputs(case: Case, known: Known, oracle: Oracle) -> Case:
+    """The case with the fewest outputs, without the nodes that only other outputs needed."""
+    return swept(case, oracle, lambda c: list(range(len(c.model.graph.outputs))), _without_outputs)
+
+
+def nodes(case: Case, known: Known, oracle: Oracle) -> Case:
+    """The case without the nodes of the main graph that the failure does not need."""
+
+    misses = 0
+
+    def take(current: Case, doomed: list[int]) -> Iterator[Case | None]:
+        nonlocal misses
+        yield without(current, doomed, known, bypass=True, live=False)
+        if misses < _MOST_MISSES or len(doomed) == 1:
+            yield without(current, doomed, known, bypass=False, live=True)
+            misses += 1  # the generator is resumed only if that case did not fail
+
+    return swept(case, oracle, lambda c: computing(c.model.graph), take)
+
+
+def inner_nodes(case: Case, known: Known, oracle: Oracle) -> Case:
+    """The same for the nodes of bodies and functions."""
+    return swept(
+        case, oracle, lambda c: body_reduction.computing(c.model), lambda c, d: [body_reduction.without(c, d, known)]
+    )
+
+
+def swept(case: Case, oracle: Oracle, places: Callable[[Case], list[int]], take: _Take) -> Case:
+    """Removes chunks of `places`, from the end, as long as the case fails: halves, quarters, … single places."""
+    size = max(1, len(places(case)) // 2)
+    while True:
+        changed = False
+        stop = len(places(case))
+        while stop > 0:
+            here = places(case)
+            stop = min(stop, len(here))
+            chunk = here[max(0, stop - size) : stop]
+            fewer = (made for made in take(case, chunk) if made is not None and len(places(made)) < len(here))
+            found = next((made for made in fewer if oracle.fails(made)), None) if chunk else None
+            if found is not None:
+                case, changed = found, True
+            stop -= size
+        if size == 1 and not changed:
+            return case
+        if not changed or size > 1:
+            size = max(1, size // 2)
+
+
+def _without_outputs(case: Case, doomed: list[int]) -> list[Case | None]:
+    if len(doomed) == len(case.model.graph.outputs):
+        return []
+    copy = cloned(case.model)
+    for index in reversed(doomed):
+        copy.graph.outputs.pop(index)
+    prune(copy)
+    return [fed(copy, case.feeds)]

@@ -1,0 +1,193 @@
+"""Writes the folder to share: model, inputs, a program that shows the failure, and the program's output."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+from onnxsmith._version import __version__
+from onnxsmith.base.folders import beside
+from onnxsmith.base.limits import refuse_missing
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.system import children
+from onnxsmith.comparison.reduction import portable_arrays
+from onnxsmith.comparison.reduction.case import Case
+from onnxsmith.comparison.reduction.checks.base import Failure
+from onnxsmith.comparison.reduction.oracle import Oracle
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import save, unwritten
+
+_MARK = "onnxsmith reduce"
+"""Marks the README of a folder, so that a later reduction may replace the folder."""
+_PACKAGES = ("onnx", "numpy", "onnxruntime", "onnxruntime-gpu", "openvino", "tract", "iree-base-compiler")
+_SAID = 4000
+"""Characters of the program's output that are kept. A choice."""
+_TITLE = 100
+"""Characters of the program's title. A choice."""
+_GRACE = 30.0
+"""Seconds for the program to start, beyond the time limit of a try. A choice."""
+
+
+def checked(output: str | Path) -> Path:
+    """The folder's path, after a check that it may be written.
+
+    Raises:
+        OnnxsmithError: `reduce/folder-in-use` if the path holds something else; `save/no-folder` if the parent folder
+            does not exist.
+    """
+    path = Path(output).absolute()
+    refuse_missing(path.parent)
+    if path.is_symlink() or (path.exists() and not (path.is_dir() and _is_ours(path))):
+        raise problem(
+            "reduce/folder-in-use",
+            "the output exists, and is not from an earlier reduction",
+            where=str(path),
+            why="the folder is replaced as a whole",
+            fix="name a folder that does not exist, or an empty one",
+        )
+    return path
+
+
+def _is_ours(path: Path) -> bool:
+    entries = {entry.name for entry in path.iterdir()}
+    readme = path / "README.md"
+    return not entries or (readme.is_file() and readme.read_text(errors="replace").startswith(f"<!-- {_MARK}"))
+
+
+def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:
+    """Writes the folder under a temporary name, runs its program in a new process, and moves it to `target`.
+
+    Raises:
+        OnnxsmithError: `reduce/not-confirmed` if the written files do not fail; `save/failed` if the disk refuses.
+    """
+    try:
+        with beside(target) as around:
+            aside = around / target.name
+            aside.mkdir()
+            _fill(aside, case, oracle)
+            _place(aside, target)
+    except OSError as error:
+        raise unwritten(target, error, "the folder could not be written") from error
+    return sorted(target.iterdir(), key=lambda file: (file.suffix != ".onnx", file.name))
+
+
+def _fill(folder: Path, case: Case, oracle: Oracle) -> None:
+    save(case.model, folder / "model.onnx")
+    odd = portable_arrays.write(case.feeds, folder / "inputs.npz")
+    if odd:
+        raise problem(
+            "reduce/input-kind",
+            f"the value of input {odd[0]!r} cannot be written to an .npz",
+            why="it is a sequence, or of a dtype that numpy lacks; as a constant in the model it does not fail",
+            fix="reduce in Python and without a folder: Result.model is the reduced model",
+        )
+    failure = _confirmed(folder, case, oracle)
+    title = " ".join(failure.what.replace('"', "'").replace("\\", "/").split())[:_TITLE]
+    program = "\n".join((f'"""{title}"""', "", *oracle.check.script(failure), ""))
+    (folder / "repro.py").write_text(program, encoding="utf-8")
+    for file in oracle.check.files():
+        shutil.copy2(file, folder / file.name)
+    code, said = _run(folder, oracle, failure)
+    (folder / "output.txt").write_text(said, encoding="utf-8")
+    (folder / "versions.txt").write_text(_versions(), encoding="utf-8")
+    (folder / "README.md").write_text(_readme(case, failure, code), encoding="utf-8")
+    folder.chmod(0o777 & ~_umask())
+
+
+def _confirmed(folder: Path, case: Case, oracle: Oracle) -> Failure:
+    """The failure of the written file."""
+    outcome = oracle.judge(Case(load(folder / "model.onnx"), case.feeds))
+    if outcome.failure is None or oracle.first is None or not outcome.failure.is_like(oracle.first):
+        raise _unconfirmed(outcome.failure.what if outcome.failure else outcome.why or outcome.end.value)
+    return outcome.failure
+
+
+def _run(folder: Path, oracle: Oracle, failure: Failure) -> tuple[int, str]:
+    """Exit status and output of the program."""
+    limit = oracle.bench.time_limit + _GRACE
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "repro.py"],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            code = process.wait(timeout=limit)
+        except subprocess.TimeoutExpired as error:
+            raise _unconfirmed(f"repro.py took longer than {limit:g} s") from error
+        finally:
+            process.kill()
+            process.wait()
+        output.seek(0)
+        said = _neutral(output.read().decode(errors="replace"), folder)
+    if not oracle.check.shows(failure, code, said):
+        raise _unconfirmed(f"repro.py does not show the failure; it ended with status {code}: {said[-300:]}")
+    return code, said[-_SAID:]
+
+
+def _neutral(text: str, folder: Path) -> str:
+    """The text without paths of this machine, which would identify the author of the report."""
+    places = {str(folder): ".", sys.prefix: "…", sys.base_prefix: "…", str(Path.home()): "~"}
+    for place, name in places.items():
+        text = text.replace(place, name) if len(place) > 1 else text
+    return text
+
+
+def _unconfirmed(why: str) -> OnnxsmithError:
+    return problem(
+        "reduce/not-confirmed",
+        "the reduced model does not fail once it is written, so nothing was written",
+        why=why,
+        fix="the failure depends on chance, or on its process: make the check more stable",
+    )
+
+
+def _place(aside: Path, target: Path) -> None:
+    if not target.exists():
+        aside.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+    try:
+        target.rename(old / target.name)
+        try:
+            aside.rename(target)
+        except OSError:
+            (old / target.name).rename(target)
+            raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _versions() -> str:
+    found = []
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name}=={metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            continue
+    return "\n".join([f"python {sys.version.split()[0]}", *found, f"onnxsmith {__version__}", ""])
+
+
+def _readme(case: Case, failure: Failure, code: int) -> str:
+    ended = children.cause_of_end(code)
+    return f"""<!-- {_MARK} -->
+# A failing model of {case.nodes} node{"" if case.nodes == 1 else "s"}
+
+{failure.what}
+
+`python repro.py` in this folder shows the failure; it ended with {ended}, and `output.txt` holds its output. It needs
+the packages in `versions.txt`, in these versions if the failure depends on them.
+"""

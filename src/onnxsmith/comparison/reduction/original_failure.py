@@ -1,0 +1,67 @@
+"""Finds the original failure, with which all later ones are compared: on which inputs, and whether it repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.comparison.reduction.case import Case, fed
+from onnxsmith.comparison.reduction.checks.base import End, Outcome
+from onnxsmith.comparison.reduction.failing_inputs import proposals
+from onnxsmith.comparison.reduction.oracle import Oracle
+
+
+def failing(
+    model: ir.Model, oracle: Oracle, given: Mapping[str, Any] | None, sizes: Mapping[str, int], seed: int
+) -> tuple[Case, str, list[str]]:
+    """The first inputs on which the model fails. Sets `oracle.first`, with which later failures are compared."""
+    ends: list[Outcome] = []
+    doubtful: tuple[Case, str, Outcome] | None = None
+    for label, values in proposals(model, given, sizes, seed):
+        case = fed(model, values)
+        outcome = oracle.judge(case)
+        ends.append(outcome)
+        if outcome.failure is None:
+            continue
+        if not outcome.failure.doubtful or given is not None:
+            oracle.first = outcome.failure
+            return case, label, []
+        doubtful = doubtful or (case, label, outcome)
+    if doubtful is not None and all(outcome.failure is not None for outcome in ends):
+        oracle.first = doubtful[2].failure
+        return doubtful[0], doubtful[1], ["every generated input is refused: give a meaningful input with --input"]
+    raise _does_not_fail(ends, oracle)
+
+
+def _does_not_fail(ends: list[Outcome], oracle: Oracle) -> OnnxsmithError:
+    if all(outcome.end is End.TIMED_OUT for outcome in ends):
+        return problem(
+            "reduce/time-limit",
+            f"the original could not be judged within {oracle.bench.time_limit:g} s",
+            why=ends[-1].why,
+            fix="give each try more time: --time-limit 300",
+        )
+    last = next((outcome for outcome in reversed(ends) if outcome.why), ends[-1])
+    return problem(
+        "reduce/does-not-fail",
+        f"the model does not fail this check on any of {len(ends)} inputs",
+        why=f"the last one: {last.end.value}: {last.why}"[:600],
+        fix="give the inputs on which it fails: --input inputs.npz; or choose another check",
+    )
+
+
+def refuse_flaky(case: Case, oracle: Oracle) -> None:
+    """Raises `reduce/flaky` unless the failure repeats in new processes."""
+    oracle.bench.close()
+    again = oracle.judge(case)
+    if again.failure is None or oracle.first is None or not again.failure.is_like(oracle.first):
+        raise problem(
+            "reduce/flaky",
+            "the model failed once, but not a second time on the same inputs",
+            why=f"first: {oracle.first.what if oracle.first else ''}; then: "
+            f"{again.failure.what if again.failure else again.why or again.end.value}"[:600],
+            fix="find the cause of the variation (random numbers, threads, time) and remove it from the check",
+        )

@@ -1,0 +1,118 @@
+"""`reduce`: finds the smallest model that still fails a check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.problem import problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.reduction import Reduction
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.written import Written, written
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.base.words import several
+from onnxsmith.comparison.reduction import folder as folders
+from onnxsmith.comparison.reduction.anonymise import anonymised
+from onnxsmith.comparison.reduction.check_selection import chosen, text_of
+from onnxsmith.comparison.reduction.checks.base import Check
+from onnxsmith.comparison.reduction.function_check import Function
+from onnxsmith.comparison.reduction.oracle import Oracle
+from onnxsmith.comparison.reduction.original_failure import failing, refuse_flaky
+from onnxsmith.comparison.reduction.reduction_loop import Process
+from onnxsmith.comparison.reduction.runtime_workers import Bench, identity
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.verification.inputs import user_inputs as given_inputs
+
+_TRY_LIMIT = 60.0
+"""Default for the seconds that one try may take. A choice."""
+
+
+@identifies("source")
+def reduce(
+    source: Source,
+    output: str | Path | None = None,
+    *,
+    check: str | Check | Function,
+    inputs: Mapping[str, Any] | Sequence[str] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    status: int | None = None,
+    anonymise: bool = False,
+    time_limit: float | None = None,
+    seed: int = 0,
+) -> Result:
+    """Finds the smallest model that fails `check` like the given one. `Result.model` is that model.
+
+    `check` is a text (`differs onnxruntime reference`, `crashes onnxruntime`, `refuses onnxruntime`,
+    `slow onnxruntime 10`, `command python check.py {model}`), or a function of the model's path and its inputs that
+    returns a true value if the model still fails. `inputs` are arrays by name, or texts as on the command line; without
+    them, inputs are generated. The folder `output` gets the model, its inputs and a program that shows the failure.
+    With `anonymise`, names and weights are replaced. A try that takes longer than `time_limit` seconds is stopped.
+
+    Raises:
+        OnnxsmithError: `reduce/does-not-fail`, `reduce/flaky`, `reduce/time-limit`, `reduce/unknown-check`, … or the
+            problem of the model, a runtime or the inputs.
+    """
+    judge = chosen(check, status)
+    for name in judge.runtimes():
+        identity(name)
+    target = None if output is None else folders.checked(output)
+    with Clock() as clock, Bench(_limit(time_limit)) as bench:
+        with stage("load"):
+            model = load(source)
+            refuse_loss([target], [source, model, inputs, check])
+        oracle = Oracle(judge, bench)
+        with stage("find the failure"):
+            case, label, notes = failing(model, oracle, _given(inputs, model), sizes or {}, seed)
+        refuse_flaky(case, oracle)
+        with stage("reduce"):
+            process = Process(case, oracle)
+            case = process.run()
+            case, kept = anonymised(case, oracle) if anonymise else (case, ())
+        files: list[Path] = []
+        if target is not None:
+            with stage("write"):
+                files = folders.write(target, case, oracle)
+    part = _part(process, label, files, check=text_of(check), anonymised=anonymise, kept=kept)
+    shown = written(files) if files else Written({}, why_not="no folder was named")
+    headline = f"{process.steps[0].nodes:,} → {several(case.nodes, 'node')}, failing as before"
+    parts = (part, shown, Timing(dict(clock.seconds)))
+    report = Report("reduce", Verdict.DONE, parts, notes=tuple(notes), headline=headline)
+    return Result(report, model=case.model, path=target, outputs={})
+
+
+def _part(process: Process, inputs: str, files: list[Path], **known: Any) -> Reduction:
+    oracle = process.oracle
+    return Reduction(
+        failure=oracle.first.what if oracle.first is not None else "",
+        inputs=inputs,
+        steps=tuple(process.steps),
+        tries=dict(oracle.tries),
+        remembered=oracle.remembered,
+        confirmed="the written files fail in the same way, in a new process" if files else "",
+        **known,
+    )
+
+
+def _limit(given: float | None) -> float:
+    if given is None:
+        return _TRY_LIMIT
+    if not given > 0:
+        raise problem("reduce/time-limit", f"a time limit of {given:g} s leaves no time", fix="give more than 0")
+    return given
+
+
+def _given(inputs: Mapping[str, Any] | Sequence[str] | None, model: ir.Model) -> Mapping[str, Any] | None:
+    if inputs is None or (not isinstance(inputs, Mapping) and not inputs):
+        return None
+    if isinstance(inputs, Mapping):
+        return dict(inputs)
+    return given_inputs.values([inputs] if isinstance(inputs, str) else list(inputs), signature(model))

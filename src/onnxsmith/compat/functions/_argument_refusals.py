@@ -1,0 +1,38 @@
+"""Refuses arguments that are not honoured, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+
+
+class Unsupported(NamedTuple):
+    """An argument that a function has for its signature's sake and cannot honour: as it was given, why, and what to
+    write instead."""
+
+    argument: str
+    why: str
+    fix: str
+
+
+def refuse(call: str, found: Iterable[Unsupported]) -> None:
+    """Raises the problem of the first argument that cannot be honoured; does nothing if there is none.
+
+    Raises:
+        OnnxsmithError: `compat/argument`.
+    """
+    for one in found:
+        raise refused(call, one)
+
+
+def refused(call: str, one: Unsupported) -> OnnxsmithError:
+    """The problem of an argument that cannot be honoured."""
+    return problem(
+        "compat/argument",
+        f"{call} does not take {one.argument}",
+        where=one.argument.partition("=")[0],
+        why=one.why,
+        fix=one.fix,
+    )

@@ -1,0 +1,1 @@
+"""Checks a model for its targets, bundles it with code and data, and measures its speed."""

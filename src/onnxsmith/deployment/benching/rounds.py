@@ -1,0 +1,238 @@
+"""Measures subjects in turns. A round opens every subject in a new process, warms it up, and runs blocks; in a block,
+each subject has two turns, in an order and its reverse, so that a steady drift of the machine cancels."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnxsmith.base.clock import advance
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.deployment.benching.measurement_statistics import LEAST_ROUNDS, low, of_rounds, steady
+from onnxsmith.deployment.benching.subject_loading import Opened, opened
+from onnxsmith.deployment.benching.subject_preparation import Ready
+from onnxsmith.deployment.benching.subjects import Failed
+from onnxsmith.runtimes import _idle
+from onnxsmith.runtimes._timing import Timer
+
+NARROW = 0.015
+"""Half width of an interval at which measuring stops. A choice: a second measurement then lies within 3%."""
+_MOST_ROUNDS = 30
+"""A choice: intervals hardly become narrower."""
+_ROUNDS = 10
+"""Rounds over which the measuring time is planned. A choice, a little more than the fewest."""
+_SHORTEST = 10_000
+"""Nanoseconds of the shortest sample; faster models run several times in a sample. Reading the clock takes about 60 ns,
+under a percent of it."""
+_BLOCKS = 10
+"""Blocks of a round over which its time is planned. A choice: their median ignores a few disturbed blocks."""
+_TURN, _SHORT = 0.05, 0.002
+"""Longest and shortest turn in seconds, if a run is not longer. A choice: as short as most disturbances of a machine,
+and long enough for a median."""
+_SETTLE = 0.1
+"""Share of a turn before its measured runs, in which caches fill again and the threads of the subject before come to
+rest. A choice."""
+_LONG = 0.05
+"""Seconds of a run from which no runs are needed to settle: caches are full after a part of it. A choice."""
+_WINDOW = 0.02
+"""Seconds of a window of the warm-up. A choice."""
+_WARM = 0.25
+"""Largest share of a round's measuring time for the warm-up, at least three windows. A choice."""
+_TOTAL = 4.0
+"""Largest time of everything as a multiple of the measuring time, beside a minute. A choice: processes start slowly."""
+
+
+@dataclass(eq=False)
+class Track:
+    """What was measured of one subject. One entry a round, except `times`: seconds of each run, or of each sample's
+    mean run if a sample has `inner` runs."""
+
+    ready: Ready
+    load: list[float] = field(default_factory=list)
+    first: list[float] = field(default_factory=list)
+    warm: list[int] = field(default_factory=list)
+    steady: list[bool] = field(default_factory=list)
+    loaded: list[int | None] = field(default_factory=list)
+    peak: list[int | None] = field(default_factory=list)
+    medians: list[float] = field(default_factory=list)
+    lows: list[float] = field(default_factory=list)
+    """The time that stands for each round: of the runs that were disturbed least."""
+    times: list[float] = field(default_factory=list)
+    inner: int = 1
+    where: str = ""
+    provider: str = ""
+    elsewhere: list[tuple[str, str, str]] = field(default_factory=list)
+    nodes: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Measured:
+    """The tracks, and for each track but the first the logarithm of its ratio to the first in each round."""
+
+    tracks: list[Track]
+    ratios: list[list[float]]
+    failed: list[Failed]
+    blocks: int
+    seconds: float
+    """Seconds within turns and warm-ups."""
+    ended: str
+    """Why measuring stopped."""
+
+
+def measure(
+    subjects: Sequence[Ready], values: Mapping[str, Any], *, seconds: float, seed: int, floor: float
+) -> Measured:
+    """Measures the subjects on one input for about `seconds`, without the time in which processes start. Stops early
+    when all intervals are narrow. A subject that fails is left out from then on."""
+    shuffle = random.Random(seed)
+    tracks = [Track(one) for one in subjects]
+    failed: list[Failed] = []
+    spent, blocks, begun = 0.0, 0, time.monotonic()
+    ratios: list[list[float]] = [[] for _ in subjects[1:]]
+    ended = "no subject could be measured"
+    while tracks:
+        advance("measure", len(tracks[0].medians), _ROUNDS)
+        with ExitStack() as stack:
+            round_ = _Round(tracks, shuffle, stack, values, seconds / _ROUNDS)
+            done = round_.run()
+        failed += round_.failed
+        if round_.failed:  # what failed once is not measured; the rounds before it do not count for it
+            lost = {id(track) for track in tracks} - {id(track) for track in done}
+            kept = [index for index, track in enumerate(tracks) if id(track) not in lost]
+            ratios = [ratios[index - 1] for index in kept[1:]] if kept and kept[0] == 0 else []
+            tracks = [tracks[index] for index in kept]
+            if not ratios and len(tracks) > 1:  # the first subject is gone: all ratios are to another one now
+                tracks = [Track(track.ready) for track in tracks]
+                ratios = [[] for _ in tracks[1:]]
+                spent = 0.0
+            continue
+        for found, log in zip(ratios, round_.logs(), strict=True):
+            found.append(log)
+        spent, blocks = spent + round_.spent, blocks + round_.blocks
+        reason = _enough(tracks, ratios, spent, time.monotonic() - begun, seconds, floor)
+        if reason:
+            ended = reason
+            break
+    return Measured(tracks, ratios, failed, blocks, spent, ended)
+
+
+def _enough(
+    tracks: Sequence[Track], ratios: Sequence[Sequence[float]], spent: float, all_: float, seconds: float, floor: float
+) -> str:
+    """Why measuring may stop; "" to go on."""
+    count = len(tracks[0].medians)
+    if all_ > _TOTAL * seconds + 60 or (spent >= seconds and count >= LEAST_ROUNDS) or spent >= 2 * seconds:
+        return f"the time was used up ({spent:.1f} s of measuring)"
+    logs = ratios or [[math.log(time) for time in track.lows] for track in tracks]
+    intervals = [of_rounds(one, floor=floor) for one in logs]
+    if count >= LEAST_ROUNDS and all(one is not None and one.half_width <= max(NARROW, floor) for one in intervals):
+        return "all intervals are narrow"
+    return f"{count} rounds" if count >= _MOST_ROUNDS else ""
+
+
+class _Round:
+    """One round: new processes, warm-up, blocks."""
+
+    def __init__(
+        self,
+        tracks: Sequence[Track],
+        shuffle: random.Random,
+        stack: ExitStack,
+        values: Mapping[str, Any],
+        seconds: float,
+    ) -> None:
+        self._tracks, self._shuffle, self._stack = tracks, shuffle, stack
+        self._values, self._seconds = values, seconds
+        self._open: dict[int, Opened] = {}
+        self._runs: dict[int, list[float]] = {}
+        """The times of this round's runs, by subject."""
+        self.failed: list[Failed] = []
+        self.spent = 0.0
+        self.blocks = 0
+
+    def run(self) -> list[Track]:
+        """Runs the round, and returns the tracks that did not fail."""
+        done = [track for track in self._in_any_order() if self._tried(track, self._begin)]
+        done.sort(key=self._tracks.index)
+        if self.failed:
+            return done
+        began = self.spent
+        turn = min(_TURN, max(self._seconds / (2 * len(done) * _BLOCKS), _SHORT))
+        while not self.failed and (not self.blocks or self.spent - began < self._seconds):
+            order = done[:]
+            self._shuffle.shuffle(order)
+            for track in [*order, *reversed(order)]:
+                if not self._tried(track, lambda one: self._turn(one, turn)):
+                    return [one for one in done if one is not track]
+            self.blocks += 1
+        for track in done:
+            track.peak.append(self._open[id(track)].peak())
+            track.medians.append(statistics.median(self._runs[id(track)]))
+            track.lows.append(low(self._runs[id(track)]))
+            track.times += self._runs[id(track)]
+        return done
+
+    def logs(self) -> list[float]:
+        """The logarithm of each subject's time in this round divided by that of the first."""
+        return [math.log(track.lows[-1] / self._tracks[0].lows[-1]) for track in self._tracks[1:]]
+
+    def _in_any_order(self) -> list[Track]:
+        order = list(self._tracks)
+        self._shuffle.shuffle(order)
+        return order
+
+    def _tried(self, track: Track, step: Any) -> bool:
+        try:
+            step(track)
+        except OnnxsmithError as error:
+            self.failed.append(Failed.of(track.ready.subject.label, error))
+            return False
+        return True
+
+    def _begin(self, track: Track) -> None:
+        _idle.end_all()  # the process has to be new: an old one has memory and caches of other models
+        one = opened(track.ready)
+        self._stack.callback(one.close)
+        self._open[id(track)], self._runs[id(track)] = one, []
+        timer = one.hold(self._values)
+        first = timer.samples(1, 1, 0.0)[0] / 1e9
+        track.load.append(one.load)
+        track.loaded.append(one.loaded)
+        track.first.append(first)
+        self._warm(track, timer, first)
+        track.where, track.provider = timer.where, one.session.provider
+        head = getattr(one.session, "head", {})
+        track.elsewhere, track.nodes = [tuple(node) for node in head.get("elsewhere", [])], dict(head.get("nodes", {}))
+
+    def _warm(self, track: Track, timer: Timer, first: float) -> None:
+        begun = time.perf_counter()
+        limit = max(self._seconds * _WARM / len(self._tracks), 3 * _WINDOW)
+        medians, runs = [first], 1
+        while not steady(medians[1:]) and (len(medians) < 4 or time.perf_counter() - begun < limit):
+            found = timer.samples(1_000_000, 1, _WINDOW)
+            medians.append(statistics.median(found) / 1e9)
+            runs += len(found)
+            if medians[-1] > 1 and len(medians) > 2:  # a run of seconds is its own warm-up
+                break
+        track.warm.append(runs)
+        track.steady.append(steady(medians[1:]) or medians[-1] > 1)
+        if len(track.medians) == 0:
+            track.inner = max(1, math.ceil(_SHORTEST / (medians[-1] * 1e9)))
+        self.spent += time.perf_counter() - begun
+
+    def _turn(self, track: Track, seconds: float) -> None:
+        begun = time.perf_counter()
+        timer = self._open[id(track)].timer
+        assert timer is not None
+        runs = self._runs[id(track)]
+        usual = runs[-1] if runs else track.first[-1]
+        if usual < _LONG:
+            timer.samples(1_000_000, 1, seconds * _SETTLE)
+        runs += [one / 1e9 / track.inner for one in timer.samples(1_000_000, track.inner, seconds)]
+        self.spent += time.perf_counter() - begun

@@ -1,0 +1,173 @@
+"""Reads the subjects' models, and chooses the inputs that all of them get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.comparison.outputs.sides import SideSource, as_programs, renamed, side
+from onnxsmith.deployment.benching.subjects import Failed, Subject
+from onnxsmith.graph.shapes.dims import symbols
+from onnxsmith.graph.structure.signature import Signature
+from onnxsmith.verification.input_trials import Plan
+from onnxsmith.verification.inputs import user_inputs
+from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.inputs.size_proposals import of_feed
+from onnxsmith.verification.run import instead, planned, said_of
+
+_REFUSALS = {"runtime/failed", "run/dimension-conflict"}
+
+
+@dataclass(eq=False)
+class Ready:
+    """A subject with its model. `names` maps the lead's input names to its own; `also` are the other sizes' inputs."""
+
+    subject: Subject
+    side: SideSource
+    names: Mapping[str, str]
+
+    def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The lead's inputs under this subject's names."""
+        return {self.names[name]: value for name, value in values.items() if name in self.names}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The inputs of a benchmark, in the lead's names. `sizes` are those of the symbolic dimensions, `origin` says where
+    the inputs came from, `notes` are for the report."""
+
+    feed: Feed
+    sizes: dict[str, int]
+    origin: str
+    notes: tuple[str, ...] = ()
+
+
+def ready(subjects: Sequence[Subject], stack: ExitStack) -> tuple[list[Ready], list[Failed]]:
+    """The subjects whose models fit together, the lead first: the first ONNX model, which says most about its inputs,
+    else the first. A model that needs an input which the lead lacks is a failure.
+
+    Raises:
+        OnnxsmithError: the errors of loading a model.
+    """
+    sides: list[SideSource] = []
+    for one in subjects:
+        same = next((s for other, s in zip(subjects, sides, strict=False) if other.target is one.target), None)
+        sides.append(side(one.target, None if one.is_torch else one.on, stack, in_pieces=False, beside=same))
+    first = next((index for index, one in enumerate(sides) if one.model is not None), 0)
+    for index, read in enumerate(sides):
+        if read.torch_model is not None:
+            made = as_programs(read, sides[first])[0]
+            sides[index] = replace(made, runtime=subjects[index].runtime)
+    lead = sides[first]
+    found, failed = [], []
+    for read, subject in zip(sides, subjects, strict=True):
+        stack.callback(read.close)
+        names = renamed(read.interface, lead.interface)
+        needed = [port.name for port in read.interface.required() if port.name not in names.values()]
+        if needed:
+            failed.append(Failed.of(subject.label, _lacking(needed, lead)))
+        else:
+            own = {port.name: names[port.name] for port in lead.interface.inputs if port.name in names}
+            found.append(Ready(subject, read, own))
+    found.sort(key=lambda one: one.side is not lead)
+    return found, failed
+
+
+def _lacking(needed: Sequence[str], lead: SideSource) -> OnnxsmithError:
+    return problem(
+        "verify/interface",
+        f"the model needs inputs that {lead.label} does not have: {', '.join(needed)}",
+        fix="measure models that have the same inputs; `onnxsmith inspect` shows them",
+    )
+
+
+def chosen(
+    lead: Ready, inputs: Mapping[str, Any] | Sequence[str], sizes: Mapping[str, int], seed: int, *, check: bool = True
+) -> Chosen:
+    """The given inputs, or generated ones that the lead accepts; for a torch model alone its example inputs.
+
+    Raises:
+        OnnxsmithError: `bench/unsized` if a symbolic dimension has no size, `bench/no-dimension` for a size of a
+            dimension that no input has, the errors of reading the inputs.
+    """
+    interface = lead.side.interface
+    named = symbols(Signature(interface.inputs, ()))
+    stray = [name for name in sizes if name not in named]
+    if stray:
+        raise _no_dimension(stray[0], sorted(named), lead)
+    values = dict(inputs) if isinstance(inputs, Mapping) else user_inputs.values(inputs, interface)
+    lacking = [port.name for port in interface.required() if port.name not in values]
+    if values and not lacking:
+        feed = Feed("the given input", of_feed(interface, values), values)
+        _agree(sizes, feed)
+        return Chosen(feed, dict(feed.sizes), "given")
+    if lead.side.model is None:
+        example = dict(lead.side.example)
+        feed = Feed("the example inputs", of_feed(interface, example), {**example, **values})
+        return Chosen(feed, dict(feed.sizes), "the torch model's example inputs")
+    known = {**of_feed(Signature(tuple(p for p in interface.inputs if p.name in values), ()), values), **sizes}
+    plan = planned(lead.side.model, interface, known, seed)
+    unsized = sorted(symbols(Signature(plan.generator.signature.inputs, ())) - known.keys())
+    if unsized:
+        raise _unsized(unsized, lead)
+    feed = plan.generator.feed(dict(plan.start or {}), seed=seed)
+    feed = replace(feed, values={**feed.values, **values})
+    feed, notes = _accepted(lead, feed, replace(plan, known=known)) if check else (feed, ())
+    return Chosen(feed, known, f"generated, seed {seed}" + (", in part given" if values else ""), notes)
+
+
+def _accepted(lead: Ready, feed: Feed, plan: Plan) -> tuple[Feed, tuple[str, ...]]:
+    """The feed if the lead runs on it, else another of the same sizes. If the lead cannot run at all, its measurement
+    will say why."""
+    try:
+        with lead.side.prepare() as session:
+            try:
+                session.run(feed.values)
+            except OnnxsmithError as error:
+                other = instead(session, plan) if error.problem.id in _REFUSALS else None
+                if other is None or any(other.feed.sizes.get(k, v) != v for k, v in plan.known.items()):
+                    return feed, ()
+                return other.feed, (said_of(other),)
+    except OnnxsmithError:
+        return feed, ()
+    return feed, ()
+
+
+def _agree(sizes: Mapping[str, int], feed: Feed) -> None:
+    """Raises `run/dimension-conflict` if a size was given that the given inputs do not have."""
+    for name, size in sizes.items():
+        if feed.sizes.get(name, size) != size:
+            raise problem(
+                "run/dimension-conflict",
+                f"dimension {name!r} is {feed.sizes[name]} in the given inputs, and {size} was asked for",
+                fix="leave the size out: that of the inputs is used",
+            )
+
+
+def _unsized(unsized: Sequence[str], lead: Ready) -> OnnxsmithError:
+    options = " ".join(f"--dim {name}=8" for name in unsized)
+    return problem(
+        "bench/unsized",
+        f"no size was given for {', '.join(unsized)}",
+        where=f"{lead.subject.model}: " + ", ".join(f"{p.name} {p}" for p in lead.side.interface.inputs),
+        why="the time depends on it, so no size is chosen for you",
+        fix=f"give the size that you run with, as in {options}; or give inputs: --input x=array.npy",
+    )
+
+
+def _no_dimension(name: str, known: Sequence[str], lead: Ready) -> OnnxsmithError:
+    opening = (
+        "give inputs of that size: --input x=array.npy"
+        if lead.side.model is None
+        else "leave the size out, or make an axis symbolic: onnxsmith set-dim"
+    )
+    return problem(
+        "bench/no-dimension",
+        f"no input has a symbolic dimension {name!r}",
+        fix=f"the symbolic dimensions are: {', '.join(known)}"
+        if known
+        else f"the model has no symbolic dimensions; {opening}",
+    )

@@ -1,0 +1,177 @@
+"""What is measured: a model on a runtime. Every member of `runtimes/` is a subject for the models that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.comparison.outputs.sides import SideSource
+from onnxsmith.deployment.benching.torch_child import TorchPreparer
+from onnxsmith.exporter import factory
+from onnxsmith.graph.files.load import TEXT_SUFFIXES
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Preparer, Runtime
+
+TORCH = {"torch": "torch-eager", "torch-eager": "torch-eager", "torch-compile": "torch-compile"}
+"""Runtimes of torch models, and the short name of one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model on a runtime. `target` is a path, a text that names a torch model, or a torch module; `on` is the
+    runtime with its options as text, `model` the model's name in the report."""
+
+    target: Any
+    on: str
+    runtime: Runtime
+    options: Options
+    model: str = ""
+
+    @property
+    def is_torch(self) -> bool:
+        """Whether the model is a torch model."""
+        return self.on in TORCH.values()
+
+    @property
+    def label(self) -> str:
+        """The subject's name in the report."""
+        return f"{self.model} on {self.on}"
+
+    @property
+    def file(self) -> Path | None:
+        """The model's file, if the model is one."""
+        return self.target if isinstance(self.target, Path) else None
+
+    def preparer(self, side: SideSource) -> Preparer:
+        """A preparer with a process of its own; for a module of this process, in this process."""
+        if self.is_torch and isinstance(self.target, str | Path):
+            return TorchPreparer(str(self.target), self.on, _weight(side))
+        return self.runtime.preparer()
+
+    def with_threads(self, threads: int) -> Subject | None:
+        """The subject with a number of threads; None if its runtime has no such option."""
+        if not self.runtime.takes_threads:
+            return None
+        named = self.on.partition(":threads=")[0]
+        return replace(self, on=f"{named}:threads={threads}", options=replace(self.options, threads=threads))
+
+
+def _weight(side: SideSource) -> int:
+    """Bytes of a torch model's parameters, by which its process may take more memory."""
+    module = side.torch_model.module if side.torch_model is not None else None
+    return sum(one.nbytes for one in module.parameters()) if module is not None else 0
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A subject that could not be measured, and why."""
+
+    label: str
+    problem: Problem
+
+    @classmethod
+    def of(cls, label: str, error: OnnxsmithError) -> Failed:
+        """The failure with a fix in the words of `bench`, which has `--subject` for a runtime and its provider."""
+        fix = error.problem.fix.replace("--provider cpu", "--subject onnxruntime").replace("--runtime ", "--subject ")
+        return cls(label, replace(error.problem, fix=fix))
+
+    @property
+    def reason(self) -> str:
+        """The problem in a line."""
+        return f"{self.problem.id}: {self.problem.what}"
+
+
+def subjects(models: Sequence[Any], names: Sequence[str]) -> tuple[list[Subject], list[Failed]]:
+    """Every model on every named runtime that runs its kind of model, or on the usual one; a model with a runtime of
+    its own (`m.onnx@openvino`) on that. With them, the runtimes that cannot be used, with their problems.
+
+    Raises:
+        OnnxsmithError: `bench/no-subject` if a runtime was named that runs none of the models.
+    """
+    found: list[Subject] = []
+    failed: list[Failed] = []
+    used: set[str] = set()
+    for model in models:
+        target, own = _split(model)
+        fits = [name for name in names if (name in TORCH) == _is_torch(target)]
+        usual = "torch" if _is_torch(target) else runtimes.default()
+        if own and (own in TORCH) != _is_torch(target):
+            raise _unfit(own, str(model))
+        for name in [own] if own else fits or [usual]:
+            used.add(name)
+            _add(target, name, found, failed)
+    unused = [name for name in names if name not in used]
+    if unused:
+        raise _unfit(unused[0], ", ".join(map(_name, models)))
+    return _named(found), failed
+
+
+def _named(found: Sequence[Subject]) -> list[Subject]:
+    """The subjects with names that tell them apart: files of one name get their paths, and what is there twice a
+    number."""
+    named: list[Subject] = []
+    for one in found:
+        clash = any(_name(other.target) == _name(one.target) and other.target != one.target for other in found)
+        name = str(one.target) if clash and isinstance(one.target, Path) else _name(one.target)
+        same = sum(1 for other in named if (other.target, other.on) == (one.target, one.on))
+        named.append(replace(one, model=f"{name} ({same + 1})" if same else name))
+    return named
+
+
+def _name(target: Any) -> str:
+    if isinstance(target, Path):
+        return target.name
+    return target if isinstance(target, str) else "the given module"
+
+
+def _unfit(name: str, models: str) -> OnnxsmithError:
+    return problem(
+        "bench/no-subject",
+        f"{name} runs none of the models",
+        where=models,
+        why="torch and torch-compile run torch models; all other runtimes run ONNX files",
+        fix="give a torch model beside the file: onnxsmith bench m.onnx file.py:factory --subject torch"
+        if name in TORCH
+        else "export the model first: onnxsmith export file.py:factory -o m.onnx",
+    )
+
+
+def _add(target: Any, name: str, found: list[Subject], failed: list[Failed]) -> None:
+    on = TORCH.get(name, name)
+    try:
+        runtime, options = runtimes.parse(on)
+        made = Subject(target, on, runtime, runtimes.patient(options))
+    except OnnxsmithError as error:
+        model = target if isinstance(target, str | Path) else "the given module"
+        failed.append(Failed.of(f"{model} on {on}", error))
+        return
+    found.append(made)  # also if it is there already: the same model twice is a measurement of the noise
+
+
+def _split(model: Any) -> tuple[Any, str]:
+    """The model, and the runtime that its text names; "" if none."""
+    if not isinstance(model, str | Path):
+        return model, ""
+    text = str(model)
+    before, at, name = text.rpartition("@")
+    if at and not Path(text).exists():
+        return _target(before), name
+    return _target(text), ""
+
+
+def _target(text: str) -> Any:
+    is_file = Path(text).suffix in (".onnx", ".pt2", *TEXT_SUFFIXES) or not factory.is_target(text)
+    return Path(text) if is_file else text
+
+
+def _is_torch(target: Any) -> bool:
+    if isinstance(target, Path):
+        return target.suffix == ".pt2"
+    return isinstance(target, str) or not _is_onnx(target)
+
+
+def _is_onnx(value: Any) -> bool:
+    return type(value).__module__.split(".")[0] in ("onnx", "onnx_ir")

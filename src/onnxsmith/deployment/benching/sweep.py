@@ -1,0 +1,120 @@
+"""Throughput against the batch size and the number of threads."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+from onnxsmith.base.clock import advance
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.parts.throughput import Point
+from onnxsmith.comparison.outputs.sides import SideSource
+from onnxsmith.deployment.benching.measurement_statistics import low
+from onnxsmith.deployment.benching.subject_loading import opened
+from onnxsmith.deployment.benching.subject_preparation import Chosen, Ready
+from onnxsmith.deployment.benching.subjects import Failed
+from onnxsmith.graph.structure.signature import Port
+from onnxsmith.runtimes import _idle
+
+_PASSES = 3
+"""Times that each point is measured, in another order each time. A choice: the least that shows a spread."""
+_LEAST = 0.02
+"""Seconds of measuring for a point in a pass. A choice."""
+
+
+def batch_dimension(side: SideSource, asked: str) -> str:
+    """The symbolic dimension that is the batch: the asked one, else the first axis of the first input with a symbolic
+    first axis.
+
+    Raises:
+        OnnxsmithError: `bench/no-batch` if there is none.
+    """
+    firsts = [port.shape[0] for port in side.interface.inputs if port.shape]
+    named = {dim for port in side.interface.inputs for dim in port.shape or () if isinstance(dim, str)}
+    if asked in named:
+        return asked
+    found = next((dim for dim in firsts if isinstance(dim, str)), None)
+    if found is None or asked:
+        raise problem(
+            "bench/no-batch",
+            f"no input has a symbolic dimension {asked!r}" if asked else "the model's batch is fixed",
+            where=", ".join(f"{port.name} {port}" for port in side.interface.inputs),
+            why="other batch sizes need a symbolic dimension",
+            fix=f"name one of: {', '.join(sorted(named))}, as in --batch {min(named)}=1,4"
+            if named
+            else f"leave --batch out, or {_opening(side)}",
+        )
+    return found
+
+
+def _opening(side: SideSource) -> str:
+    """How to get a symbolic batch."""
+    port: Port | None = next((port for port in side.interface.inputs if port.shape), None)
+    if port is None:
+        return "give a model whose input has an axis"
+    model = side.label.split(" on ")[0].split(" in ")[0]
+    dynamic = f'"{port.name}:0=batch"'
+    if side.model is None:
+        return f"measure a file with such an axis: onnxsmith export {model} -o dynamic.onnx --dynamic {dynamic}"
+    return f"open the axis first: onnxsmith set-dim {model} {dynamic} -o dynamic.onnx"
+
+
+def swept(
+    subjects: Sequence[Ready],
+    inputs: Mapping[int, Chosen],
+    threads: Sequence[int],
+    seconds: float,
+    seed: int,
+) -> tuple[list[Point], list[Failed]]:
+    """The throughput of every subject at each number of threads (0: the runtime's choice) and each batch, whose inputs
+    are `inputs`. Each subject is opened once for a number of threads. Points are measured in passes, in random order.
+    """
+    shuffle = random.Random(seed)
+    found: list[Point] = []
+    failed: list[Failed] = []
+    cells = len(subjects) * max(len(threads), 1) * len(inputs)
+    each = max(seconds / (cells * _PASSES), _LEAST)
+    for number, ready in enumerate(subjects):
+        for count in threads or [0]:
+            advance("sweep", number, len(subjects))
+            subject = ready.subject.with_threads(count) if count else ready.subject
+            if subject is None:
+                failed.append(Failed.of(f"{ready.subject.label}, other numbers of threads", _no_threads(ready)))
+                break
+            try:
+                found += _points(Ready(subject, ready.side, ready.names), inputs, count, each, shuffle)
+            except OnnxsmithError as error:
+                failed.append(Failed.of(subject.label, error))
+    return found, failed
+
+
+def _no_threads(ready: Ready) -> OnnxsmithError:
+    return problem(
+        "bench/no-threads",
+        f"{ready.subject.on} takes no number of threads",
+        fix="leave this subject out of a sweep over --threads, or measure it alone",
+    )
+
+
+def _points(
+    ready: Ready, inputs: Mapping[int, Chosen], threads: int, seconds: float, shuffle: random.Random
+) -> list[Point]:
+    times: dict[int, list[float]] = {batch: [] for batch in inputs}
+    with ExitStack() as stack:
+        _idle.end_all()
+        one = opened(ready)
+        stack.callback(one.close)
+        for _ in range(_PASSES):
+            order = list(inputs)
+            shuffle.shuffle(order)
+            for batch in order:
+                timer = one.hold(inputs[batch].feed.values)
+                timer.samples(1_000_000, 1, seconds / 4)  # new sizes: memory is planned again
+                timer.samples(1, 1, 0.0)
+                times[batch].append(low(timer.samples(1_000_000, 1, seconds)) / 1e9)
+    label = ready.subject.label.partition(":threads=")[0] if threads else ready.subject.label
+    return [
+        Point(label, threads, batch, statistics.median(found), min(found), max(found)) for batch, found in times.items()
+    ]

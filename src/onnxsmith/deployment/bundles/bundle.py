@@ -1,0 +1,317 @@
+"""`bundle`: hands a model over as a folder that runs without torch, verified in the program that will load it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith._version import __version__
+from onnxsmith.base import folders
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.bundle import Bundle, BundleCheck
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.deployment.bundles import bundled_model, golden_files, interface, licence
+from onnxsmith.deployment.bundles.content import Content
+from onnxsmith.deployment.bundles.destination import check_target, move, refuse_taken
+from onnxsmith.deployment.bundles.dimension_ranges import ranges
+from onnxsmith.deployment.bundles.form_registry import form_of
+from onnxsmith.deployment.bundles.forms.base import Form
+from onnxsmith.deployment.bundles.golden import Golden, golden
+from onnxsmith.deployment.bundles.identifiers import file_name, plain
+from onnxsmith.deployment.bundles.processing_parameters import parameters
+from onnxsmith.deployment.bundles.tasks.base import task as task_of
+from onnxsmith.deployment.bundles.tolerances import Tolerances
+from onnxsmith.graph.files.digest import sha256
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.files.save import disk_problems
+from onnxsmith.graph.files.specification_check import check
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options
+from onnxsmith.verification.inputs import user_inputs as given
+from onnxsmith.verification.inputs.generate import Generator
+from onnxsmith.verification.inputs.user_inputs import Inputs
+
+INDEX = "bundle.json"
+_SHOWN = 5
+"""Renamed inputs and outputs that the report names."""
+
+
+@identifies("source")
+def bundle(
+    source: Source,
+    folder: str | Path,
+    *,
+    form: str,
+    task: str = "tensors",
+    processing: Mapping[str, Any] | None = None,
+    settings: str | Path | None = None,
+    licence: str | Path | None = None,
+    name: str | None = None,
+    inputs: Inputs = (),
+    dim_ranges: Mapping[str, tuple[int, int, int]] | tuple[str, ...] = (),
+    runtime: str | None = None,
+    seed: int = 0,
+    tolerance: float | None = None,
+    clients: Mapping[str, str | Path] | None = None,
+    force: bool = False,
+) -> Result:
+    """Writes a folder from which a program runs the model without torch: the model, code, golden data, documents.
+
+    `form` is the program: `python`, `web`, `triton`, `tensorrt`, `cpp`, `transformers-js`, `genai`. `task` chooses the
+    pre- and post-processing that is written as code, with the parameters in `processing` and in the TOML file
+    `settings`. `dim_ranges` declares (least, usual, largest) size of symbolic dimensions, as tuples or as texts
+    `batch=1:4:16`. Golden data is made from `inputs`, and generated at these sizes, and at two sizes of symbolic
+    dimensions without a range. `tolerance` is the allowed difference of float outputs, relative to the largest
+    magnitude of the output, instead of what rounding explains. `clients` are folders of programs that are not found by
+    themselves: `{"onnxruntime": …, "node_modules": …}`.
+
+    The folder is written beside its target. There the program replays the golden data, if it is on this machine. The
+    folder is moved into place if nothing differs. The report says of each part whether it ran; `Result.path` is the
+    folder.
+
+    Raises:
+        OnnxsmithError: `bundle/…` if the form or task does not fit the model, or the program is here and cannot run the
+            bundle; `model/…` for a source that cannot be read; `runtime/…` if the model does not run here.
+    """
+    chosen, target = form_of(form), Path(folder)
+    check_target(target)
+    refuse_taken(target, INDEX, force=force)
+    with Clock() as clock, disk_problems(target), folders.beside(target) as beside:
+        with stage("load"):
+            model = load(source)
+            refuse_loss([target], [source, model, settings, licence])
+            check(model, where=str(source) if isinstance(source, str | Path) else "the given model")
+            content = _described(source, model, chosen, target, task, name)
+            content = replace(content, parameters=parameters(processing or {}, settings))
+            content = replace(content, ranges=ranges(dim_ranges, content.symbols, content.signature))
+            content = replace(content, clients=_folders(clients or {}))
+            chosen.refuse(content)
+            task_of(task).refuse_unused(content)
+            task_of(task).refuse(content)
+        place = beside / target.name
+        place.mkdir()
+        with stage("copy"):
+            content = _with_model(source, model, content, place)
+            content = _with_licence(model, content, licence, place)
+        with stage("golden data"):
+            recorded, content = _with_golden(model, content, inputs, runtime, seed, tolerance, place)
+        with stage("write"):
+            chosen.write(content, place)
+            _write_index(content, chosen, (), place)  # the replay checks the digests, too
+        with stage("replay"):
+            checks = tuple(_with_tolerance(one, content) for one in chosen.replay(content, place.absolute()))
+        different = [one for one in checks if one.state == "different"]
+        done = Written({}, "the golden data differs in the client")
+        if not different:
+            _write_index(content, chosen, checks, place)
+            move(place, target, beside)
+            done = Written(_sizes(target))
+    return Result(_report(source, model, content, chosen, recorded, checks, licence, done, clock), None,
+                  target if done.files else None)  # fmt: skip
+
+
+def _described(source: Source, model: ir.Model, form: Form, target: Path, task: str, name: str | None) -> Content:
+    """What is known of the model before anything is written."""
+    task_of(task)
+    own = Path(source).stem if isinstance(source, str | Path) else model.graph.name or "model"
+    called = file_name(name or own)
+    if name is not None and called != name:
+        raise problem(
+            "bundle/name",
+            f"{name!r} cannot be the name of a bundle",
+            why="it becomes the name of a folder, of a package and of a model in a server, which take letters, digits, "
+            "_, - and .",
+            fix=f"--name {called}",
+        )
+    described = signature(model)
+    if not described.outputs:
+        raise problem(
+            "bundle/no-outputs",
+            "the model has no outputs",
+            where=own,
+            why="nothing could be recorded or compared",
+            fix=f"make a tensor an output: onnxsmith expose {own}.onnx TENSOR -o with_output.onnx",
+        )
+    return Content(
+        name=plain(called),
+        called=called,
+        title=own,
+        signature=described,
+        model_file=form.model_file(called),
+        data_files=(),
+        model_bytes=0,
+        opset=int(model.graph.opset_imports.get("", 0)),
+        ranges={},
+        task=task,
+        parameters=parameters({}),
+        licence="",
+        made_with="",
+        last_operators=_last_operators(model),
+    )
+
+
+def _folders(given: Mapping[str, str | Path]) -> dict[str, Path]:
+    """The folders of clients that the user named, as absolute paths.
+
+    Raises:
+        OnnxsmithError: `bundle/no-client` if there is no such folder.
+    """
+    found = {key: Path(path).absolute() for key, path in given.items()}
+    for key, path in found.items():
+        if not path.is_dir():
+            option = "--onnxruntime-root" if key == "onnxruntime" else f"--{key.replace('_', '-')}"
+            raise problem(
+                "bundle/no-client",
+                f"the folder of {option} does not exist" if not path.exists() else f"{option} is no folder",
+                where=str(path),
+                why="the bundle would be written without a run in the program that was meant",
+                fix=f"correct the path, or leave {option} out",
+            )
+    return found
+
+
+def _with_tolerance(check: BundleCheck, content: Content) -> BundleCheck:
+    """The check with the largest difference that was allowed, if numbers were compared with one."""
+    return check if check.largest is None else replace(check, tolerance=max(content.allowed.values(), default=None))
+
+
+def _last_operators(model: ir.Model) -> dict[str, str]:
+    producers = {value.name or "": value.producer() for value in model.graph.outputs}
+    return {name: node.op_type for name, node in producers.items() if node is not None and not node.domain}
+
+
+def _with_model(source: Source, model: ir.Model, content: Content, place: Path) -> Content:
+    target = place / content.model_file
+    data = bundled_model.copy(source, model, target)
+    total = target.stat().st_size + sum((target.parent / file).stat().st_size for file in data)
+    return replace(content, data_files=data, model_bytes=total)
+
+
+def _with_licence(model: ir.Model, content: Content, file: str | Path | None, place: Path) -> Content:
+    text = licence.given(file)
+    if text is not None:
+        (place / "LICENSE").write_bytes(text)
+    (place / "NOTICE").write_bytes(licence.notice(model, text).encode())
+    return replace(content, licence="none" if text is None else "given")
+
+
+def _with_golden(
+    model: ir.Model,
+    content: Content,
+    inputs: Inputs,
+    runtime: str | None,
+    seed: int,
+    tolerance: float | None,
+    place: Path,
+) -> tuple[Golden, Content]:
+    """Runs the copied file, so that what was recorded belongs to the file that is handed over."""
+    name = runtime or runtimes.default()
+    chosen, file, shaped = runtimes.get(name), place / content.model_file, inferred(model)[0]
+    generator = Generator.for_model(shaped).under(content.signature)
+    feeds = given.inputs(inputs, content.signature)
+    with contextlib.ExitStack() as stack:
+        session = stack.enter_context(chosen.prepare(file, runtimes.patient(Options())))
+        allowed = Tolerances(shaped, file, lambda changed: chosen.prepare(changed, Options()), tolerance)
+        stack.callback(allowed.close)
+        recorded = golden(session, generator, feeds, content.ranges, seed, allowed)
+    content = replace(content, cases=recorded.cases, made_with=f"onnxsmith {__version__} on {name}")
+    golden_files.write(content.cases, content.signature, place)
+    described = json.dumps(interface.schema(content), indent=1) + "\n"
+    (place / "interface.json").write_bytes(described.encode())
+    return recorded, content
+
+
+def _write_index(content: Content, form: Form, checks: tuple[BundleCheck, ...], place: Path) -> None:
+    """Writes bundle.json: what the folder is, what ran, and the digest of each file. No time, no path of this machine:
+    the same model gives the same bytes."""
+    names = sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if file.is_file())
+    names = [name for name in names if name != INDEX]
+    index = {
+        "format": 1,
+        "made_with": content.made_with,
+        "form": form.id(),
+        "task": content.task,
+        "name": content.called,
+        "model": content.model_file,
+        "checks": [{"part": one.name, "result": one.state, "detail": one.detail} for one in checks],
+        "files": {name: sha256(place / name) for name in names},
+    }
+    (place / INDEX).write_bytes((json.dumps(index, indent=1) + "\n").encode())
+
+
+def _sizes(target: Path) -> dict[str, int]:
+    files = sorted(file for file in target.rglob("*") if file.is_file())
+    return {str(file): file.stat().st_size for file in files}
+
+
+def _renamed(content: Content) -> list[str]:
+    """What is called differently than in the model."""
+    said = [] if content.called == content.title else [f"the bundle of {content.title!r} is called {content.called!r}"]
+    other = [port for port in (*content.inputs, *content.outputs) if port.identifier != port.name]
+    pairs = [f"{port.name!r} is {port.identifier}" for port in other[:_SHOWN]]
+    more = f", and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
+    return [*said, f"in generated code, {', '.join(pairs)}{more}"] if pairs else said
+
+
+def _report(
+    source: Source,
+    model: ir.Model,
+    content: Content,
+    form: Form,
+    recorded: Golden,
+    checks: tuple[BundleCheck, ...],
+    file: str | Path | None,
+    done: Written,
+    clock: Clock,
+) -> Report:
+    shown = str(source) if isinstance(source, str | Path) else "the given model"
+    right = licence.clause(model, file)
+    different = [one for one in checks if one.state == "different"]
+    notes = (
+        *recorded.notes,
+        *form.notes(content),
+        *_renamed(content),
+        *(f"{one.name}: not run: {one.detail}" for one in checks if one.state == "not run"),
+    )
+    part = Bundle(
+        model=shown,
+        form=f"{form.id()}, for {form.client}",
+        task=content.task,
+        golden=tuple(case.label for case in content.cases),
+        checks=checks,
+        licence=right,
+        notes=notes,
+    )
+    gaps = [str(one) for one in checks] + list(recorded.notes) + ([] if file is not None else ["no licence given"])
+    return Report(
+        command="bundle",
+        verdict=Verdict.DIFFERENT if different else Verdict.DONE,
+        headline=f"{shown} → {form.id()} bundle: {'; '.join(gaps)}" + ("; NOTHING WRITTEN" if different else ""),
+        parts=(part, done, Timing(dict(clock.seconds))),
+        problems=tuple(
+            Problem(
+                "bundle/different",
+                f"{one.name} gives another result than the model gave here",
+                where=one.detail,
+                why="the client computes something else than onnxruntime here, or reads the data differently",
+                fix="`onnxsmith explain bundle/different` lists the usual causes; --tolerance allows a larger "
+                "difference, if the model may be that inexact",
+            )
+            for one in different
+        ),
+    )

@@ -1,0 +1,38 @@
+"""Copies a model with its external data into a bundle. The operating system copies weights; they are not loaded."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path, PurePosixPath
+
+import onnx_ir as ir
+
+from onnxsmith.graph.files.load import TEXT_SUFFIXES
+from onnxsmith.graph.files.save import save_for_now
+from onnxsmith.graph.structure import walk
+
+
+def copy(source: object, model: ir.Model, target: Path) -> tuple[str, ...]:
+    """Writes the model to `target`, and returns its data files relative to the folder.
+
+    A file is copied byte by byte, with each data file under its own name, which the model refers to. A model in memory
+    or in text, and one whose data file would overwrite the model, is written anew.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path = Path(source) if isinstance(source, str | Path) else None
+    data = _locations(model)
+    clash = any(PurePosixPath(name).as_posix().lower() == target.name.lower() for name in data)
+    if path is None or path.suffix in TEXT_SUFFIXES or clash:
+        save_for_now(model, target)
+        return tuple(sorted(file.name for file in target.parent.iterdir() if file != target))
+    shutil.copyfile(path, target)
+    for name, file in sorted(data.items()):
+        (target.parent / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target.parent / name)
+    return tuple(sorted(data))
+
+
+def _locations(model: ir.Model) -> dict[str, Path]:
+    """The data files by the location that the model has for them. `load` has checked that each is inside the folder."""
+    tensors = [tensor for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor)]
+    return {str(PurePosixPath(tensor.location)): Path(tensor.path) for tensor in tensors}

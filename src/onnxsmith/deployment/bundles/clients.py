@@ -1,0 +1,191 @@
+"""Starts the programs that load bundles, with limits of time and memory, and reads what they say."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxsmith.base.problem import problem
+from onnxsmith.base.report.parts.bundle import BundleCheck
+from onnxsmith.base.system import children, memory_limit
+from onnxsmith.base.words import several
+from onnxsmith.runtimes import _bounds
+
+_SHOWN = 2000
+"""Characters of what a failed client said that an error shows, from the end."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A program that ended: its exit status, and what it printed. `late` says that it was stopped."""
+
+    status: int
+    output: str
+    errors: str
+    late: bool = False
+
+
+def run(
+    words: Sequence[str | Path],
+    *,
+    folder: Path,
+    variables: Mapping[str, str] | None = None,
+    memory: int = 0,
+) -> Finished:
+    """Runs a program in a folder. `memory` limits its private memory, in bytes; 0 is no limit."""
+    seconds = _bounds.patient() or None
+    how = {"preexec_fn": functools.partial(memory_limit.HERE.hold, memory)} if memory and os.name == "posix" else {}
+    process = children.HERE.start(
+        [str(word) for word in words],
+        cwd=folder,
+        env={**os.environ, **(variables or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **how,
+    )
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        children.HERE.end(process)
+        return Finished(-1, "", f"it was stopped after {seconds:.0f} s", late=True)
+    except BaseException:
+        children.HERE.end(process)
+        raise
+    return Finished(process.returncode, output.decode(errors="replace"), errors.decode(errors="replace"))
+
+
+def replayed(name: str, client: str, finished: Finished) -> BundleCheck:
+    """The check that the last line of a `verify --json` describes.
+
+    Raises:
+        OnnxsmithError: `bundle/client-failed` if there is no such line: the client crashed, or refused the model.
+    """
+    lines = finished.output.strip().splitlines()
+    try:
+        said = json.loads(lines[-1])
+        wrong, cases = said["wrong"], said["cases"]
+        largest = None if said["largest"] is None else float(said["largest"])
+    except (IndexError, ValueError, KeyError, TypeError):
+        raise failed(name, client, finished) from None
+    if wrong:
+        measured = largest if largest is not None and math.isfinite(largest) else None
+        return BundleCheck(name, "different", f"{client}: {wrong[0]}", measured)
+    if finished.status != 0 or not cases:
+        raise failed(name, client, finished)
+    texts = f" and {several(said['texts'], 'text')}" if said.get("texts") else ""
+    return BundleCheck(name, "equal", f"{client}, {several(cases, 'input')}{texts}", largest)
+
+
+_UNKNOWN = re.compile(
+    r"opset|[Nn]o [Oo]p registered|not (a registered|implemented|supported)|NOT_IMPLEMENTED|[Uu]nsupported (op|type|IR)"
+    r"|IR.version|No op schema|cannot resolve operator|Could not find an implementation"
+)
+"""What onnxruntime and its relatives say of an operator, an opset or an IR version that they do not know."""
+
+
+def failed(name: str, client: str, finished: Finished) -> Exception:
+    """The error that a client is there, but cannot run the bundle."""
+    said = (finished.errors.strip() or finished.output.strip())[-_SHOWN:]
+    return problem(
+        "bundle/client-failed",
+        f"{client} cannot run the {name}",
+        where=name,
+        why=said or children.cause_of_end(finished.status),
+        fix=_remedy(said, late=finished.late),
+    )
+
+
+def _remedy(said: str, *, late: bool) -> str:
+    """What helps against a failure, as far as its message says it."""
+    if late or _bounds.is_shortage(said):
+        limit = _bounds.TIME if late else _bounds.MEMORY
+        return (
+            "record smaller inputs: --dim-range NAME=MIN:OPT:MAX with smaller sizes, or --input; or allow more: "
+            f"{limit}={'1200' if late else '16GB'}"
+        )
+    if _UNKNOWN.search(said):
+        return "convert the model first: `onnxsmith opset MODEL 17 -o older.onnx`, or update the client"
+    return "ask what the message means: `onnxsmith explain 'MESSAGE'`; or take another version of the client"
+
+
+@contextmanager
+def bare_python(*packages: str) -> Iterator[tuple[Path, list[str]]]:
+    """A folder with links to these distributions and what they require, and the arguments that have a fresh interpreter
+    import from nowhere else but that folder and the standard library: `[python, -I, -S, -c, program]`. A file to run
+    and its arguments follow.
+
+    Raises LookupError with the name of a distribution that is not installed.
+    """
+    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+        root = Path(folder)
+        for package in _closure(packages):
+            _link(importlib.metadata.distribution(package), root)
+        yield root, [sys.executable, "-I", "-S", "-B", "-c", _START.format(site=str(root))]
+
+
+_START = """import runpy, sys
+sys.path.append({site!r})
+del sys.argv[0]
+sys.path.insert(0, __import__("os").path.dirname(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")"""
+
+
+def _closure(packages: Sequence[str]) -> list[str]:
+    """The distributions and all that they require here, without their extras."""
+    queue, found = list(packages), []
+    while queue:
+        name = queue.pop()
+        if name in found:
+            continue
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            if name in packages:
+                raise LookupError(name) from None
+            continue  # required on other systems only
+        found.append(name)
+        queue += [_name(one) for one in distribution.requires or () if "extra ==" not in one]
+    return sorted(found)
+
+
+def _name(requirement: str) -> str:
+    end = next((at for at, ch in enumerate(requirement) if not (ch.isalnum() or ch in "-_.")), len(requirement))
+    return requirement[:end]
+
+
+def _link(distribution: importlib.metadata.Distribution, root: Path) -> None:
+    """Links the top-level files and folders of a distribution. A folder that others share is a namespace, so the
+    folders inside it are linked."""
+    tops = {Path(file).parts[:2] if Path(file).parts[0] == "google" else Path(file).parts[:1]
+            for file in distribution.files or () if ".." not in Path(file).parts}  # fmt: skip
+    for parts in sorted(tops):
+        target = root.joinpath(*parts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source = Path(str(distribution.locate_file(Path(*parts))))
+        if not target.exists() and source.exists():
+            target.symlink_to(source.resolve())
+
+
+def version(package: str) -> str | None:
+    """The installed version of a distribution, or None."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def memory_for(model_bytes: int) -> int:
+    """The memory that a client may take for a model of this size: as much as onnxsmith's own runtimes."""
+    return _bounds.memory(None, model=model_bytes)

@@ -1,0 +1,128 @@
+"""Ranges of symbolic dimensions that the user declares: the least, usual and largest size."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.structure.signature import Signature
+from onnxsmith.verification.inputs.size_proposals import of_feed
+
+
+@dataclass(frozen=True)
+class Range:
+    """The least, usual and largest size of a symbolic dimension."""
+
+    least: int
+    usual: int
+    most: int
+
+
+def ranges(
+    given: Mapping[str, tuple[int, int, int]] | Sequence[str], symbols: Sequence[str], interface: Signature
+) -> dict[str, Range]:
+    """The declared ranges by dimension, from `batch=1:4:16` texts or from tuples, in the order of `symbols`, the
+    symbolic dimensions that have a name.
+
+    Raises:
+        OnnxsmithError: `bundle/dim-range` for a text that is no range, for a dimension that the model lacks, that has
+            no name, or that no input has.
+    """
+    found: dict[str, Range] = {}
+    pairs = given.items() if isinstance(given, Mapping) else [_parsed(text) for text in given]
+    for name, sizes in pairs:
+        if len(sizes) != 3 or not 0 < sizes[0] <= sizes[1] <= sizes[2]:
+            raise _no_range(f"{name}={':'.join(map(str, sizes))}")
+        if name not in symbols:
+            raise _unknown(name, sizes, symbols, interface)
+        if name not in interface.symbols():
+            raise problem(
+                "bundle/dim-range",
+                f"no input has the dimension {name!r}, only an output",
+                why="the model computes its size, so nobody can choose it",
+                fix="leave this --dim-range out",
+            )
+        found[name] = Range(*sizes)
+    return {name: found[name] for name in symbols if name in found}
+
+
+def nameless(interface: Signature) -> list[tuple[str, int]]:
+    """The dynamic dimensions of required inputs that have no name: the input, and the axis."""
+    return [
+        (port.name, axis)
+        for port in interface.required()
+        for axis, dim in enumerate(port.shape or ())
+        if dim == f"{port.name}.{axis}"
+    ]
+
+
+def naming(interface: Signature, file: str = "MODEL") -> tuple[str, str]:
+    """The command that names the dynamic dimensions without a name, and the first of the new names."""
+    free = (f"d{number}" for number in itertools.count(1) if f"d{number}" not in interface.symbols())
+    axes: dict[str, list[str]] = {}
+    first = ""
+    for name, axis in nameless(interface):
+        new = next(free)
+        first = first or new
+        axes.setdefault(name, []).append(f"{axis}={new}")
+    texts = [shlex.quote(f"{name}:{','.join(parts)}") for name, parts in axes.items()]
+    return f"onnxsmith set-dim {file} {' '.join(texts)} -o named.onnx", first
+
+
+def refuse_outside(declared: Mapping[str, Range], interface: Signature, values: Mapping[str, Any], label: str) -> None:
+    """Raises if an input has a size outside of its declared range.
+
+    Raises:
+        OnnxsmithError: `bundle/dim-range`.
+    """
+    for name, size in of_feed(interface, values).items():
+        held = declared.get(name)
+        if held is None or held.least <= size <= held.most:
+            continue
+        low, high = min(held.least, size), max(held.most, size)
+        raise problem(
+            "bundle/dim-range",
+            f"{name!r} is {size} in {label}, and --dim-range declares {held.least} to {held.most}",
+            why="the generated runners refuse sizes outside of the declared range",
+            fix=f"--dim-range {name}={low}:{held.usual}:{high}, or another input",
+        )
+
+
+def _unknown(name: str, sizes: Sequence[int], symbols: Sequence[str], interface: Signature) -> OnnxsmithError:
+    near = difflib.get_close_matches(name, symbols, 1)
+    places = nameless(interface)
+    fix = "leave --dim-range out"
+    if near:
+        fix = f"--dim-range {near[0]}={':'.join(map(str, sizes))}"
+    elif places:
+        command, new = naming(interface)
+        fix = f"name the dimensions first: {command}; then --dim-range {new}={':'.join(map(str, sizes))}"
+    without = f"; without a name: {', '.join(f'axis {axis} of {port}' for port, axis in places)}" if places else ""
+    return problem(
+        "bundle/dim-range",
+        f"the model has no symbolic dimension {name!r}",
+        why=f"it has: {', '.join(symbols) or 'none'}{without}",
+        fix=fix,
+    )
+
+
+def _parsed(text: str) -> tuple[str, tuple[int, ...]]:
+    name, equals, sizes = text.rpartition("=")
+    numbers = sizes.split(":")
+    if not equals or not name or not all(number.strip().isdigit() for number in numbers):
+        raise _no_range(text)
+    return name.strip(), tuple(int(number) for number in numbers)
+
+
+def _no_range(text: str) -> Exception:
+    return problem(
+        "bundle/dim-range",
+        f"{text!r} is not a range of sizes",
+        why="a range is the least, the usual and the largest size, each at least 1, in ascending order",
+        fix="--dim-range batch=1:4:16",
+    )

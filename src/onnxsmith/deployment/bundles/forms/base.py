@@ -1,0 +1,105 @@
+"""Defines a form of bundles: which models it can hold, what it writes, and how its client replays the golden data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.parts.bundle import BundleCheck
+from onnxsmith.deployment.bundles.content import Content
+
+NUMBERS = (
+    "float",
+    "double",
+    "float16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+)
+
+
+class Form(ABC):
+    """One form; stateless. Its id is the value of `--for`."""
+
+    client: ClassVar[str]
+    """The program that loads the bundle, for readers."""
+    dtypes: ClassVar[tuple[str, ...]] = NUMBERS
+    """The dtypes of inputs and outputs that the client takes."""
+    kinds: ClassVar[tuple[str, ...]] = ("tensor",)
+    """The kinds of inputs and outputs (`Port.kind`) that the client takes."""
+    folders: ClassVar[tuple[str, ...]] = ()
+    """The options that name a folder of the client: `onnxruntime_root`, `node_modules`."""
+    tasks: ClassVar[tuple[str, ...]] = ("tensors",)
+    """The tasks that the form has processing for."""
+
+    def model_file(self, name: str) -> str:
+        """The model's path inside the bundle called `name`."""
+        return "model/model.onnx"
+
+    def refuse(self, content: Content) -> None:
+        """Raises if the form cannot hold the model.
+
+        Raises:
+            OnnxsmithError: `bundle/not-for-form`.
+        """
+        form = self.id()
+        for port in (*content.inputs, *content.outputs):
+            if port.kind not in self.kinds:
+                raise not_for_form(form, f"{port.name!r} is no tensor but a {port.kind}", f"{port.port}")
+            if port.dtype not in self.dtypes:
+                raise not_for_form(form, f"{port.name!r} has the dtype {port.dtype}", f"{port.port}")
+        if content.task not in self.tasks:
+            others = ", ".join(self.tasks)
+            raise problem(
+                "bundle/not-for-form",
+                f"the form {form} has no processing for {content.task}",
+                where=f"--for {form} --task {content.task}",
+                why=f"it has {others}",
+                fix=f"give --task {self.tasks[0]}, or take another form: --for python",
+            )
+
+    def notes(self, content: Content) -> list[str]:
+        """What the report has to say of the client's limits, as sentences."""
+        return [
+            f"--{name.replace('_', '-')} is not used by the form {self.id()}"
+            for name in ({"onnxruntime": "onnxruntime_root"}.get(key, key) for key in content.clients)
+            if name not in self.folders
+        ]
+
+    @abstractmethod
+    def write(self, content: Content, folder: Path) -> None:
+        """Writes the form's files into the folder, which has the model, golden data and interface.json already."""
+
+    @abstractmethod
+    def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
+        """Replays the golden data in the client, if it is at hand.
+
+        Raises:
+            OnnxsmithError: `bundle/client-failed` if the client is there and cannot run the bundle.
+        """
+
+    @classmethod
+    def id(cls) -> str:
+        """The form's name on the command line: that of its module."""
+        return cls.__module__.rpartition(".")[2].replace("_", "-")
+
+
+def not_for_form(form: str, what: str, where: str, *, why: str = "", fix: str = "") -> OnnxsmithError:
+    """The error that a form cannot hold a model with such an input or output."""
+    return problem(
+        "bundle/not-for-form",
+        f"the form {form} cannot hold this model: {what}",
+        where=where,
+        why=why or "its client takes no such value",
+        fix=fix or "take the form with the fewest limits: --for python"
+        if form != "python"
+        else "cast the input or output to a dtype that numpy has: `onnxsmith edit`, step insert, operator Cast",
+    )

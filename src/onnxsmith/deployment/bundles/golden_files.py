@@ -1,0 +1,92 @@
+"""Writes golden data as files that every language reads: raw little-endian tensors, and a manifest in JSON.
+
+Raw bytes hold every dtype, bfloat16 too; strings and the structure of lists and maps are in the manifest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.deployment.bundles.content import NUMPY
+from onnxsmith.deployment.bundles.golden import Case
+from onnxsmith.graph.structure.signature import Signature
+from onnxsmith.runtimes._dtypes import name_of
+
+FOLDER = "golden"
+MANIFEST = "manifest.json"
+
+
+def write(cases: tuple[Case, ...], interface: Signature, folder: Path) -> dict[str, Any]:
+    """Writes `golden/` into the folder of a bundle, and returns the manifest."""
+    target = folder / FOLDER
+    target.mkdir()
+    maps = {port.name: port.many for port in (*interface.inputs, *interface.outputs) if port.kind == "map"}
+    written = []
+    for number, case in enumerate(cases):
+        inputs = [
+            {"name": name, **_value(_with_maps(name, value, maps), target, f"{number}_input_{at}")}
+            for at, (name, value) in enumerate(case.inputs.items())
+        ]
+        outputs = [
+            {
+                "name": name,
+                "tolerance": case.tolerances.get(name),
+                "random": name in case.random,
+                **_value(
+                    _with_maps(name, value, maps), None if name in case.random else target, f"{number}_output_{at}"
+                ),
+            }
+            for at, (name, value) in enumerate(case.outputs.items())
+        ]
+        written.append({"label": case.label, "sizes": dict(case.sizes), "inputs": inputs, "outputs": outputs})
+    manifest = {"format": 1, "cases": written}
+    (target / MANIFEST).write_bytes((json.dumps(manifest, indent=1) + "\n").encode())
+    return manifest
+
+
+def _with_maps(name: str, value: Any, maps: Mapping[str, bool]) -> Any:
+    """The value with dictionaries for maps, which runtimes send as lists of keys and values."""
+    if name not in maps or value is None:
+        return value
+    if maps[name]:
+        return [dict(zip(keys.tolist(), held.tolist(), strict=True)) for keys, held in value]
+    keys, held = value
+    return dict(zip(keys.tolist(), held.tolist(), strict=True))
+
+
+def _value(value: Any, folder: Path | None, name: str) -> dict[str, Any]:
+    """The description of a value, whose bytes go into the folder. Without a folder, only dtypes and shapes are kept:
+    values that are drawn at random would make each bundle another one."""
+    if value is None:
+        return {"kind": "absent"}
+    if isinstance(value, list):
+        return {"kind": "sequence", "items": [_value(item, folder, f"{name}_{at}") for at, item in enumerate(value)]}
+    if isinstance(value, dict):
+        if folder is None:
+            return {"kind": "map", "pairs": []}
+        pairs = [[_plain(key), _plain(item)] for key, item in value.items()]
+        return {"kind": "map", "pairs": pairs}
+    array = np.asarray(value)
+    if array.dtype.kind in "OUS":
+        texts = [_text(item) for item in array.ravel().tolist()] if folder is not None else None
+        return {"kind": "tensor", "dtype": "string", "shape": list(array.shape), "strings": texts}
+    dtype = name_of(array.dtype)
+    if folder is None:
+        return {"kind": "tensor", "dtype": dtype, "shape": list(array.shape), "file": None}
+    bits = array.view(np.uint16) if dtype == "bfloat16" else array
+    little = np.ascontiguousarray(bits).astype(np.dtype(NUMPY[dtype]).newbyteorder("<"), copy=False)
+    (folder / f"{name}.bin").write_bytes(little.data if little.size else b"")
+    return {"kind": "tensor", "dtype": dtype, "shape": list(array.shape), "file": f"{name}.bin"}
+
+
+def _text(item: Any) -> str:
+    return item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)
+
+
+def _plain(item: Any) -> Any:
+    return item.item() if isinstance(item, np.generic) else item

@@ -1,0 +1,64 @@
+"""Says what is known of a model's licence: the file that the user gave, and the model's own metadata."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import problem
+from onnxsmith.deployment.bundles.identifiers import python
+
+_KEYS = ("licen", "copyright", "author", "owner", "attribution", "notice")
+"""Parts of metadata keys that speak of rights. A choice: ONNX has no standard key; these are found in public models."""
+_LONGEST = 500
+
+
+def given(file: str | Path | None) -> bytes | None:
+    """The text of the licence file. Raises OnnxsmithError: `bundle/licence` if it cannot be read or is empty."""
+    if file is None:
+        return None
+    try:
+        text = Path(file).read_bytes()
+        text.decode("utf-8")
+    except (OSError, ValueError) as error:
+        raise problem(
+            "bundle/licence",
+            "the licence cannot be read",
+            where=str(file),
+            why=str(error),
+            fix="give a text file in UTF-8: --licence LICENSE",
+        ) from error
+    if not text.strip():
+        raise problem("bundle/licence", "the licence file is empty", where=str(file), fix="give the licence's text")
+    return text
+
+
+def metadata(model: ir.Model) -> dict[str, str]:
+    """What the model's metadata says of rights, by key."""
+    held = {key: value for key, value in model.metadata_props.items() if any(part in key.lower() for part in _KEYS)}
+    return dict(sorted(held.items()))
+
+
+def notice(model: ir.Model, text: bytes | None) -> str:
+    """The text of NOTICE: where the licence comes from, and what the model says of itself."""
+    lines = [
+        "The licence in the file LICENSE was given when this bundle was made."
+        if text is not None
+        else "No licence was given for this model when this bundle was made."
+    ]
+    found = metadata(model)
+    lines += [f"Its metadata says: {python(key)}: {python(value[:_LONGEST])}" for key, value in found.items()]
+    if not found:
+        lines.append("Its metadata says nothing of a licence, an author or a copyright.")
+    producer = " ".join(part for part in (model.producer_name, model.producer_version) if part)
+    lines += [f"It was produced by {python(producer)}."] if producer else []
+    return "\n".join(lines) + "\n"
+
+
+def clause(model: ir.Model, file: str | Path | None) -> str:
+    """What the report says."""
+    found = "; ".join(f"{key}: {value[:60]}" for key, value in metadata(model).items())
+    if file is not None:
+        return f"{file}" + (f" (the model's metadata says {found})" if found else "")
+    return f"no licence given; the model's metadata says {found}" if found else "no licence given"

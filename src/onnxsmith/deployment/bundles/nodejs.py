@@ -1,0 +1,105 @@
+"""Finds Node.js and packages for it, and runs programs in it and in a browser."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import html
+import http.server
+import json
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from onnxsmith.deployment.bundles import clients
+from onnxsmith.deployment.bundles.content import Content
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_OLDEST = 18
+"""The oldest Node.js that has what the generated code uses: Object.hasOwn and Array.prototype.at are in 18."""
+
+
+def package(content: Content, name: str) -> Path | None:
+    """The folder of an npm package: in the folder that the user named, or in node_modules of this folder or above."""
+    named = content.clients.get("node_modules")
+    here = Path.cwd()
+    places = [named] if named is not None else [parent / "node_modules" for parent in (here, *here.parents)]
+    return next((place / name for place in places if (place / name / "package.json").is_file()), None)
+
+
+def version_of(found: Path) -> str:
+    """The version of a package."""
+    return str(json.loads((found / "package.json").read_text(encoding="utf-8"))["version"])
+
+
+@functools.cache
+def node() -> tuple[str, str] | None:
+    """Node.js: its path and version; None if there is none, or one that is too old."""
+    path = shutil.which("node")
+    if path is None:
+        return None
+    done = clients.run([path, "--version"], folder=Path(tempfile.gettempdir()))
+    found = re.match(r"v(\d+)\.\S+", done.output)
+    return (path, found[0]) if found and int(found[1]) >= _OLDEST else None
+
+
+def browser() -> str | None:
+    """The path of a browser that runs without a screen; None if there is none."""
+    return next((found for name in _BROWSERS if (found := shutil.which(name)) is not None), None)
+
+
+def page(folder: Path, modules: Path) -> clients.Finished | None:
+    """Opens index.html of a folder in a browser, from a server on this machine, and returns what the page says; None if
+    the browser did not show it: in some containers it cannot start.
+
+    The server gives the folder's files, and packages under /node_modules.
+    """
+    path = browser()
+    assert path is not None
+    with _served(folder, modules) as address, tempfile.TemporaryDirectory(prefix="onnxsmith-") as profile:
+        # Without --no-sandbox it does not start in most containers; the page is of this folder only.
+        words = [path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                 f"--user-data-dir={profile}", "--virtual-time-budget=60000", "--timeout=60000", "--dump-dom",
+                 address]  # fmt: skip
+        done = clients.run(words, folder=folder)
+    said = re.search(r'data-said="([^"]*)"', done.output)
+    failed = re.search(r'data-failed="([^"]*)"', done.output)
+    if said is not None:
+        return clients.Finished(0, html.unescape(said[1]), "")
+    return clients.Finished(1, "", html.unescape(failed[1])) if failed is not None else None
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    modules: Path
+    extensions_map = {  # noqa: RUF012 — as in the base class
+        **http.server.SimpleHTTPRequestHandler.extensions_map,
+        ".mjs": "text/javascript",
+        ".wasm": "application/wasm",
+    }
+
+    def translate_path(self, path: str) -> str:
+        inside = path.split("?")[0].removeprefix("/node_modules/")
+        if inside != path.split("?")[0] and ".." not in inside.split("/"):
+            return str(self.modules / inside)
+        return super().translate_path(path)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — the name in the base class
+        """Says nothing: commands do not print."""
+
+
+@contextlib.contextmanager
+def _served(folder: Path, modules: Path) -> Iterator[str]:
+    handler = type("Handler", (_Handler,), {"modules": modules})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/index.html"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

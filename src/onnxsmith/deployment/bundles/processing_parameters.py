@@ -1,0 +1,164 @@
+"""The parameters of pre- and post-processing: from the command line, a TOML file or Python."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+
+COLOURS = ("rgb", "bgr", "grey")
+RESIZES = ("bilinear", "bicubic")
+FITS = ("stretch", "crop")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How an input is made of a picture or text, and what an output means.
+
+    `size` is (height, width) of the picture that the model gets; None takes it from the model. With `fit` "crop" the
+    shorter side is first resized to `shorter` (default: the longer one of `size`), then the middle is cut out. A pixel
+    value of 0..255 becomes `(value / 255 - mean) / std`, for each channel in the order of `colour`. `labels` names the
+    classes, or the characters of OCR; `blank` is OCR's blank class. `tokenizer` is a folder with tokenizer.json.
+    `scale` is the factor of super-resolution; None takes it from the golden data. `top` is how many classes are
+    returned.
+    """
+
+    size: tuple[int, int] | None = None
+    fit: str = "stretch"
+    shorter: int | None = None
+    colour: str = "rgb"
+    resize: str = "bilinear"
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+    labels: tuple[str, ...] = ()
+    blank: int = 0
+    top: int = 5
+    scale: int | None = None
+    tokenizer: Path | None = None
+    given: frozenset[str] = frozenset()
+
+
+_NAMES = tuple(field.name for field in fields(Parameters) if field.name != "given")
+
+
+def parameters(given: Mapping[str, Any], file: str | Path | None = None) -> Parameters:
+    """The parameters of a TOML file, and `given` ones, which win.
+
+    Raises:
+        OnnxsmithError: `bundle/settings` if the file cannot be read, for a name that no parameter has, and for a value
+            that does not fit.
+    """
+    held: dict[str, Any] = _read(Path(file)) if file else {}
+    held |= {name: value for name, value in given.items() if value not in (None, "", ())}
+    for name in held:
+        if name not in _NAMES:
+            near = difflib.get_close_matches(name, _NAMES, 1)
+            raise _wrong(f"there is no parameter {name!r}", near[0] if near else ", ".join(_NAMES), str(file or ""))
+    found = {name: _value(name, value) for name, value in held.items()}
+    made = Parameters(**found, given=frozenset(found))
+    if any(number == 0 for number in made.std):
+        raise _wrong("std has a zero", "--std 0.229,0.224,0.225", "std")
+    return made
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        held = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise problem(
+            "bundle/settings",
+            "the settings file cannot be read",
+            where=str(file),
+            why=str(error),
+            fix="write TOML, a parameter a line: mean = [0.5, 0.5, 0.5]",
+        ) from error
+    for name in ("labels", "tokenizer"):  # relative to the settings file, as its writer sees them
+        if isinstance(held.get(name), str):
+            held[name] = str(file.parent / held[name])
+    return held
+
+
+def _value(name: str, value: Any) -> Any:
+    try:
+        return _READERS[name](value)
+    except OnnxsmithError:
+        raise
+    except (ValueError, TypeError, OSError) as error:
+        raise _wrong(f"{name} cannot be {value!r}: {error}", _EXAMPLES.get(name, f"{name} = 1"), name) from error
+
+
+def _wrong(what: str, fix: str, where: str) -> OnnxsmithError:
+    return problem("bundle/settings", what, where=where, fix=fix)
+
+
+def _numbers(value: Any) -> tuple[float, ...]:
+    items = value.split(",") if isinstance(value, str) else [value] if isinstance(value, int | float) else value
+    found = tuple(float(item) for item in items)
+    if not found or any(number != number or abs(number) == float("inf") for number in found):
+        raise ValueError("give finite numbers")
+    return found
+
+
+def _size(value: Any) -> tuple[int, int]:
+    items = value.lower().split("x") if isinstance(value, str) else [value] if isinstance(value, int) else list(value)
+    numbers = [_positive(item) for item in items]
+    if len(numbers) not in (1, 2):
+        raise ValueError("give HEIGHTxWIDTH")
+    return numbers[0], numbers[-1]
+
+
+def _positive(value: Any) -> int:
+    if int(value) < 1:
+        raise ValueError("give a number of at least 1")
+    return int(value)
+
+
+def _natural(value: Any) -> int:
+    if int(value) < 0:
+        raise ValueError("give a number of at least 0")
+    return int(value)
+
+
+def _one_of(allowed: tuple[str, ...]) -> Any:
+    def read(value: Any) -> str:
+        if value not in allowed:
+            raise ValueError(f"it is one of {', '.join(allowed)}")
+        return str(value)
+
+    return read
+
+
+def _labels(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str | Path):
+        return tuple(Path(value).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+    return tuple(str(item) for item in value)
+
+
+_READERS: dict[str, Any] = {
+    "size": _size,
+    "fit": _one_of(FITS),
+    "shorter": _positive,
+    "colour": _one_of(COLOURS),
+    "resize": _one_of(RESIZES),
+    "mean": _numbers,
+    "std": _numbers,
+    "labels": _labels,
+    "blank": _natural,
+    "top": _positive,
+    "scale": _positive,
+    "tokenizer": Path,
+}
+_EXAMPLES = {
+    "size": "--size 224x224",
+    "mean": "--mean 0.485,0.456,0.406",
+    "std": "--std 0.229,0.224,0.225",
+    "labels": "--labels labels.txt, a label a line",
+    "fit": 'fit = "crop"',
+    "colour": "--colour bgr",
+    "resize": 'resize = "bicubic"',
+}

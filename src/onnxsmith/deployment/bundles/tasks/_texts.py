@@ -1,0 +1,147 @@
+"""What the tasks of texts share: the tokenizer's folder, the inputs of the model, and a recorded text."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import runpy
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.base.problem import problem
+from onnxsmith.deployment.bundles import templates
+from onnxsmith.deployment.bundles.content import Content, NamedPort
+from onnxsmith.deployment.bundles.dimension_ranges import refuse_outside
+from onnxsmith.deployment.bundles.tasks.base import mismatch
+from onnxsmith.deployment.bundles.tolerances import EQUAL
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Session
+from onnxsmith.verification.metrics.base import widen
+
+TEXT = "The quick brown fox jumps over the lazy dog"
+"""The recorded text. A choice: every letter of the Latin alphabet."""
+GIVEN = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
+"""The inputs that are made of a text, by the names that transformers has for them."""
+
+
+def folder_of(content: Content, *needed: str) -> Path:
+    """The folder of the pretrained model, with its tokenizer.
+
+    Raises:
+        OnnxsmithError: `bundle/no-tokenizer`.
+    """
+    folder = content.parameters.tokenizer
+    if folder is None:
+        raise problem(
+            "bundle/no-tokenizer",
+            "no tokenizer was given",
+            where=f"--task {content.task}",
+            why="a text becomes tokens by the vocabulary that the model was trained with",
+            fix="give the folder of the pretrained model, which has tokenizer.json: --tokenizer FOLDER",
+        )
+    missing = [name for name in ("tokenizer.json", *needed) if not (folder / name).is_file()]
+    if missing:
+        raise problem(
+            "bundle/no-tokenizer",
+            f"the folder lacks {', '.join(missing)}",
+            where=str(folder),
+            fix="write it again with transformers: AutoTokenizer.from_pretrained(…).save_pretrained(folder), and the "
+            "model's save_pretrained for config.json",
+        )
+    if importlib.util.find_spec("tokenizers") is None:
+        raise problem(
+            "bundle/no-tokenizer",
+            "the package tokenizers is not installed",
+            why="it is needed here to record the tokens of a text",
+            fix="pip install tokenizers",
+        )
+    return folder
+
+
+def settings(folder: Path, name: str = "config.json") -> Mapping[str, Any]:
+    """A JSON file of the folder; empty if there is none."""
+    try:
+        held = json.loads((folder / name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise problem("bundle/no-tokenizer", f"{name} cannot be read", where=str(folder), why=str(error),
+                      fix="write the folder again with save_pretrained") from error  # fmt: skip
+    return held if isinstance(held, dict) else {}
+
+
+def needed(content: Content, task: str, *, caches: bool = False) -> tuple[str, ...]:
+    """The inputs that are made of a text.
+
+    Raises:
+        OnnxsmithError: `bundle/task-mismatch` if the model needs another input, or no `input_ids`.
+    """
+    ports = [port for port in content.inputs if not port.optional]
+    own = [port for port in ports if not (caches and is_cache(port))]
+    for port in own:
+        if port.name not in GIVEN or port.dtype != "int64" or (port.shape is not None and len(port.shape) != 2):
+            raise mismatch(task, f"its input {port.name!r} is not made of a text", f"{port.name}: {port.port}")
+    if "input_ids" not in [port.name for port in own]:
+        raise mismatch(task, "it has no input input_ids", ", ".join(port.name for port in ports) or "no inputs")
+    return tuple(port.name for port in own)
+
+
+def is_cache(port: NamedPort) -> bool:
+    """Whether an input takes keys or values of earlier tokens, by the names that exports of transformers have."""
+    return port.name.startswith("past_key_values.") and port.name.endswith((".key", ".value"))
+
+
+def copy_tokenizer(content: Content, folder: Path) -> None:
+    """Copies tokenizer.json."""
+    shutil.copyfile(folder_of(content) / "tokenizer.json", folder / "tokenizer.json")
+
+
+def write(content: Content, folder: Path, template: str, **values: Any) -> None:
+    """Writes processing.py and the tokenizer, and records a text with them."""
+    templates.write(folder / "processing.py", template, **content.values(), **values)
+    copy_tokenizer(content, folder)
+    (folder / "golden" / "text.json").write_bytes(_recorded(content, folder, folder))
+
+
+def record(content: Content, folder: Path, template: str, **values: Any) -> None:
+    """Records a text for a form whose client has processing of its own."""
+    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as other:
+        templates.write(Path(other) / "processing.py", template, **content.values(), **values)
+        copy_tokenizer(content, Path(other))
+        (folder / "golden" / "text.json").write_bytes(_recorded(content, folder, Path(other)))
+
+
+def _recorded(content: Content, folder: Path, code: Path) -> bytes:
+    processing = runpy.run_path(str(code / "processing.py"))
+    model = folder / content.model_file
+    with runtimes.get(runtimes.default()).prepare(model, runtimes.patient(Options())) as session:
+        found = processing["record"](_Runner(session, content), TEXT)
+    return (json.dumps({**found, "tolerance": _tolerance(content)}) + "\n").encode()
+
+
+def _tolerance(content: Content) -> float:
+    """The allowed difference of a probability. A softmax moves no probability by more than its scores move, and a
+    score may move by the tolerance of the output, which is relative to the largest score."""
+    name = content.outputs[0].name
+    moved = [
+        allowed * float(np.max(np.abs(widen(scores)), initial=0.0))
+        for case in content.cases
+        if (allowed := case.tolerances.get(name)) is not None and isinstance(scores := case.outputs[name], np.ndarray)
+    ]
+    return max(EQUAL, *(float(f"{one:.1e}") for one in moved))
+
+
+class _Runner:
+    """A session as the generated code knows a model, which refuses sizes outside of the declared ranges."""
+
+    def __init__(self, session: Session, content: Content) -> None:
+        self._session, self._content = session, content
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        refuse_outside(self._content.ranges, self._content.signature, inputs, "the recorded text")
+        return dict(self._session.run(inputs))

@@ -1,0 +1,104 @@
+"""Defines a task: what a model is for, which interface fits, and which processing its bundles contain."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.deployment.bundles.content import Content
+
+PICTURES = ("image-classification", "super-resolution", "ocr")
+TEXTS = ("text-classification", "text-generation")
+
+
+class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
+    """One task; stateless. Its id is the value of `--task`."""
+
+    packages: ClassVar[tuple[str, ...]] = ()
+    """What its processing needs in Python beside numpy and onnxruntime."""
+    uses: ClassVar[tuple[str, ...]] = ()
+    """The parameters that its processing reads."""
+
+    def refuse_unused(self, content: Content) -> None:
+        """Raises if a parameter was given that the processing does not read.
+
+        Raises:
+            OnnxsmithError: `bundle/settings`.
+        """
+        unused = [name for name in sorted(content.parameters.given) if name not in self.uses]
+        if unused:
+            takers = [name for name, one in tasks().items() if set(unused) <= set(one.uses)]
+            reads = ", ".join(self.uses) or "no parameters"
+            raise problem(
+                "bundle/settings",
+                f"--task {self.id()} does not use {', '.join(unused)}",
+                where=f"--task {self.id()}" + ("" if content.task != "tensors" else ", the default"),
+                why=f"it reads {reads}, and the rest would be ignored",
+                fix=f"give --task {' or '.join(takers)}" if takers else f"leave {', '.join(unused)} out",
+            )
+
+    def refuse(self, content: Content) -> None:  # noqa: B027 — the task `tensors` fits every model
+        """Raises if the interface or the parameters do not fit.
+
+        Raises:
+            OnnxsmithError: `bundle/task-mismatch`, `bundle/no-tokenizer`.
+        """
+
+    def write_python(self, content: Content, folder: Path) -> None:  # noqa: B027 — `tensors` has no processing
+        """Writes processing.py and its golden data, if the task has processing."""
+
+    def write_javascript(self, content: Content, folder: Path) -> None:  # noqa: B027
+        """Writes processing.mjs, if the task has processing."""
+
+    def write_cpp(  # noqa: B027
+        self, content: Content, folder: Path, types: Mapping[str, Any]
+    ) -> None:
+        """Writes processing.hpp, if the task has processing; `types` are the element types of C++ by dtype."""
+
+    def record(self, content: Content, folder: Path) -> None:  # noqa: B027
+        """Writes only the golden data of the processing, for clients that have processing of their own."""
+
+    @classmethod
+    def id(cls) -> str:
+        """The task's name on the command line: that of its module."""
+        return cls.__module__.rpartition(".")[2].replace("_", "-")
+
+
+def task(name: str) -> Task:
+    """The task of that name.
+
+    Raises:
+        OnnxsmithError: `bundle/unknown-task`.
+    """
+    found = tasks()
+    if name not in found:
+        import difflib
+
+        near = difflib.get_close_matches(name, found, 1)
+        raise problem(
+            "bundle/unknown-task",
+            f"there is no task {name!r}",
+            why=f"there are: {', '.join(found)}",
+            fix=f"--task {near[0] if near else 'tensors'}",
+        )
+    return found[name]
+
+
+def tasks() -> dict[str, Task]:
+    """All tasks by name."""
+    return rooms.members("onnxsmith.deployment.bundles.tasks", Task)
+
+
+def mismatch(task_name: str, what: str, where: str, fix: str = "") -> OnnxsmithError:
+    """The error that a model's interface does not fit the task."""
+    return problem(
+        "bundle/task-mismatch",
+        f"the model does not fit --task {task_name}: {what}",
+        where=where,
+        why="the generated processing would feed it something that it was not made for",
+        fix=fix or "leave --task out, and process the inputs yourself; or give the task that the model is for",
+    )

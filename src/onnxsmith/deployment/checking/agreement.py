@@ -1,0 +1,121 @@
+"""Compares a target's numbers with those of another runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.layers import Layers
+from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage
+from onnxsmith.base.report.parts.verification import OutputCheck, Verification
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.comparison.outputs.compare import compare
+from onnxsmith.deployment.checking.checked_model import Subject
+from onnxsmith.graph.structure import walk
+from onnxsmith.runtimes.base import Runtime
+from onnxsmith.verification import random_draws
+
+_REFERENCES = ("onnxruntime:disable", "openvino", "tract", "reference")
+"""Runtimes to compare with, in this order: without optimisations onnxruntime runs each node as it stands, OpenVINO
+and tract are independent of it, and the reference evaluator is slow."""
+
+_MOST_NAMED = 3
+"""Nodes that a sentence names. A choice."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The result. `why` says what differs, or why nothing can be said; `nodes` are the first operations that differ."""
+
+    stage: Stage
+    why: str = ""
+    notes: tuple[str, ...] = ()
+    nodes: tuple[NodeCheck, ...] = ()
+
+
+def agreement(subject: Subject, runtime: str) -> Agreement:
+    """Compares the model on `runtime` with another runtime, on the given or on generated inputs.
+
+    If one reference disagrees with the target and another agrees, the target agrees, and a note says so. A model that
+    draws random numbers agrees with no runtime, not even with itself: only its other nodes are compared.
+    """
+    found = _agreement(subject, runtime)
+    drawn = random_draws.nodes(subject.model)
+    if not drawn or found.stage is not Stage.AGREED:
+        return found
+    named = ", ".join(f"{node.op_type} {walk.node_label(node)}" for node in drawn[:_MOST_NAMED])
+    more = f" and {len(drawn) - _MOST_NAMED} more" if len(drawn) > _MOST_NAMED else ""
+    why = f"it draws random numbers ({named}{more}), so that two runs differ and its outputs cannot be compared"
+    note = "with fixed numbers in place of the random ones it agrees"
+    return Agreement(Stage.RAN, why, (note, *found.notes))
+
+
+def _agreement(subject: Subject, runtime: str) -> Agreement:
+    found: Agreement | None = None
+    for name in _others(runtime):
+        one = _compared(subject, runtime, name)
+        if one is None:
+            continue
+        if one.stage is Stage.AGREED:
+            if found is None:
+                return one
+            return Agreement(Stage.AGREED, "", (*one.notes, f"another runtime disagrees: {found.why}"))
+        found = found or one
+    return found or Agreement(Stage.RAN, "no other runtime here runs the model, so that its numbers were not compared")
+
+
+def _others(runtime: str) -> list[str]:
+    members = rooms.members("onnxsmith.runtimes", Runtime)
+    names = [(name, name.partition(":")[0]) for name in _REFERENCES]
+    return [name for name, bare in names if bare != runtime and members[bare].missing() is None]
+
+
+def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | None:
+    """The comparison; None if the reference does not run the model."""
+    sides = (f"{subject.file}@{reference}", f"{subject.file}@{runtime}")
+    settings: dict[str, Any] = {
+        "inputs": [dict(feed.values) for feed in subject.given],
+        "sizes": dict(subject.sizes),
+        "seed": subject.seed,
+    }
+    try:
+        report = compare(*sides, **settings).report
+    except OnnxsmithError:
+        return None
+    if report.verdict is Verdict.FAILED:
+        return None
+    part = report.part(Verification)
+    said = f"compared with {reference} on {len(part.runs)} inputs"
+    weak = {one.name: one.weak for one in part.outputs if one.weak}
+    notes = (said, *part.untried, *(f"output {name}: {why}" for name, why in weak.items()))
+    if report.verdict is Verdict.DONE and part.outputs and len(weak) == len(part.outputs):
+        return Agreement(Stage.RAN, f"it agrees with {reference}, which proves nothing: see the outputs", notes)
+    if report.verdict is Verdict.DONE:
+        return Agreement(Stage.AGREED, "", notes)
+    if report.verdict is Verdict.CANNOT_TELL:
+        return Agreement(Stage.RAN, f"the comparison shows too little: {'; '.join(part.unsure)}", notes)
+    worst = next((_worst(one) for one in part.outputs if not one.equal), report.headline)
+    return Agreement(Stage.RAN, f"its numbers differ from {reference}: {worst}", notes, _blamed(sides, settings))
+
+
+def _worst(one: OutputCheck) -> str:
+    where = f", on {one.where}" if one.where else ""
+    return f"output {one.name}: {one.reason or f'off by {one.worst_rel:.2g} of its scale'}{where}"
+
+
+def _blamed(sides: tuple[str, str], settings: dict[str, Any]) -> tuple[NodeCheck, ...]:
+    """The first operations whose numbers differ on equal inputs."""
+    try:
+        report = compare(*sides, per_layer=True, **settings).report
+        layers = report.part(Layers)
+    except (OnnxsmithError, LookupError):
+        return ()
+    found = []
+    for name in layers.culprits:
+        one = layers.layer(name)
+        found.append(
+            NodeCheck(one.name, one.op, Stage.RAN, one.reason, one.place(), f"compared by layer, {layers.input}")
+        )
+    return tuple(found)

@@ -1,0 +1,144 @@
+"""`check`: asks targets whether they take a model, names the nodes that stop them, and applies rewrites that help."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck, TargetChecks, summary
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.base.settings import Save, Verify
+from onnxsmith.deployment.checking.checked_model import Subject
+from onnxsmith.deployment.checking.fix_application import applied
+from onnxsmith.deployment.checking.profile_prediction import by_rules
+from onnxsmith.deployment.checking.target_query import asked
+from onnxsmith.deployment.checking.target_selection import ALL, chosen
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.targets.judges.base import Target
+from onnxsmith.targets.profiles.profile_format import Profile
+from onnxsmith.verification.inputs import user_inputs
+from onnxsmith.verification.inputs.user_inputs import Inputs
+
+
+@identifies("model")
+def check(
+    model: Source,
+    targets: Sequence[str] = (ALL,),
+    output: str | Path | None = None,
+    *,
+    fix: bool = False,
+    inputs: Inputs = (),
+    verify: Verify = Verify(),
+    save: Save = Save(),
+) -> Result:
+    """Asks each target how far it comes with the model: parsed, built, ran, agreed with another runtime, or refused.
+
+    `targets` are names of targets: software that is asked, and profiles, whose tables and rules foresee the result
+    (`profile:board.toml` is a profile of your own); `all` are all of them. Symbolic dimensions stay symbolic first; a
+    target that refuses them is asked again at fixed sizes, those of `inputs` or of a generated input. Of a refused
+    model the nodes are named, and rewrites are tried on copies of it. With `fix` a rewritten model that the targets
+    take is compared with the original, and written to `output`; `Result.model` is that model.
+
+    The verdict is `different` if a target refuses the model or gives other numbers, `cannot-tell` if it is not known
+    whether its numbers agree, `failed` if a target that was named could not be asked.
+
+    Raises:
+        OnnxsmithError: `model/…` for a model that cannot be read, `target/unknown` for a name that no target has.
+    """
+    with Clock() as clock:
+        names = chosen(targets)
+        found = load(model)
+        source = Path(model) if isinstance(model, str | Path) else None
+        refuse_loss([output], [model, inputs], in_place=source)
+        subject = Subject(
+            found, source, user_inputs.inputs(inputs, signature(found)), user_inputs.sizes(verify.sizes), verify.seed
+        )
+        try:
+            checks, problems = _all(names, subject, named=ALL not in targets, search=not fix)  # `fix` searches itself
+            parts: list[Part] = [TargetChecks(tuple(checks))]
+            said = f"{source or 'the model'}: {', '.join(map(summary, checks))}"
+            made, path = found, None
+            refused = {
+                one.target: names[one.target]
+                for one in checks
+                if one.stage is Stage.REFUSED or one.changed or one.symbols
+            }
+            if fix and refused:
+                with stage("fix"):
+                    change = applied(refused, subject, output, verify, save)
+                parts += change.parts
+                said += f"; {change.headline}"
+                if change.model is not None:
+                    made, path = change.model, change.path
+                    checks, problems = _all(names, Subject(made, path, subject.given, subject.sizes, verify.seed),
+                                            named=ALL not in targets)  # fmt: skip
+                    parts.append(TargetChecks(tuple(checks)))
+                    said += f": {', '.join(map(summary, checks))}"
+        finally:
+            subject.close()
+    report = Report(
+        command="check",
+        verdict=_verdict(checks, problems),
+        headline=said,
+        parts=(*parts, Timing(dict(clock.seconds))),
+        problems=tuple(problems),
+    )
+    return Result(report, made, path)
+
+
+def _all(
+    names: Mapping[str, Target | Profile], subject: Subject, *, named: bool, search: bool = True
+) -> tuple[list[TargetCheck], list[Problem]]:
+    checks, problems = [], []
+    for name, target in names.items():
+        with stage(name):
+            one, wrong = _one(name, target, subject, named=named, search=search)
+        checks.append(one)
+        problems += wrong
+    return checks, problems
+
+
+def _one(
+    name: str, target: Target | Profile, subject: Subject, *, named: bool, search: bool
+) -> tuple[TargetCheck, list[Problem]]:
+    if isinstance(target, Profile):
+        return by_rules(name, target, subject), []
+    missing = target.missing()
+    if missing is not None:
+        missing = _in_words(missing)
+        why = f"{missing.what}: {missing.fix}"
+        return TargetCheck(name, target.title, "", judge=True, stage=Stage.NOT_TRIED, why=why), [missing] * named
+    try:
+        return asked(name, target, subject, search=search), []
+    except OnnxsmithError as error:
+        found = _in_words(error.problem)
+        one = TargetCheck(name, target.title, target.version(), judge=True, stage=Stage.NOT_TRIED, why=found.what)
+        return one, [found]
+
+
+def _in_words(found: Problem) -> Problem:
+    """The problem with a fix in the words of `check`, where `--runtime` chooses no target."""
+    ways = [
+        way for way in re.split(r"; (?:or )?|, or ", found.fix) if "--runtime" not in way and "--provider" not in way
+    ]
+    return replace(found, fix="; or ".join(ways) or "leave this target out, or ask another with --target")
+
+
+def _verdict(checks: Sequence[TargetCheck], problems: Sequence[Problem]) -> Verdict:
+    if problems or all(one.stage is Stage.NOT_TRIED and one.judge for one in checks):
+        return Verdict.FAILED
+    if any(one.stage is Stage.REFUSED or one.changed or (one.stage is Stage.RAN and one.nodes) for one in checks):
+        return Verdict.DIFFERENT
+    if any(one.why and (one.stage is not Stage.NOT_TRIED or not one.judge) for one in checks):
+        return Verdict.CANNOT_TELL
+    return Verdict.DONE

@@ -1,0 +1,223 @@
+"""The model that targets are asked about: an input that it accepts, its form at fixed sizes, values of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.save import save_for_now
+from onnxsmith.graph.files.sharing import LARGE, held
+from onnxsmith.graph.shapes import dims
+from onnxsmith.graph.shapes.dims import symbols
+from onnxsmith.graph.shapes.symbolic_inference import infer, inferred
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.graph.surgery.graph_cuts import cut
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Feeds, Outputs, Session
+from onnxsmith.verification.by_layer.intermediates import intermediates
+from onnxsmith.verification.input_search import Search
+from onnxsmith.verification.input_trials import Plan, Tries
+from onnxsmith.verification.inputs.generate import Feed, Generator
+from onnxsmith.verification.inputs.size_proposals import of_feed
+from onnxsmith.verification.runtime_choice import able
+
+_GIVEN = ".given"
+"""The ending that `cut` gives to the names of new inputs."""
+
+
+_MOST_HELD = 2**28
+"""Bytes of computed tensors that are kept. A choice: 256 MB."""
+
+
+@dataclass(eq=False)
+class Subject:
+    """A model, with the user's input and sizes, if any. `source` is its file."""
+
+    model: ir.Model
+    source: Path | None = None
+    given: tuple[Feed, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    seed: int = 0
+    _folder: TemporaryDirectory[str] | None = None
+    _values: dict[str, Any] = field(default_factory=dict)
+    _observed: bool = False
+
+    @cached_property
+    def shaped(self) -> ir.Model:
+        """The model with inferred shapes. Where inference knows nothing, the types are those on `feeds`."""
+        shaped = inferred(self.model)[0]
+        if self.feeds is not None:
+            observe(shaped, self.feeds, static=not self.dynamic)
+        return shaped
+
+    @cached_property
+    def feeds(self) -> Feeds | None:
+        """An input that a runtime accepts; None if none was found."""
+        if self.given:
+            return self.given[0].values
+        generator = Generator.for_model(inferred(self.model)[0]).under(signature(self.model))
+        try:
+            with self._prepared(self.model) as session:
+                found = Search(Tries(session, Plan(generator, known=self.sizes, seed=self.seed))).base()
+                return None if found is None else found.feed.values
+        except OnnxsmithError:  # no runtime here takes the model; a target may
+            sizes = {**dict.fromkeys(symbols(generator.signature), 1), **self.sizes}
+            return generator.feed(sizes, seed=self.seed).values
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether an input has a symbolic or unknown dimension."""
+        return any(
+            value.shape is None or not value.shape.is_static()
+            for value in self.model.graph.inputs
+            if isinstance(value.type, ir.TensorType)
+        )
+
+    @cached_property
+    def static(self) -> Subject | None:
+        """The model with the sizes of `feeds`; None if they are fixed already, or no input is known."""
+        feeds = self.feeds
+        if not self.dynamic or feeds is None:
+            return None
+        made = cloned(self.model)
+        for value in made.graph.inputs:
+            array = feeds.get(value.name or "")
+            if isinstance(array, np.ndarray):
+                value.shape = ir.Shape(array.shape)
+        for graph in walk.graphs(made):
+            for node in graph:
+                for value in node.outputs:
+                    value.shape = None
+        infer(made)
+        return Subject(made, None, (Feed("the same sizes", {}, dict(feeds)),), {}, self.seed)
+
+    def with_model(self, model: ir.Model) -> Subject:
+        """Another form of the model, with the same input."""
+        feeds = self.feeds
+        given = self.given or ((Feed("the same input", {}, dict(feeds)),) if feeds is not None else ())
+        return Subject(model, None, given, self.sizes, self.seed)
+
+    @property
+    def fixed_sizes(self) -> str:
+        """The sizes of `feeds` in words: `batch=1, height=32`."""
+        if self.feeds is None:
+            return ""
+        found = of_feed(signature(self.model), self.feeds)
+        return ", ".join(f"{name}={size}" for name, size in found.items()) or "the sizes of the input"
+
+    @property
+    def file(self) -> Path:
+        """A file of the model."""
+        if self.source is not None and self.source.suffix == ".onnx":
+            return self.source
+        if self._folder is None:
+            self._folder = TemporaryDirectory(prefix="onnxsmith-")
+        path = Path(self._folder.name) / "model.onnx"
+        if not path.exists():
+            save_for_now(self.model, path, external_data=True if held(self.model) > LARGE else None)
+        return path
+
+    def part_feeds(self, part: ir.Model, *, only_real: bool = False) -> Feeds | None:
+        """Inputs for a part that was cut out of the model: the model's own, and computed tensors as they are on these.
+        Where these cannot be computed, because no runtime here runs the model, they are zeros of the right sizes,
+        unless `only_real`. None if one is unknown."""
+        wanted = [value.name or "" for value in part.graph.inputs if not value.is_initializer()]
+        feeds = self.feeds
+        if feeds is None:
+            return None
+        computed = [name for name in wanted if name not in feeds and _origin(name) not in self._values]
+        if computed and not self._observed:
+            self._observe(feeds)
+            computed = [name for name in computed if _origin(name) not in self._values]
+        if computed:
+            values = self._computed([_origin(name) for name in computed])
+            self._values |= {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        found = {name: feeds[name] if name in feeds else self._values.get(_origin(name)) for name in wanted}
+        if not only_real:
+            sizes = of_feed(signature(self.model), feeds)
+            ports = {value.name: value for value in part.graph.inputs}
+            found = {name: _zeros(ports[name], sizes) if value is None else value for name, value in found.items()}
+        return None if any(value is None for value in found.values()) else found
+
+    def _observe(self, feeds: Feeds) -> None:
+        """Computes the values of all tensors at once: a run for each part would take longer than the questions."""
+        self._observed = True
+        names = [value.name for node in self.shaped.graph for value in node.outputs if value.name]
+        held = 0
+        try:
+            runtime = runtimes.get(able([self.shaped], {}).runtime)
+            for name, array in intermediates(self.shaped, runtime, None, names, feeds):
+                held += getattr(array, "nbytes", 0)
+                if held > _MOST_HELD:
+                    return
+                if isinstance(array, np.ndarray):
+                    self._values[name] = array
+        except OnnxsmithError:
+            return  # the parts are computed one by one, as far as a runtime takes them
+
+    def _computed(self, names: list[str]) -> Outputs:
+        known = {value.name for node in self.shaped.graph for value in node.outputs}
+        if self.feeds is None or not set(names) <= known:
+            return {}
+        part = cut(self.shaped, (), names)
+        wanted = {value.name for value in part.model.graph.inputs}
+        try:
+            with self._prepared(part.model) as session:
+                return session.run({name: value for name, value in self.feeds.items() if name in wanted})
+        except OnnxsmithError:
+            return {}
+
+    def _prepared(self, model: ir.Model) -> Session:
+        return runtimes.get(able([model], {}).runtime).prepare(model)
+
+    def close(self) -> None:
+        """Removes the temporary file."""
+        if self._folder is not None:
+            self._folder.cleanup()
+        if "static" in vars(self) and self.static is not None:
+            self.static.close()
+
+
+def _zeros(value: ir.Value, sizes: Mapping[str, int]) -> np.ndarray | None:
+    """Zeros of the value's dtype and sizes; None if one is unknown."""
+    if value.dtype is None or value.shape is None or value.dtype is ir.DataType.STRING:
+        return None
+    shape = [dim if isinstance(dim, int) else dims.evaluate(dim.value, sizes) for dim in value.shape]
+    known = [size for size in shape if size is not None]
+    return np.zeros(known, value.dtype.numpy()) if len(known) == len(shape) else None
+
+
+def _origin(name: str) -> str:
+    """The tensor that a new input stands for."""
+    return name[: name.rindex(_GIVEN)] if _GIVEN in name else name
+
+
+def observe(model: ir.Model, feeds: Feeds, *, static: bool) -> None:
+    """Gives the tensors of the main graph whose type or rank is unknown those that they have on `feeds`. Without
+    `static` the sizes stay unknown."""
+    unknown = {
+        value.name: value
+        for node in model.graph
+        for value in node.outputs
+        if value.name and (value.type is None or value.shape is None)
+    }
+    if not unknown:
+        return
+    try:
+        found = intermediates(model, runtimes.get(able([model], {}).runtime), None, list(unknown), feeds)
+        for name, array in found:
+            if isinstance(array, np.ndarray):
+                unknown[name].type = ir.TensorType(ir.DataType.from_numpy(array.dtype))
+                unknown[name].shape = ir.Shape(array.shape if static else [None] * array.ndim)
+    except OnnxsmithError:
+        return  # the model cannot be cut at these tensors, which the report says

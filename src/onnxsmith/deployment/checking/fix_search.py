@@ -1,0 +1,135 @@
+"""Finds a form of a refused model that the target takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.deployment.checking.checked_model import Subject
+from onnxsmith.deployment.checking.fixes.base import Fix
+from onnxsmith.deployment.checking.refused_nodes import narrow, shape_of
+from onnxsmith.targets.judges.base import Judge, Refusal
+
+_DEPTH = 3
+"""Fixes that are applied one after the other. A choice: a model seldom needs more."""
+UNKNOWN = "the file"
+"""Stands for the refused operators if they are not known, or if the file as a whole is refused."""
+_FEW = 4
+"""Culprits that are looked for after a fix, to see whether it helped. A choice."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A model that the target takes, and what was done to it. It is not compared with the original yet. `symbols` says
+    why the target takes it only at given sizes."""
+
+    model: ir.Model
+    steps: tuple[str, ...]
+    symbols: str = ""
+
+
+@dataclass
+class Search:
+    """What a search for fixes saw beside its result: `rejected` are forms that the target takes, and what `good` finds
+    wrong with each."""
+
+    rejected: list[str] = field(default_factory=list)
+
+
+def fixed(
+    judge: Judge,
+    subject: Subject,
+    refused: set[str],
+    good: Callable[[ir.Model], str] = lambda _: "",
+    search: Search | None = None,
+) -> Fixed | None:
+    """Returns the first combination of fixes with which the target takes the model and with which
+    `good` finds nothing wrong; else None. Of a
+    model that the target refuses at all sizes, a form that it takes at given sizes is returned if there is no other.
+
+    A fix that leaves fewer refused operators is kept, and others are tried on top of it.
+    """
+    search = search or Search()
+    stops, symbols = taken(judge, subject.model, subject)
+    if stops is None and symbols is None:
+        return Fixed(subject.model, ())
+    sized: Fixed | None = None
+    said = stops or symbols
+    assert said is not None
+    if refused == {UNKNOWN}:
+        refused = _left(judge, subject, said)
+    model = subject.model
+    steps: tuple[str, ...] = ()
+    for _ in range(_DEPTH):
+        better: tuple[ir.Model, tuple[str, ...], set[str], Refusal] | None = None
+        for step, made in _tries(model, refused):
+            refusal, only_sized = taken(judge, made, subject)
+            if refusal is None and (only_sized is None or (sized is None and stops is not None)):
+                wrong = good(made)
+                if wrong:
+                    search.rejected.append(f"{'; '.join((*steps, step))}, {wrong}")
+                    continue
+                found = Fixed(made, (*steps, step), only_sized.why if only_sized is not None else "")
+                if only_sized is None:
+                    return found
+                sized = found
+            now = refusal or only_sized
+            assert now is not None
+            if judge.refused(made) is None and shape_of(now.why) == shape_of(said.why):
+                continue  # the node that is refused first is still there
+            left = _left(judge, subject.with_model(made), now)
+            if left < refused and (better is None or len(left) < len(better[2])):
+                better = made, (*steps, step), left, now
+        if better is None or sized is not None:
+            return sized
+        model, steps, refused, said = better
+    return sized
+
+
+def taken(judge: Judge, model: ir.Model, subject: Subject) -> tuple[Refusal | None, Refusal | None]:
+    """Why the target refuses the model as a file, and why it takes it only at given sizes."""
+    try:
+        answer = judge.ask(model, subject.feeds)
+        if answer.refusal is not None or not judge.prepares(model):
+            return answer.refusal, answer.symbols
+        form = subject if model is subject.model else subject.with_model(model)
+        try:
+            own = judge.unchanged(form.file, subject.feeds)
+        finally:
+            if form is not subject:
+                form.close()
+    except OnnxsmithError as error:
+        return Refusal(error.problem.what), None
+    return (answer.refusal, answer.symbols) if own is None else (own.refusal, own.symbols)
+
+
+def _tries(model: ir.Model, refused: set[str]) -> Iterator[tuple[str, ir.Model]]:
+    members = rooms.members("onnxsmith.deployment.checking.fixes", Fix)
+    for fix in sorted(members.values(), key=lambda one: one.rank):
+        try:
+            yield from fix.tries(model, refused)
+        except OnnxsmithError:  # the fix does not apply to this model
+            continue
+
+
+def _left(judge: Judge, subject: Subject, refusal: Refusal) -> set[str]:
+    """The operators that are still refused; UNKNOWN if the file as it is is refused, and no part of its graph."""
+
+    def ask(part: ir.Model) -> Refusal | None:
+        try:
+            said = judge.ask(part, subject.part_feeds(part) if subject.dynamic else None)
+            return said.refusal or (said.symbols if subject.dynamic else None)
+        except OnnxsmithError:
+            return None
+
+    known = judge.refused(subject.model)
+    if known is not None:
+        return known
+    if judge.prepares(subject.model) and ask(subject.model) is None:
+        return {UNKNOWN}
+    found = narrow(subject.shaped, ask, refusal, most=_FEW)
+    return {one.op for one in found.culprits} if found.whole is None else {UNKNOWN}

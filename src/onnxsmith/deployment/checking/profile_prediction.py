@@ -1,0 +1,122 @@
+"""Foresees from a profile how far a target would come with a model. Nothing is asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck
+from onnxsmith.base.words import several
+from onnxsmith.deployment.checking.checked_model import Subject
+from onnxsmith.graph.structure import provenance, walk
+from onnxsmith.runtimes.base import Feeds
+from onnxsmith.targets.judges.base import Answer, Judge, Refusal
+from onnxsmith.targets.profiles.condition_result import Outlook
+from onnxsmith.targets.profiles.node_acceptance import Foreseen, foresee, worst
+from onnxsmith.targets.profiles.profile_format import Profile
+
+STAGES = {Outlook.FITS: Stage.FITS, Outlook.REFUSED: Stage.REFUSED, Outlook.UNKNOWN: Stage.NOT_TRIED}
+"""An unknown is not tried, never taken."""
+_MOST = 24
+"""Nodes of each outlook in the report. A choice: a longer list helps nobody."""
+
+
+def by_rules(name: str, profile: Profile, subject: Subject) -> TargetCheck:
+    """The check of a target by its profile, at the symbolic sizes, then at fixed ones if these do not fit."""
+    found = _check(name, profile, subject)
+    if found.stage is Stage.FITS or subject.static is None:
+        return found
+    static = _check(name, profile, subject.static)
+    if static.stage is not Stage.FITS:
+        return found
+    note = f"with dynamic shapes: {found.why}"
+    return replace(static, shapes=subject.fixed_sizes, notes=(*static.notes, note))
+
+
+def outlook(profile: Profile, subject: Subject) -> Outlook:
+    """What the profile says of the model as a whole; of its form at fixed sizes, if that is better."""
+    said = worst(foreseen(profile, subject))
+    if said is Outlook.FITS or subject.static is None:
+        return said
+    static = worst(foreseen(profile, subject.static))
+    return static if static is Outlook.FITS else said
+
+
+def foreseen(profile: Profile, subject: Subject) -> list[Foreseen]:
+    """What the profile says of each node, and of the model as a whole."""
+    return foresee(subject.model, profile, subject.shaped)
+
+
+def _check(name: str, profile: Profile, subject: Subject) -> TargetCheck:
+    entries = foreseen(profile, subject)
+    whole = [one for one in entries if one.node is None and one.outlook is not Outlook.FITS]
+    nodes = [one for one in entries if one.node is not None]
+    counts = Counter(STAGES[one.outlook].value for one in nodes)
+    listed = [one for kind in (Outlook.REFUSED, Outlook.UNKNOWN) for one in nodes if one.outlook is kind]
+    shown = [one for kind in (Outlook.REFUSED, Outlook.UNKNOWN) for one in listed if one.outlook is kind][:_MOST]
+    return TargetCheck(
+        target=name,
+        title=profile.title,
+        version=profile.version,
+        judge=False,
+        stage=STAGES[worst(entries)],
+        why=_why(whole, listed),
+        shapes="dynamic" if subject.dynamic else "fixed",
+        counts=dict(counts),
+        nodes=tuple(map(_node, shown)),
+        notes=(*((f"the table: {profile.source}",) if profile.source else ()), *profile.notes),
+        whole=any(one.outlook is Outlook.REFUSED for one in whole),
+        complete=len(shown) == len(listed),
+    )
+
+
+def _why(whole: list[Foreseen], listed: list[Foreseen]) -> str:
+    if whole:
+        return "; ".join(one.reason for one in whole)
+    if not listed:
+        return ""
+    refused = sum(one.outlook is Outlook.REFUSED for one in listed)
+    unknown = len(listed) - refused
+    told = [f"{several(refused, 'node')} refused"] * bool(refused)
+    told += [f"of {several(unknown, 'node')} the table does not say enough"] * bool(unknown)
+    return f"{', '.join(told)}; the first: {listed[0].reason}"
+
+
+def _node(one: Foreseen) -> NodeCheck:
+    assert one.node is not None
+    return NodeCheck(
+        walk.node_label(one.node),
+        walk.op_name(one.node),
+        STAGES[one.outlook],
+        one.reason,
+        str(provenance.of(one.node)),
+        "by the table",
+    )
+
+
+class TableJudge(Judge):
+    """A table that is asked as if it were software. It takes a model of which it refuses nothing."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    @classmethod
+    @contextmanager
+    def judging(cls, profile: Profile) -> Iterator[Judge]:
+        """The judge of a profile, as a context."""
+        yield cls(profile)
+
+    def ask(self, model: ir.Model, feeds: Feeds | None = None) -> Answer:
+        refused = [one.reason for one in foresee(model, self._profile) if one.outlook is Outlook.REFUSED]
+        return Answer(Stage.NOT_TRIED, Refusal("; ".join(dict.fromkeys(refused)))) if refused else Answer(Stage.FITS)
+
+    def refused(self, model: ir.Model) -> set[str]:
+        return {
+            walk.op_name(one.node) if one.node is not None else f"the file: {one.reason}"
+            for one in foresee(model, self._profile)
+            if one.outlook is Outlook.REFUSED
+        }

@@ -1,0 +1,239 @@
+"""Narrows the refusal of a model to the nodes that cause it: the target is asked about parts of the model.
+
+A part of the first nodes that is accepted, and refused with one node more, names that node. It is taken out, with its
+results as inputs, and the rest is asked about again, until the rest is accepted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import onnx_ir as ir
+
+from onnxsmith.base.words import several
+from onnxsmith.deployment.checking.prefixes import Prefixes, alone, interface_only, labelled, repeated_names, without
+from onnxsmith.graph.structure import captures, provenance, walk
+from onnxsmith.graph.surgery.body_model import body_model
+from onnxsmith.targets.judges.base import Refusal
+
+Ask = Callable[[ir.Model], Refusal | None]
+
+MOST = 24
+"""Culprits after which the search ends. A choice: a longer list helps nobody."""
+_MOST_ALONE = 64
+"""Nodes of one operator that are asked about singly. A choice."""
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """A node that the target refuses. `evidence` says how it was found; `related` are nodes that may be the culprit
+    instead, if the graph could not be cut between them."""
+
+    label: str
+    op: str
+    why: str
+    evidence: str
+    place: str = ""
+    related: tuple[str, ...] = ()
+
+
+@dataclass
+class Narrowed:
+    """The result: the refusal of the whole file, or the culprits. `rest` says whether the model without them was
+    accepted; None if nothing was left to ask about."""
+
+    whole: Refusal | None = None
+    culprits: list[Culprit] = field(default_factory=list)
+    rest: bool | None = None
+    complete: bool = True
+    asked: int = 0
+
+
+def narrow(model: ir.Model, ask: Ask, refusal: Refusal, *, most: int = MOST) -> Narrowed:
+    """Finds the nodes of the main graph for which `ask` refuses the model. `model` needs inferred shapes. A node with a
+    refused body is replaced by the nodes in the body that are refused."""
+    named, labels = labelled(model)
+    found = Narrowed()
+
+    def counted(part: ir.Model) -> Refusal | None:
+        found.asked += 1
+        return ask(part)
+
+    shell = interface_only(named)
+    said = counted(shell) if shell is not None else None
+    if said is not None:
+        found.whole = said
+        return found
+    said = counted(named)
+    if said is None:  # node names, or declared shapes, which the copy does not have
+        repeated = repeated_names(model)
+        told = "".join(f"; {several(count, 'node')} are called {name!r}" for name, count in repeated.items())
+        found.whole = replace(refusal, why=refusal.why + told)
+        return found
+    if not refusal.why:
+        refusal = said
+    _Search(named, labels, counted, found, most).run(refusal)
+    return found
+
+
+class _Search:
+    def __init__(self, model: ir.Model, labels: dict[str, str], ask: Ask, found: Narrowed, most: int) -> None:
+        self._model, self._labels, self._ask, self._found, self._most = model, labels, ask, found, most
+
+    def run(self, refusal: Refusal) -> None:
+        model: ir.Model | None = self._model
+        said: Refusal | None = refusal
+        while model is not None and said is not None:
+            if len(self._found.culprits) >= self._most:
+                self._found.complete = False
+                return
+            gone = self._culprits(Prefixes(model), said)
+            if not gone:
+                self._found.complete = False
+                return
+            model = without(model, gone)
+            said = self._ask(model) if model is not None and len(model.graph) else None
+            if model is not None and len(model.graph):
+                self._found.rest = said is None
+
+    def _culprits(self, prefixes: Prefixes, said: Refusal) -> list[ir.Node]:
+        """The nodes to take out: a culprit, and nodes of its operator that are refused alone for the same reason."""
+        region, why, evidence = self._region(prefixes, said)
+        if not region:
+            return []
+        single = {node: self._alone(prefixes.model, node) for node in region} if len(region) > 1 else {}
+        blamed = [node for node in region if single.get(node) is not None] or self._suspects(prefixes, region, why)
+        for node in blamed:
+            certain = len(region) == 1 or single.get(node) is not None
+            others = () if certain else tuple(self._label(one) for one in region if one is not node)
+            self._add(prefixes.model, node, single.get(node) or why, evidence, others)
+        gone = list(blamed)
+        for node in blamed:
+            gone += self._alike(prefixes.model, node, gone)
+        return gone
+
+    def _suspects(self, prefixes: Prefixes, region: list[ir.Node], said: Refusal) -> list[ir.Node]:
+        """The nodes to blame of a region that cannot be cut, none of which is refused alone: a node that the message
+        names, those of an operator that it names, one of whose tensors it names, those with operands or results that
+        are no tensors, a node of another domain, the last."""
+        by_value = [node for node in self._guesses(prefixes, said) if node in region]
+        by_name = [node for node in by_value if node.name in {*_words(said.why), *said.nodes}]
+        words = set(re.findall(r"\w+", said.why))
+        of_operator = [node for node in region if node.op_type in words]
+        listed = [node for node in region if any(map(_is_no_tensor, (*captures.reads(node), *node.outputs)))]
+        foreign = [node for node in region if node.domain not in ("", "ai.onnx")]
+        return by_name[-1:] or of_operator or by_value[-1:] or listed or foreign[:1] or region[-1:]
+
+    def _region(self, prefixes: Prefixes, said: Refusal) -> tuple[list[ir.Node], Refusal, str]:
+        """The nodes between the longest accepted and the shortest refused prefix, and the refusal of that prefix."""
+        ends = [0, *prefixes.ends, len(prefixes.nodes)]
+        low, high, why = 0, len(ends) - 1, said
+        for node in self._guesses(prefixes, said):
+            index = prefixes.nodes.index(node)
+            before = max((at for at, end in enumerate(ends) if end <= index), default=0)
+            after = next(at for at, end in enumerate(ends) if end > index)
+            if not low <= before < after <= high:
+                continue
+            found = self._ask_first(prefixes, ends[after]) if after != high else why
+            if found is None:
+                low = after
+                continue
+            high, why = after, found
+            earlier = self._ask_first(prefixes, ends[before]) if before != low else None
+            if earlier is None:
+                low = before
+                break
+            high, why = before, earlier
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = self._ask_first(prefixes, ends[middle])
+            if found is None:
+                low = middle
+            else:
+                high, why = middle, found
+        region = [node for node in prefixes.nodes[ends[low] : ends[high]] if node.op_type != "Constant" or node.domain]
+        return region, why, "accepted up to this node, refused with it"
+
+    def _ask_first(self, prefixes: Prefixes, end: int) -> Refusal | None:
+        part = prefixes.first(end) if end < len(prefixes.nodes) else prefixes.model
+        return self._ask(part) if len(part.graph) else None
+
+    def _guesses(self, prefixes: Prefixes, said: Refusal) -> Iterator[ir.Node]:
+        """Nodes that the message names, or that hold one that it names, in the order of the graph."""
+        words = _words(said.why) | set(said.nodes)
+        for node in prefixes.nodes:
+            if any(_names(one) & words for one in (node, *walk.inside(node))):
+                yield node
+
+    def _alone(self, model: ir.Model, node: ir.Node) -> Refusal | None:
+        part = alone(model, node)
+        return self._ask(part) if part is not None else None
+
+    def _alike(self, model: ir.Model, culprit: ir.Node, gone: list[ir.Node]) -> list[ir.Node]:
+        """Other nodes of the culprit's operator that are refused alone with the message that the culprit gets alone."""
+        others = [one for one in model.graph if one.op_identifier() == culprit.op_identifier() and one not in gone]
+        said = self._alone(model, culprit) if others else None
+        if said is None:
+            return []
+        found: list[ir.Node] = []
+        for node in others[:_MOST_ALONE]:
+            if len(self._found.culprits) >= self._most:
+                self._found.complete = False
+                break
+            same = self._alone(model, node)
+            if same is not None and shape_of(same.why) == shape_of(said.why):
+                self._add(model, node, same, "refused alone, as the node of this operator before it", ())
+                found.append(node)
+        return found
+
+    def _add(self, model: ir.Model, node: ir.Node, why: Refusal, evidence: str, others: tuple[str, ...]) -> None:
+        inner = list(self._inside(model, node))
+        if inner:
+            self._found.culprits += inner
+            return
+        self._found.culprits.append(
+            Culprit(
+                self._label(node), walk.op_name(node), self._told(why.why), evidence, str(provenance.of(node)), others
+            )
+        )
+
+    def _inside(self, model: ir.Model, node: ir.Node) -> Iterator[Culprit]:
+        """The culprits in the branches or the body of a node, if one of these is refused by itself."""
+        for body in captures.subgraphs(node):
+            part = body_model(model, body)
+            said = self._ask(part) if part.graph.outputs else None
+            if said is None:
+                continue
+            found = narrow(part, self._ask, said, most=self._most - len(self._found.culprits))
+            for one in found.culprits:
+                label = self._labels.get(one.label, one.label)
+                yield Culprit(f"{self._label(node)}/{label}", one.op, one.why, one.evidence, one.place, one.related)
+
+    def _label(self, node: ir.Node) -> str:
+        return self._labels.get(node.name or "", walk.node_label(node))
+
+    def _told(self, why: str) -> str:
+        """The message with the labels of the original in place of the names that nodes were given to ask."""
+        for name, label in self._labels.items():
+            if name != label and name in why:
+                why = why.replace(name, label)
+        return why
+
+
+def _words(message: str) -> set[str]:
+    return set(re.findall(r"[^\s'\"(),;<>\[\]=]+", message))
+
+
+def _is_no_tensor(value: ir.Value) -> bool:
+    return value.type is not None and not isinstance(value.type, ir.TensorType)
+
+
+def _names(node: ir.Node) -> set[str]:
+    return {name for name in (node.name, *(value.name for value in node.outputs)) if name}
+
+
+def shape_of(message: str) -> str:
+    """The message without names and numbers."""
+    return re.sub(r"\S*[\d_/.:]\S*", "*", message)

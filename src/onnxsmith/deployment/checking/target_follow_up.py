@@ -1,0 +1,41 @@
+"""Asks the target of an exported or simplified model about the file, and rewrites what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.settings import Save, Verify
+from onnxsmith.deployment.checking.check import check
+
+
+def checked_afterwards(report: Report, target: str, verify: Verify, save: Save) -> Report:
+    """The report of a command that wrote a model, with what `check --fix` of this target says of the file. A rewritten
+    model takes the file's place. Nothing is asked if nothing was written, and nothing rewritten without a comparison.
+
+    Raises:
+        OnnxsmithError: as `check`.
+    """
+    files = [Path(name) for part in report.parts if isinstance(part, Written) for name in part.files]
+    if not files or not files[0].is_file():
+        return report
+    found = check(files[0], [target], files[0], fix=True, verify=verify, save=save).report
+    parts = [one for one in report.parts if not isinstance(one, Timing)]
+    seconds: dict[str, float] = {}
+    for one in (*report.parts, *found.parts):
+        if isinstance(one, Timing):
+            seconds |= {name: seconds.get(name, 0.0) + spent for name, spent in one.seconds.items()}
+    # The file is there and agrees, though the target could not be asked.
+    asked = Verdict.CANNOT_TELL if found.verdict is Verdict.FAILED else found.verdict
+    return replace(
+        report,
+        verdict=asked if report.verdict is Verdict.DONE else report.verdict,
+        headline=f"{report.headline}; {found.headline.partition(': ')[2]}",
+        parts=(*parts, *(one for one in found.parts if not isinstance(one, Timing)), Timing(seconds)),
+        problems=(*report.problems, *found.problems),
+        models=(*report.models, *(one for one in found.models if one not in report.models and one.role == "written")),
+    )

@@ -1,0 +1,42 @@
+"""Finds targets by the names that users give: software to ask, and profiles."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import problem
+from onnxsmith.targets.judges.base import Target
+from onnxsmith.targets.profiles import profile_reader
+from onnxsmith.targets.profiles.profile_format import Profile
+from onnxsmith.targets.profiles.profile_lookup import FILE, by_name
+
+ALL = "all"
+
+
+def chosen(names: Sequence[str]) -> dict[str, Target | Profile]:
+    """The targets of these names: software, built-in profiles, a version of a runtime (`onnxruntime@1.17`),
+    `profile:FILE.toml`. For `all` the software and the built-in profiles.
+
+    Raises:
+        OnnxsmithError: `target/unknown`; `profile/…` for a file that is no profile.
+    """
+    software = rooms.members("onnxsmith.targets.judges", Target)
+    known = {**software, **dict.fromkeys(profile_reader.built_in())}
+    wanted = [one for name in names for one in (known if name == ALL else [name])]
+    found: dict[str, Target | Profile] = {}
+    for name in dict.fromkeys(wanted):
+        if name in software:
+            found[name] = software[name]
+        elif (profile := by_name(name)) is not None:
+            found[name] = profile
+        else:
+            near = difflib.get_close_matches(name, known, 1)
+            raise problem(
+                "target/unknown",
+                f"there is no target {name!r}",
+                fix=f"write --target {(near or list(known))[0]}; there are {', '.join(known)}, {ALL} and "
+                f"{FILE}FILE.toml",
+            )
+    return found

@@ -1,1 +1,0 @@
-"""Edits of a model: addressed by name or pattern, all or nothing, verified, and repeatable from a file."""

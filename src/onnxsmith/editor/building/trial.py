@@ -1,0 +1,119 @@
+"""Runs a new model once on generated inputs, and compares its outputs with the declared dtypes and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.parts.outputs import Outputs
+from onnxsmith.graph.operators.operator_methods import LINE
+from onnxsmith.graph.shapes import dims
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.signature import Port, signature
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Session, Value
+from onnxsmith.verification import runtime_choice
+from onnxsmith.verification.input_trials import Plan
+from onnxsmith.verification.run import instead, planned, said_of, summary
+
+
+def run_once(path: Path, model: ir.Model, where: str) -> tuple[Outputs, list[str]]:
+    """Runs the file on the first runtime that can; returns a summary of its outputs, and notes.
+
+    With symbolic dimensions, it is run a second time with a different size for each, because size 1 hides errors of
+    broadcasting. A refusal of those sizes is a note: they may be impossible.
+
+    Raises:
+        OnnxsmithError: `build/refused` if no runtime runs it, `build/declared` if an output is not what it is declared.
+    """
+    interface = signature(model)
+    plan = planned(model, interface, {}, 0)
+    symbols = dims.symbols(plan.generator.signature)
+    distinct = {name: index + 2 for index, name in enumerate(symbols)}
+
+    def on(name: str) -> tuple[Outputs, list[str]]:
+        notes: list[str] = []
+        with runtimes.get(name).prepare(path, runtimes.patient(Options())) as session:
+            values, outputs = _first(session, plan, notes)
+            _compare(interface.outputs, outputs, where)
+            part = summary(str(path.name), name, session, values, outputs)
+            if distinct:
+                notes += _second(session, planned(model, interface, distinct, 1), interface.outputs, where)
+        return part, notes
+
+    try:
+        (part, notes), choice = runtime_choice.judged(None, [path], on)
+    except OnnxsmithError as error:
+        if error.problem.id.startswith("build/"):
+            raise
+        raise _refused(error.problem, model, where) from error
+    return part, [*notes, *([choice.clause] if choice.clause else [])]
+
+
+def _first(session: Session, plan: Plan, notes: list[str]) -> tuple[Mapping[str, Any], Mapping[str, Value]]:
+    values = plan.generator.feed(dict(plan.start or {}), seed=plan.seed).values
+    try:
+        return values, session.run(values)
+    except OnnxsmithError as error:
+        if error.problem.id != "runtime/failed":
+            raise
+        found = instead(session, plan)
+        if found is None:
+            raise
+        notes.append(said_of(found))
+        return found.feed.values, found.outputs
+
+
+def _second(session: Session, plan: Plan, ports: tuple[Port, ...], where: str) -> list[str]:
+    sizes = ", ".join(f"{name}={size}" for name, size in (plan.start or {}).items())
+    try:
+        outputs = session.run(plan.generator.feed(dict(plan.start or {}), seed=1).values)
+    except OnnxsmithError as error:
+        return [f"refused at {sizes}: {error.problem.why or error.problem.what}"]
+    _compare(ports, outputs, where)
+    return [f"run at {sizes}, too"]
+
+
+def _compare(ports: tuple[Port, ...], outputs: Mapping[str, Value], where: str) -> None:
+    """Refuses outputs that are not as the model declares them."""
+    for port in ports:
+        value = outputs.get(port.name)
+        if port.kind != "tensor" or not isinstance(value, np.ndarray) or port.shape is None:
+            continue
+        shape = tuple(value.shape)
+        fits = len(shape) == len(port.shape) and all(
+            not isinstance(dim, int) or dim == size for dim, size in zip(port.shape, shape, strict=True)
+        )
+        if not fits:
+            raise problem(
+                "build/declared",
+                f"the output {port.name!r} is declared as {port}, and has the shape {list(shape)}",
+                where=where,
+                why="a declared shape is not checked by the operator",
+                fix=f'declare what it is: .declare("{port.dtype}", {list(shape)}), or None for sizes that change',
+            )
+
+
+def _refused(found: Problem, model: ir.Model, where: str) -> OnnxsmithError:
+    text = f"{found.what}: {found.why}" if found.why else found.what
+    named = next((node for node in walk.all_nodes(model) if node.name and _names(text, node.name)), None)
+    line = named.meta.get(LINE, where) if named is not None else where
+    return problem(
+        "build/refused",
+        f"no runtime runs the model: {found.what}",
+        where=line,
+        why=found.why,
+        fix=f"{found.fix or 'change the node that the message names'}; verify=False writes the model without a run",
+    )
+
+
+def _names(text: str, name: str) -> bool:
+    """Whether a message of a runtime names the node."""
+    return any(
+        f"{a}{name}{b}" in text for a, b in (("'", "'"), ('"', '"'), ("(", ")"), ("Name:", " "), ("Name: ", " "))
+    )

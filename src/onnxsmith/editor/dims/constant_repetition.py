@@ -1,0 +1,177 @@
+"""Repeats constants along a symbolic dimension: states of zeros, class tokens, masks, position numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.editor.dims import factors
+from onnxsmith.editor.dims.factors import Atom, Dim
+from onnxsmith.editor.edited_model import depending
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.surgery.graph_cuts import cut
+from onnxsmith.verification.run import run
+
+if TYPE_CHECKING:
+    from onnxsmith.editor.dims.dimension_propagation import Opening
+
+
+class Repeating:
+    """Gives operands that do not depend on the input the size of one that does."""
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+
+    def repeat(self, node: ir.Node, index: int, axis: int, dim: Dim, *, broadcast: bool) -> None:
+        """Replaces an operand by one whose `axis` has the size `dim`; with `broadcast`, 1 will do.
+
+        Raises:
+            OnnxsmithError: `edit/frozen-dim` if the elements along the axis are not equal, or not evenly spaced.
+        """
+        opening, value = self._opening, node.inputs[index]
+        assert value is not None
+        if opening.is_reached(value):
+            raise opening.refuse(node, f"axis {axis} of {value.name} keeps the size {factors.size(dim)}")
+        inputs = [one for one in opening.work.model.graph.inputs if value in depending(opening.work.model, {one})]
+        if inputs:
+            name = inputs[0].name
+            why = f"axis {axis} of {value.name} has the size {factors.size(dim)}, and comes from the input {name}"
+            axes = [at for at, size in enumerate(opening.static.get(inputs[0], ())) if size == factors.size(dim)]
+            fix = f'open the input too: "{name}:{axes[0] if axes else axis}={factors.text(dim)}"'
+            raise opening.refuse(node, why, fix)
+        made = self._one(node, value, axis, dim)
+        new = made if isinstance(made, ir.Value) else self._repeated(node, made, axis, dim, broadcast=broadcast)
+        node.replace_input_with(index, new)
+        opening.notes.append(f"{walk.node_label(node)}: {value.name} follows {factors.text(dim)} on axis {axis}")
+
+    def count(self, node: ir.Node, index: int, part: int, dim: Dim) -> None:
+        """Replaces an operand that holds the numbers 0 to N - 1 in one part of its last axis, N being the size of
+        `dim`, by one that goes on to any size.
+
+        Raises:
+            OnnxsmithError: `edit/frozen-dim` if it holds other numbers.
+        """
+        opening, value, size = self._opening, node.inputs[index], factors.size(dim)
+        assert value is not None
+        array = self._array(node, value)
+        for axis in range(array.ndim - 1):
+            if array.shape[axis] != size:
+                continue
+            first, step = array.take([0], axis), np.zeros([1] * (array.ndim - 1) + [array.shape[-1]], array.dtype)
+            step[..., part] = 1
+            if np.array_equal(first + step * self._along(array, axis), array) and not first[..., part].any():
+                node.replace_input_with(index, self._grown(node, first, step, axis, dim))
+                opening.notes.append(f"{walk.node_label(node)}: {value.name} counts to {factors.text(dim)}")
+                return
+        raise opening.refuse(node, f"{value.name} selects single indices of a dimension {factors.text(dim)}")
+
+    def place(self, node: ir.Node, index: int, dim: Dim) -> bool:
+        """Replaces indices that are the same in each row of `dim`, rows lying one behind another, by indices that go
+        on to any number of rows. Returns whether the operand holds such indices."""
+        value, block = node.inputs[index], factors.size(dim[1:])
+        if not isinstance(dim[0], Atom) or factors.is_open(dim[1:]) or value is None:
+            return False
+        array = self._array(node, value)
+        step = np.full([1] * array.ndim, block, np.int64)
+        for axis in range(array.ndim):
+            first = array.take([0], axis).astype(np.int64) if array.shape[axis] == dim[0].size else None
+            if first is None or first.min(initial=0) < 0 or first.max(initial=0) >= block:
+                continue
+            if np.array_equal(first + step * self._along(array, axis), array):
+                node.replace_input_with(index, self._grown(node, first, step, axis, dim[:1]))
+                self._opening.notes.append(f"{walk.node_label(node)}: {value.name} follows {factors.text(dim)}")
+                return True
+        return False
+
+    def _one(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim) -> ir.Value | np.ndarray | None:
+        """The value as it is if it has a single index; a constant with one index; or numbers that go on."""
+        if all(factor.size == 1 for factor in dim if isinstance(factor, Atom)):
+            return self._single(node, value, axis, dim)
+        array = self._array(node, value)
+        split = [factor if isinstance(factor, int) else factor.size for factor in dim]
+        parts = array.reshape(*array.shape[:axis], *split, *array.shape[axis + 1 :])
+        for at, factor in enumerate(dim):
+            if not isinstance(factor, Atom):
+                continue
+            first = parts.take([0], axis + at)
+            if np.array_equal(np.broadcast_to(first, parts.shape), parts):
+                parts = first
+                continue
+            return self._progression(node, value, array, axis, dim)
+        return parts
+
+    def _single(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim) -> ir.Value:
+        """A value with one index along the symbol, expanded."""
+        opening, shape = self._opening, self._opening.dims(value)
+        assert shape is not None
+        sizes = [factors.size(one) for one in shape]
+        split = [1 if isinstance(factor, Atom) else factor for factor in dim]
+        if len(split) > 1:
+            target = [*sizes[:axis], *split, *sizes[axis + 1 :]]
+            value = opening.sizes.node(node, "Reshape", [value, opening.sizes.constant(target)])
+        return self._expanded(node, value, sizes, axis, dim)
+
+    def _repeated(self, node: ir.Node, parts: np.ndarray | None, axis: int, dim: Dim, *, broadcast: bool) -> ir.Value:
+        assert parts is not None
+        value = self._opening.sizes.constant(np.ascontiguousarray(parts), "one_of_repeated")
+        if broadcast and len(dim) == 1:
+            return value
+        shape = [int(one) for one in parts.shape]
+        whole = [*shape[:axis], math.prod(shape[axis : axis + len(dim)]), *shape[axis + len(dim) :]]
+        return self._expanded(node, value, whole, axis, dim)
+
+    def _expanded(self, node: ir.Node, value: ir.Value, sizes: list[int], axis: int, dim: Dim) -> ir.Value:
+        """Expands a value whose axis is split into the factors of `dim`, and joins them again."""
+        make, ones = self._opening.sizes, [1] * (len(sizes) - axis - 1)
+        pieces = [((factor,), 1, 1) if isinstance(factor, Atom) else 1 for factor in dim]
+        value = make.node(node, "Expand", [value, make.shape([*([1] * axis), *pieces, *ones], node)])
+        if len(dim) == 1:
+            return value
+        return make.node(node, "Reshape", [value, make.shape([*sizes[:axis], (dim, 1, 1), *sizes[axis + 1 :]], node)])
+
+    def _progression(self, node: ir.Node, value: ir.Value, array: np.ndarray, axis: int, dim: Dim) -> ir.Value:
+        """Numbers that grow by the same step along the axis."""
+        first = array.take([0], axis)
+        step = array.take([1], axis) - first if array.shape[axis] > 1 else first * 0
+        even = np.array_equal(first + step * self._along(array, axis), array)
+        if array.dtype != np.int64 or not even or len(dim) != 1:
+            why = f"{value.name} has another value at each index of axis {axis}, which holds {factors.text(dim)}"
+            raise self._opening.refuse(node, why)
+        return self._grown(node, first, step, axis, dim)
+
+    def _along(self, array: np.ndarray, axis: int) -> np.ndarray:
+        """0, 1, 2, … along an axis."""
+        return np.arange(array.shape[axis]).reshape([-1 if at == axis else 1 for at in range(array.ndim)])
+
+    def _grown(self, node: ir.Node, first: np.ndarray, step: np.ndarray, axis: int, dim: Dim) -> ir.Value:
+        """`first` plus a Range of the size `dim` along the axis, times the step."""
+        make = self._opening.sizes
+        scalar = [make.constant(np.array(number, np.int64)) for number in (0, 1)]
+        end = make.node(node, "Reshape", [make.shape([(dim, 1, 1)], node), make.constant(np.zeros(0, np.int64))])
+        counted = make.node(node, "Range", [scalar[0], end, scalar[1]])
+        along = make.constant([-1 if at == axis else 1 for at in range(first.ndim)])
+        shaped = make.node(node, "Reshape", [counted, along])
+        grown = make.node(node, "Mul", [shaped, make.constant(step)])
+        return make.node(node, "Add", [grown, make.constant(first)])
+
+    def _array(self, node: ir.Node, value: ir.Value) -> np.ndarray:
+        tensor = ir.convenience.get_const_tensor(value)
+        if tensor is not None:
+            return np.asarray(tensor.numpy())
+        made_by = value.producer()
+        if made_by is None or made_by.graph is not self._opening.work.model.graph:
+            raise self._opening.refuse(node, f"{value.name} is computed in a body, and has a fixed size")
+        part = cut(self._opening.work.model, (), [value.name or ""])
+        found = run(part.model, {one.name or "": self._zeros(one) for one in part.model.graph.inputs}).outputs
+        return np.asarray(next(iter(found.values())))
+
+    def _zeros(self, port: ir.Value) -> np.ndarray:
+        """An input of the original's size, for what depends on sizes only."""
+        inputs = {value.name: value for value in self._opening.work.model.graph.inputs}
+        sizes = [size or 1 for size in self._opening.static[inputs[port.name]]]
+        if port.dtype is None or port.dtype is ir.DataType.STRING:
+            return np.full(sizes, "", object)
+        return np.zeros(sizes, port.dtype.numpy())

@@ -1,0 +1,321 @@
+"""Follows a symbolic dimension through a model, node by node, and replaces the constants that fix its size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.seams import shape_engine
+from onnxsmith.editor.dims import equal_axes, factors, frozen_operands
+from onnxsmith.editor.dims.constant_repetition import Repeating
+from onnxsmith.editor.dims.factors import Atom, Dim
+from onnxsmith.editor.dims.runtime_sizes import Sizes
+from onnxsmith.editor.edited_model import Work, depending
+from onnxsmith.graph.shapes import sound_shapes
+from onnxsmith.graph.shapes.dims import evaluate
+from onnxsmith.graph.shapes.known_integers import elements
+from onnxsmith.graph.shapes.symbols import canonical
+from onnxsmith.graph.structure import captures, walk
+
+Static = Mapping[ir.Value, tuple[int | None, ...]]
+"""The shapes of the original, with None for what is unknown."""
+
+
+class _One:
+    """A single node in the form of a graph, for the shape engine."""
+
+    initializers: Mapping[str, ir.Value] = {}
+    inputs: tuple[ir.Value, ...] = ()
+
+    def __init__(self, node: ir.Node) -> None:
+        self._node = node
+
+    def __iter__(self) -> Iterator[ir.Node]:
+        return iter((self._node,))
+
+
+class Opening:
+    """Opens frozen sizes in a model. `opened` are the dimensions of graph inputs that are symbolic now; `static` are
+    the shapes that all values had before."""
+
+    def __init__(self, work: Work, opened: Mapping[ir.Value, Mapping[int, str]], static: Static) -> None:
+        self.work, self.static = work, static
+        self.sizes = Sizes(work, self._made)
+        self.repeating = Repeating(self)
+        self.notes: list[str] = []
+        """What was replaced, one line a node."""
+        self._dims: dict[ir.Value, list[Dim]] = {}
+        self._known: dict[str, Dim] = {}
+        self._numbers: dict[str, int] = {}
+        self._reached = depending(work.model, set(opened))
+        self._data = _of_data(work.model)
+        self._context: Any = sound_shapes.context(work.model)
+        for value, axes in opened.items():
+            self._open_input(value, axes)
+
+    def _open_input(self, value: ir.Value, axes: Mapping[int, str]) -> None:
+        assert value.shape is not None
+        shape = list(value.shape)
+        for axis, symbol in axes.items():
+            size = self.static[value][axis]
+            assert size is not None
+            if symbol not in self._known:
+                self._remember(Atom(symbol, size, value, axis))
+            shape[axis] = ir.SymbolicDim(symbol)
+        value.shape = ir.Shape(shape)
+        found = self._of_shape(value, None)
+        if found is not None:
+            self._dims[value] = found
+
+    def _remember(self, atom: Atom) -> Dim:
+        self._known[str(canonical(atom.text))] = (atom,)
+        self._numbers[atom.text] = atom.size
+        return (atom,)
+
+    def run(self) -> None:
+        """Opens the whole model.
+
+        Raises:
+            OnnxsmithError: `edit/frozen-dim`.
+        """
+        self._context.reserve_symbol_names([*shape_engine.symbol_names(self.work.model.graph), *self._numbers])
+        with shape_engine.walking():
+            self._graph(self.work.model.graph)
+
+    def dims(self, value: ir.Value | None) -> list[Dim] | None:
+        """The dimensions of a value; None if they are unknown."""
+        if value is None:
+            return None
+        if value in self._dims:
+            return self._dims[value]
+        if value.shape is None or not all(isinstance(dim, int) for dim in value.shape):
+            return None
+        return [(int(dim),) for dim in value.shape]  # type: ignore[arg-type]  # all are numbers
+
+    def is_reached(self, value: ir.Value | None) -> bool:
+        """Whether a value depends on an opened input."""
+        return value is not None and value in self._reached
+
+    def is_sized(self, value: ir.Value) -> bool:
+        """Whether a value of the main graph depends on the sizes of inputs, and not on their elements."""
+        node = value.producer()
+        return node is not None and node.graph is self.work.model.graph and value not in self._data
+
+    def refuse(self, node: ir.Node, why: str, fix: str = "") -> OnnxsmithError:
+        """The error that names a node which cannot be opened."""
+        return problem(
+            "edit/frozen-dim",
+            f"{node.op_type} keeps the size of {', '.join(dict.fromkeys(self._symbols()))} fixed",
+            where=walk.node_label(node),
+            why=why,
+            fix=fix or "export the model with this dimension dynamic, or keep it static",
+        )
+
+    def _symbols(self) -> Iterator[str]:
+        for value in self.work.model.graph.inputs:
+            for dim in self._dims.get(value, ()):
+                yield from (one.text for one in dim if isinstance(one, Atom))
+
+    def _graph(self, graph: ir.Graph) -> None:
+        for node in list(graph):
+            with self._blamed(node):
+                inner = list(captures.subgraphs(node))
+                if inner:
+                    for value in node.inputs:
+                        if value is not None:
+                            self._context.name_anonymous_dims(value)
+                    self._enter(node, inner)
+                for body in inner:
+                    self._graph(body)
+                    self._leave(node, body)
+                self._node(node)
+
+    def _enter(self, node: ir.Node, bodies: list[ir.Graph]) -> None:
+        """Gives the inputs of bodies the shapes of what they are bound to."""
+        for body in bodies:
+            for value in body.inputs:
+                if value in self._reached and self.static.get(value) != ():  # the iteration number stays a scalar
+                    value.shape = None
+        self._context.enter(self._context, node)
+        given = [dim for value in node.inputs for dim in self.dims(value) or ()]
+        for body in bodies:
+            states = self._states(node, body)
+            for value in body.inputs:
+                known = self.dims(node.inputs[states[value]]) if value in states else None
+                if known is not None and tuple(factors.size(dim) for dim in known) == self.static.get(value):
+                    value.shape = ir.Shape([factors.as_dim(dim) for dim in known])
+                found = self._of_shape(value, given)
+                if found is not None:
+                    self._dims[value] = found
+
+    def _states(self, node: ir.Node, body: ir.Graph) -> dict[ir.Value, int]:
+        """The states of a body, each with the number of the operand that it starts from."""
+        if node.op_type == "Loop":
+            return {value: index for index, value in enumerate(body.inputs) if index > 1}
+        if node.op_type == "Scan":
+            scanned = node.attributes.get_int("num_scan_inputs", 0)
+            return {value: index for index, value in enumerate(body.inputs[: len(body.inputs) - scanned])}
+        return {}
+
+    def _leave(self, node: ir.Node, body: ir.Graph) -> None:
+        """Refuses a body whose state does not come out with the dimensions that it went in with."""
+        first = 1 if node.op_type == "Loop" else 0
+        for at, value in enumerate(self._states(node, body)):
+            before, after = self._dims.get(value), self.dims(body.outputs[first + at])
+            if before is None or not any(factors.is_open(dim) for dim in before):
+                continue
+            if after is None or [factors.text(dim) for dim in before] != [factors.text(dim) for dim in after]:
+                raise self.refuse(node, f"the state {value.name} changes its shape from one run to the next")
+
+    @contextmanager
+    def _blamed(self, node: ir.Node) -> Iterator[None]:
+        try:
+            yield
+        except OnnxsmithError:
+            raise
+        except Exception as error:  # the engine is an alpha release and raises errors of many kinds
+            if not type(error).__module__.startswith("onnx_shape_inference"):
+                raise
+            raise self.refuse(node, f"its shapes conflict: {error}") from error
+
+    def _node(self, node: ir.Node) -> None:
+        fixed = None
+        if any(self.is_reached(value) for value in node.inputs) and not node.domain:
+            frozen_operands.count_rows(self, node)
+            self._match_partners(node)
+            fixed = frozen_operands.opened(self, node)
+        for value in node.outputs:
+            self._context.forget(value)
+            if value in self._reached:
+                value.shape = None
+        self.infer(node)
+        for index, value in enumerate(node.outputs):
+            found = fixed if index == 0 else None
+            if found is not None:
+                value.shape = ir.Shape([factors.as_dim(dim) for dim in found])
+                self._dims[value] = found
+            elif value in self._reached:
+                self._settle(node, value)
+
+    def infer(self, node: ir.Node) -> None:
+        """Infers the shapes of a node's results."""
+        functions = self.work.model.functions
+        shape_engine.walk(
+            self._context, _One(node), model_functions=functions, inference_cache={}, op_function_cache={}
+        )
+
+    def _made(self, node: ir.Node) -> None:
+        """Infers the shape of the result of a new node, and notes its dimensions."""
+        self.infer(node)
+        found = self._of_shape(node.outputs[0], None)
+        if found is not None:
+            self._dims[node.outputs[0]] = found
+
+    def _match_partners(self, node: ir.Node) -> None:
+        for group in equal_axes.groups(node, lambda index: self._rank(node, index)):
+            places = [(index, axis, self.dims(node.inputs[index])) for index, axis in group.places]
+            known = [(index, axis, dims[axis]) for index, axis, dims in places if dims is not None and axis < len(dims)]
+            opened = next((dim for _, _, dim in known if factors.is_open(dim)), None)
+            if opened is None:
+                continue
+            for index, axis, dim in known:
+                number = factors.size(dim)
+                if factors.is_open(dim) or (group.broadcast and number == 1):
+                    continue
+                if number == factors.size(opened):
+                    self.repeating.repeat(node, index, axis, opened, broadcast=group.broadcast)
+
+    def _rank(self, node: ir.Node, index: int) -> int | None:
+        dims = self.dims(node.inputs[index]) if index < len(node.inputs) else None
+        if dims is None and index < len(node.inputs):
+            value = node.inputs[index]
+            return len(value.shape) if value is not None and value.shape is not None else None
+        return None if dims is None else len(dims)
+
+    def _settle(self, node: ir.Node, value: ir.Value) -> None:
+        """Notes the dimensions of a result, and compares them with those of the original."""
+        before = self.static.get(value)
+        if value.shape is None and before is not None and all(size is not None for size in before):
+            value.shape = self._guessed(node, before)
+        if value.shape is None:
+            return
+        given = [dim for one in node.inputs for dim in self.dims(one) or ()]
+        found = self._of_shape(value, given, node)
+        if found is None:
+            return
+        for axis, dim in enumerate(found):
+            was = before[axis] if before is not None and axis < len(before) else None
+            if was is not None and factors.size(dim) != was:
+                is_size = f"{factors.text(dim)} = {factors.size(dim)}" if factors.is_open(dim) else str(dim[0])
+                raise self.refuse(node, f"axis {axis} of {value.name} would be {is_size}, and is {was} in the original")
+        self._dims[value] = found
+
+    def _guessed(self, node: ir.Node, before: tuple[int | None, ...]) -> ir.Shape:
+        """The shape of a result that inference does not know: axes of the same size as in the first operand are it."""
+        first = self.dims(node.inputs[0]) if node.inputs else None
+        same = first or []
+        return ir.Shape(
+            [
+                factors.as_dim(same[axis]) if axis < len(same) and factors.size(same[axis]) == size else size
+                for axis, size in enumerate(before)
+            ]
+        )
+
+    def _of_shape(self, value: ir.Value, given: list[Dim] | None, node: ir.Node | None = None) -> list[Dim] | None:
+        """The dimensions of a shape. Expressions that an operand has keep its order of factors."""
+        if value.shape is None:
+            return None
+        by_text = {str(canonical(factors.text(dim))): dim for dim in reversed(given or []) if factors.is_open(dim)}
+        before = self.static.get(value)
+        found: list[Dim] = []
+        for axis, dim in enumerate(value.shape):
+            if isinstance(dim, int):
+                found.append((dim,))
+                continue
+            if dim.value is None:
+                return None
+            text = str(canonical(dim.value))
+            known = by_text.get(text) or self._known.get(text) or self._multiple(text, node)
+            if known is None:
+                was = before[axis] if before is not None and axis < len(before) else None
+                size = evaluate(dim.value, self._numbers)
+                size = was if size is None else size
+                if size is None:
+                    return None
+                known = self._remember(Atom(dim.value, size, value, axis))
+            found.append(known)
+        return found
+
+    def _multiple(self, text: str, node: ir.Node | None) -> Dim | None:
+        """A number times a known symbol. Concat and Tile repeat whole blocks, others repeat each element."""
+        number, times, rest = text.partition("*")
+        known = self._known.get(rest.removeprefix("(").removesuffix(")")) if times and number.isdigit() else None
+        if known is None:
+            return None
+        return (
+            (int(number), *known) if node is not None and node.op_type in ("Concat", "Tile") else (*known, int(number))
+        )
+
+    def integers(self, value: ir.Value | None) -> list[int | str | None] | None:
+        """The known elements of a list of integers: numbers and expressions."""
+        return elements(value)
+
+    def named(self, text: int | str) -> Dim | None:
+        """The dimension of a number or an expression; None if it is unknown."""
+        if isinstance(text, int):
+            return (text,)
+        return self._known.get(str(canonical(text))) or self._multiple(str(canonical(text)), None)
+
+
+def _of_data(model: ir.Model) -> set[ir.Value]:
+    """The values of the main graph that depend on elements of inputs."""
+    found: set[ir.Value] = set(model.graph.inputs)
+    for node in model.graph:
+        bodies = bool(list(captures.subgraphs(node)))
+        if bodies or (node.op_type not in ("Shape", "Size") and any(value in found for value in node.inputs)):
+            found.update(node.outputs)
+    return found

@@ -1,0 +1,276 @@
+"""Operands and attributes that fix sizes: what they are in each operator, and what takes their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.editor.dims import factors
+from onnxsmith.editor.dims.factors import Dim
+from onnxsmith.editor.dims.runtime_sizes import Piece
+from onnxsmith.graph.shapes.symbols import canonical
+from onnxsmith.graph.structure import walk
+
+if TYPE_CHECKING:
+    from onnxsmith.editor.dims.dimension_propagation import Opening
+
+_END = np.iinfo(np.int64).max
+
+
+def opened(opening: Opening, node: ir.Node) -> list[Dim] | None:
+    """Replaces what fixes a size in a node; returns the dimensions of its first result if they are known thereby.
+
+    Raises:
+        OnnxsmithError: `edit/frozen-dim`.
+    """
+    rule = _RULES.get(node.op_type)
+    return rule(opening, node) if rule is not None else None
+
+
+def count_rows(opening: Opening, node: ir.Node) -> None:
+    """Replaces the numbers of the rows, 0 to N - 1, in the constant indices of GatherND and ScatterND.
+
+    Raises:
+        OnnxsmithError: `edit/frozen-dim` if the constant selects other rows.
+    """
+    if node.op_type not in ("GatherND", "ScatterND"):
+        return
+    dims, index = opening.dims(node.inputs[0]), node.inputs[1]
+    parts = _static(opening, index) if index is not None else None
+    if dims is None or index is None or not parts or opening.is_reached(index):
+        return
+    batch = node.attributes.get_int("batch_dims", 0)
+    for part in range(parts[-1]):
+        if factors.is_open(dims[batch + part]):
+            opening.repeating.count(node, 1, part, dims[batch + part])
+
+
+def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
+    """Puts -1 where the symbol goes, or computes the shape. An existing -1 elsewhere becomes its static size, because
+    it has no meaning in a tensor without elements."""
+    dims, sizes = opening.dims(node.inputs[0]), _static(opening, node.outputs[0])
+    if dims is None or sizes is None:
+        return None
+    wanted = factors.redistributed(dims, sizes)
+    if wanted is None:
+        shapes = f"{[factors.text(dim) for dim in dims]} cannot be divided into {sizes}"
+        raise opening.refuse(node, f"the symbol cannot be followed: {shapes}")
+    places = [axis for axis, dim in enumerate(wanted) if factors.is_open(dim)]
+    if not places:
+        return None
+    numbers = [-1 if factors.is_open(dim) else factors.size(dim) for dim in wanted]
+    target, held = node.inputs[1], opening.integers(node.inputs[1])
+    if len(places) == 1 and 0 not in numbers:
+        if _constant(target) == numbers:
+            return wanted
+        if not _says(held, wanted):
+            _replace(opening, node, 1, opening.sizes.constant(numbers), f"{sizes} → {numbers}")
+    elif not _says(held, wanted):
+        said = f"{sizes} → {[factors.text(dim) for dim in wanted]}"
+        _replace(opening, node, 1, opening.sizes.shape([_piece(dim) for dim in wanted], node), said)
+    return wanted
+
+
+def _flatten(opening: Opening, node: ir.Node) -> list[Dim] | None:
+    dims = opening.dims(node.inputs[0])
+    if dims is None:
+        return None
+    axis = node.attributes.get_int("axis", 1)
+    axis += len(dims) if axis < 0 else 0
+    return [_product(dims[:axis]), _product(dims[axis:])]
+
+
+def _product(dims: Sequence[Dim]) -> Dim:
+    return tuple(factor for dim in dims for factor in dim if factor != 1) or (1,)
+
+
+def _expand(opening: Opening, node: ir.Node) -> list[Dim] | None:
+    """Puts 1 where the data has the symbol: Expand keeps that size."""
+    dims, target = opening.dims(node.inputs[0]), opening.integers(node.inputs[1])
+    if dims is None or target is None:
+        return None
+    for back in range(1, min(len(dims), len(target)) + 1):
+        asked = target[-back]
+        wanted = opening.named(asked) if isinstance(asked, str) else None
+        frozen = factors.size(dims[-back]) if not factors.is_open(dims[-back]) else 1
+        if wanted is not None and frozen == factors.size(wanted) != 1:
+            opening.repeating.repeat(node, 0, len(dims) - back, wanted, broadcast=True)
+    new: list[int | str | None] = list(target)
+    for back in range(1, min(len(dims), len(new)) + 1):
+        if factors.is_open(dims[-back]) and new[-back] == factors.size(dims[-back]):
+            new[-back] = 1
+    if new == target:
+        return None
+    pieces = [opening.named(one) if one is not None else None for one in new]
+    if any(piece is None for piece in pieces):
+        raise opening.refuse(node, "a part of its shape is computed in a way that cannot be followed")
+    made = opening.sizes.shape([_piece(piece) for piece in pieces if piece is not None], node)
+    _replace(opening, node, 1, made, f"{target} → {new}")
+    return None
+
+
+def _resize(opening: Opening, node: ir.Node) -> list[Dim] | None:
+    """Computes the sizes: a symbolic size is multiplied by the ratio that the original has."""
+    dims, after = opening.dims(node.inputs[0]), _static(opening, node.outputs[0])
+    if len(node.inputs) < 4 or dims is None or after is None or _constant(node.inputs[3]) is None:
+        return None
+    axes = [axis % len(dims) for axis in node.attributes.get_ints("axes", ())] or list(range(len(dims)))
+    if not any(factors.is_open(dims[axis]) for axis in axes):
+        return None
+    pieces: list[Piece] = [
+        (dims[axis], after[axis], factors.size(dims[axis])) if factors.is_open(dims[axis]) else after[axis]
+        for axis in axes
+    ]
+    _replace(opening, node, 3, opening.sizes.shape(pieces, node), f"sizes {after} follow the input")
+    return None
+
+
+def _slice(opening: Opening, node: ir.Node) -> list[Dim] | None:
+    """Lets a slice that ends at the end of the axis end at the end of any size."""
+    dims = opening.dims(node.inputs[0])
+    if len(node.inputs) < 3 or dims is None:
+        return None
+    starts, ends = _constant(node.inputs[1]), _constant(node.inputs[2])
+    axes = _constant(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] is not None else None
+    steps = _constant(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else None
+    if starts is None or ends is None:
+        return None
+    axes = axes or list(range(len(starts)))
+    new_starts: list[Piece] = list(starts)
+    new_ends: list[Piece] = list(ends)
+    for index, axis in enumerate(axes):
+        dim, step = dims[axis], steps[index] if steps else 1
+        if not factors.is_open(dim) or step < 0:
+            continue
+        size = factors.size(dim)
+        start, end = starts[index], ends[index]
+        if end >= size and (end == size or start <= 0):
+            new_ends[index] = _END
+        block = _block(dim)
+        if block > 1 and step == 1 and start >= 0 and 0 < end <= size and not (start % block or end % block):
+            new_starts[index] = (_atoms(dim), start // block, 1) if start else 0
+            new_ends[index] = (_atoms(dim), end // block, 1) if end < size else _END
+    if new_starts != starts:
+        _replace(opening, node, 1, opening.sizes.shape(new_starts, node), "the start follows the size")
+    if new_ends != ends:
+        # The end of an int32 slice has to fit int32; sizes are computed as int64, and both operands have one dtype.
+        _replace(opening, node, 2, opening.sizes.shape(new_ends, node), f"end {ends} follows the size")
+        _as_int64(opening, node)
+    return None
+
+
+def _as_int64(opening: Opening, node: ir.Node) -> None:
+    for index in (1, 2, 3, 4):
+        value = node.inputs[index] if index < len(node.inputs) else None
+        held = _constant(value)
+        if value is not None and held is not None and value.dtype is not ir.DataType.INT64:
+            node.replace_input_with(index, opening.sizes.constant(held))
+
+
+def _block(dim: Dim) -> int:
+    """The size of the symbol at the end of `(4, batch)`, which is four blocks; 0 if there is none."""
+    last = dim[-1]
+    return last.size if len(dim) > 1 and isinstance(dim[0], int) and not isinstance(last, int) else 0
+
+
+def _atoms(dim: Dim) -> Dim:
+    return tuple(factor for factor in dim if not isinstance(factor, int))
+
+
+def _split(opening: Opening, node: ir.Node) -> list[Dim] | None:
+    """Computes the parts of a split along the symbol, if they are multiples of it."""
+    dims = opening.dims(node.inputs[0])
+    parts = _constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    if dims is None:
+        return None
+    dim = dims[node.attributes.get_int("axis", 0)]
+    if not factors.is_open(dim) or (parts is None and "split" not in node.attributes):
+        return None
+    atoms = _atoms(dim)
+    if parts is None or any(part % factors.size(atoms) for part in parts):
+        raise opening.refuse(node, f"it splits the axis into parts of fixed sizes: {parts or 'an attribute'}")
+    if factors.size(atoms) == 1 and len(parts) == factors.size(dim) > 1 and not isinstance(dim[0], int):
+        raise opening.refuse(node, f"it splits the axis into {len(parts)} parts")
+    made = opening.sizes.shape([(atoms, part // factors.size(atoms), 1) for part in parts], node)
+    _replace(opening, node, 1, made, f"parts {parts} follow the size")
+    return None
+
+
+def _squeeze(opening: Opening, node: ir.Node) -> list[Dim] | None:
+    dims, after = opening.dims(node.inputs[0]), _static(opening, node.outputs[0])
+    if dims is None or after is None:
+        return None
+    given = _constant(node.inputs[1]) if len(node.inputs) > 1 else list(node.attributes.get_ints("axes", ())) or None
+    if len(node.inputs) > 1 and node.inputs[1] is not None and given is None:
+        return None
+    axes = given if given is not None else [axis for axis, dim in enumerate(dims) if factors.size(dim) == 1]
+    for axis in axes:
+        if factors.is_open(dims[axis]):
+            raise opening.refuse(node, f"it removes axis {axis}, which holds {factors.text(dims[axis])}")
+    return None
+
+
+def _gather(opening: Opening, node: ir.Node) -> list[Dim] | None:
+    """Lets indices of every row follow the number of rows: 0 to N - 1, or places in rows that lie one behind another.
+
+    Other indices of an axis that has a single element are refused: which one they mean for other sizes is unknown."""
+    dims, index = opening.dims(node.inputs[0]), node.inputs[1]
+    axis = node.attributes.get_int("axis", 0)
+    if dims is None or index is None or not factors.is_open(dims[axis]):
+        return None
+    if (opening.is_reached(index) and not opening.is_sized(index)) or _is_open(opening, index):
+        return None
+    if opening.repeating.place(node, 1, dims[axis]):
+        return None
+    if factors.size(dims[axis]) == 1:
+        raise opening.refuse(node, f"it selects elements of axis {axis}, which holds {factors.text(dims[axis])}")
+    return None
+
+
+def _is_open(opening: Opening, value: ir.Value) -> bool:
+    dims = opening.dims(value)
+    return dims is not None and any(factors.is_open(dim) for dim in dims)
+
+
+def _static(opening: Opening, value: ir.Value) -> list[int] | None:
+    sizes = opening.static.get(value)
+    return None if sizes is None or None in sizes else [size for size in sizes if size is not None]
+
+
+def _constant(value: ir.Value | None) -> list[int] | None:
+    """The elements of a constant of integers."""
+    tensor = ir.convenience.get_const_tensor(value) if value is not None and not value.is_graph_input() else None
+    return None if tensor is None else [int(one) for one in np.atleast_1d(tensor.numpy()).ravel()]
+
+
+def _says(held: Sequence[int | str | None] | None, wanted: Sequence[Dim]) -> bool:
+    """Whether a computed shape has the wanted sizes already."""
+    if held is None or len(held) != len(wanted) or not any(isinstance(one, str) for one in held):
+        return False
+    texts = [canonical(factors.text(dim)) if factors.is_open(dim) else factors.size(dim) for dim in wanted]
+    unlike = [(one, text) for one, text in zip(held, texts, strict=True) if one != text]
+    return not unlike
+
+
+def _piece(dim: Dim) -> Piece:
+    return (dim, 1, 1) if factors.is_open(dim) else factors.size(dim)
+
+
+def _replace(opening: Opening, node: ir.Node, index: int, value: ir.Value, said: str) -> None:
+    node.replace_input_with(index, value)
+    opening.notes.append(f"{walk.node_label(node)}: {said}")
+
+
+_RULES: dict[str, Callable[[Opening, ir.Node], list[Dim] | None]] = {
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Expand": _expand,
+    "Resize": _resize,
+    "Slice": _slice,
+    "Split": _split,
+    "Squeeze": _squeeze,
+    "Gather": _gather,
+}

@@ -1,0 +1,134 @@
+"""Reads which dimensions get which name or size: `x:0=batch,2=height`, or `batch=1`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.shapes.dims import symbols
+from onnxsmith.graph.structure import tensor_paths
+from onnxsmith.graph.structure.signature import is_symbol, names_something, signature
+
+_FIX = 'write "x:0=batch" for a symbolic dimension, "x:0=1" or "batch=1" for a size'
+
+
+@dataclass(frozen=True)
+class Request:
+    """One dimension of one graph input, and the name or the size that it gets. `was` is the dimension now."""
+
+    value: ir.Value
+    axis: int
+    new: int | str
+    was: int | str | None
+
+
+def requests(model: ir.Model, texts: Iterable[str]) -> list[Request]:
+    """The dimensions that the texts mean, without those that are so already.
+
+    Raises:
+        OnnxsmithError: `edit/step-argument`, `edit/no-match`.
+    """
+    found: dict[tuple[ir.Value, int], Request] = {}
+    for text in texts:
+        for request in _of_text(model, text):
+            place = (request.value, request.axis)
+            if place in found and found[place].new != request.new:
+                raise _wrong(f"axis {request.axis} of {request.value.name} is given twice")
+            found[place] = request
+    if not found:
+        raise _wrong("no dimension was given")
+    _refuse_conflicts(found.values())
+    return [request for request in found.values() if request.new != request.was]
+
+
+def _of_text(model: ir.Model, text: str) -> list[Request]:
+    name, colon, rest = text.rpartition(":") if isinstance(text, str) else ("", "", "")
+    if not colon:
+        return _of_symbol(model, text)
+    inputs = {value.name or "": value for value in model.graph.inputs}
+    if name not in inputs:
+        near = tensor_paths.near(name, list(inputs))
+        raise problem(
+            "edit/no-match",
+            f"{name!r} is not a graph input",
+            why=f"the inputs are {', '.join(inputs) or 'none'}",
+            fix=f"write {(near or list(inputs) or ['x'])[0]!r}",
+        )
+    value = inputs[name]
+    if value.shape is None:
+        raise _wrong(f"the rank of {name!r} is unknown", "declare the shape of the input when you export the model")
+    made = []
+    for part in rest.split(","):
+        fits = re.fullmatch(r"\s*(-?\d+)\s*=\s*(\S+)\s*", part)
+        if fits is None:
+            raise _wrong(f"{part!r} of {text!r} is not AXIS=NAME")
+        axis, rank = int(fits[1]), len(value.shape)
+        if not -rank <= axis < rank:
+            raise _wrong(f"{name!r} has no axis {axis}", f"choose an axis from 0 to {rank - 1}")
+        made.append(Request(value, axis % rank, _new(fits[2]), _now(value, axis % rank)))
+    return made
+
+
+def _of_symbol(model: ir.Model, text: str) -> list[Request]:
+    """All dimensions of one name: `batch=1`."""
+    name, equals, size = text.partition("=") if isinstance(text, str) else ("", "", "")
+    if not equals or not size.strip().isdigit():
+        raise _wrong(f"{text!r} is neither INPUT:AXIS=NAME nor NAME=SIZE")
+    found = [
+        Request(value, axis, int(size), name.strip())
+        for value in model.graph.inputs
+        for axis, dim in enumerate(value.shape or ())
+        if isinstance(dim, ir.SymbolicDim) and dim.value == name.strip()
+    ]
+    if not found:
+        known = symbols(signature(model))
+        near = tensor_paths.near(name, list(known))
+        raise problem(
+            "edit/no-match",
+            f"no input has a symbolic dimension {name.strip()!r}",
+            why=f"the symbolic dimensions are {', '.join(known) or 'none'}",
+            fix=f"write {near[0]!r}" if near else _FIX,
+        )
+    return found
+
+
+def _new(text: str) -> int | str:
+    if text.isdigit():
+        return int(text)
+    if not is_symbol(text) or not names_something(text):
+        raise _wrong(f"{text!r} is neither a size nor the name of a dimension", "use letters, digits and _")
+    return text
+
+
+def _now(value: ir.Value, axis: int) -> int | str | None:
+    assert value.shape is not None
+    dim = value.shape[axis]
+    if isinstance(dim, int):
+        return dim if dim >= 0 else None
+    return dim.value if dim.value is not None and names_something(dim.value) else None
+
+
+def _refuse_conflicts(found: Iterable[Request]) -> None:
+    """Raises if one name would stand for different sizes, or a symbolic dimension would only be renamed."""
+    sizes: dict[str, tuple[int, Request]] = {}
+    for request in found:
+        where = f"axis {request.axis} of {request.value.name}"
+        if isinstance(request.new, str) and isinstance(request.was, str) and request.new != request.was:
+            fix = f"onnxsmith rename MODEL {request.was} {request.new} --kind dim -o OUT"
+            raise _wrong(f"{where} is symbolic already: {request.was}", fix)
+        if isinstance(request.new, int) and isinstance(request.was, int) and request.new != request.was:
+            fix = f'make it symbolic first: "{request.value.name}:{request.axis}=n"'
+            raise _wrong(f"{where} has the fixed size {request.was}", fix)
+        if isinstance(request.new, str) and isinstance(request.was, int):
+            size, other = sizes.setdefault(request.new, (request.was, request))
+            if size != request.was:
+                why = f"{request.new!r} would be {size} in {other.value.name} and {request.was} in {request.value.name}"
+                raise _wrong(why, "give the two dimensions different names")
+
+
+def _wrong(what: str, fix: str = _FIX) -> OnnxsmithError:
+    return problem("edit/step-argument", what, fix=fix)

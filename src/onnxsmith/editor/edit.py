@@ -1,0 +1,333 @@
+"""`edit`: changes a model step by step, verifies it, and writes it, or leaves the file as it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import onnx_ir as ir
+
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.edits import Edits
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.parts.written import written as files_written
+from onnxsmith.base.result import Result
+from onnxsmith.base.settings import Save, Verify, verifying
+from onnxsmith.base.words import several
+from onnxsmith.editor import patch, repeated_names
+from onnxsmith.editor.edit_fixes import in_words_of_steps, meant
+from onnxsmith.editor.edit_verification import Verified, verified
+from onnxsmith.editor.edited_model import Work
+from onnxsmith.editor.graph_cleanup import tidy
+from onnxsmith.editor.handles import NodeHandle, TensorHandle
+from onnxsmith.editor.node_selectors import is_match
+from onnxsmith.editor.patch_arrays import Arrays, loaded, together
+from onnxsmith.editor.steps.base import Step
+from onnxsmith.graph import model_identity
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.files.save import as_read, left_behind, staged
+from onnxsmith.graph.files.specification_check import check
+from onnxsmith.graph.structure import captures, carried_fields, walk
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.runtimes._lenient import checked, is_off
+from onnxsmith.verification.inputs import user_inputs as given
+from onnxsmith.verification.inputs.user_inputs import Inputs
+from onnxsmith.verification.verification_verdict import problems, verdict
+
+
+class Edit:
+    """A model that is being edited. Use it as a context manager; see `edit`.
+
+    Reading: `inputs`, `outputs`, `node(…)`, `nodes(…)`, `tensor(…)`, `between(…)`, and `model`, the `ir.Model` itself.
+    Changing: each step that `onnxsmith edit` lists is a method, `m.rename(tensor="a", to="b")`. Selectors are names,
+    names with `*`, tables such as `{"op": "Relu", "module": "layer1.*"}`, or the objects that reading gives.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        output: str | Path | None,
+        *,
+        inputs: Inputs = (),
+        verify: Verify | bool = True,
+        save: Save = Save(),
+        record: str | Path | None = None,
+        command: str = "edit",
+    ) -> None:
+        self._file = Path(source) if isinstance(source, str | Path) else None
+        self._where = str(source) if self._file is not None else "the given model"
+        self._output = output if output is not None else self._file
+        self._settings, self._save, self._record = verifying(verify), save, record
+        self._clock, self._command = Clock(), command
+        self._identity = model_identity.read([source])
+        with self._clock, stage("load"):
+            read = load(source)
+            refuse_loss([self._output, record], [source], in_place=self._file)
+            self._doubts = checked(read, where=self._where, file=self._file)
+            self._check: Callable[..., tuple[Problem, ...]] = partial(checked) if is_off(self._doubts) else check
+            self._external = as_read(read, save.external_data)
+            self._lost = carried_fields.left_out(read)
+            self._given = given.inputs(inputs, signature(read))
+            self._original = self._file if self._file is not None and self._file.suffix == ".onnx" else read
+            self._work = Work(cloned(read) if self._original is read else read)
+        self._steps: list[tuple[str, str]] = []
+        self._tables: list[dict[str, Any]] = []
+        self._arrays = Arrays(Path(record).stem if record is not None else "")
+        self._applied: list[Step] = []
+        self.result: Result | None = None
+        """The report and the model, after the block."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is None:
+            self.finish()
+            assert self.result is not None
+            if not self.result.ok:
+                raise OnnxsmithError(self.result.report.problems[-1])
+
+    @property
+    def model(self) -> ir.Model:
+        """The model as it is now. A change made here, and not by a step, counts as meant to keep every number."""
+        return self._work.model
+
+    @property
+    def _shaped(self) -> Work:
+        """The state with inferred types and shapes."""
+        self._work.infer()
+        return self._work
+
+    @property
+    def inputs(self) -> tuple[TensorHandle, ...]:
+        """The graph inputs."""
+        return tuple(TensorHandle(value) for value in self.model.graph.inputs)
+
+    @property
+    def outputs(self) -> tuple[TensorHandle, ...]:
+        """The graph outputs."""
+        return tuple(TensorHandle(value) for value in self.model.graph.outputs)
+
+    def node(self, selector: Any) -> NodeHandle:
+        """The one node that a selector means.
+
+        Raises:
+            OnnxsmithError: `edit/no-match`, `edit/many-matches`.
+        """
+        return NodeHandle(self._shaped.find.node(selector))
+
+    def nodes(self, name: Any = None, **conditions: Any) -> list[NodeHandle]:
+        """The nodes that meet all conditions, all nodes without any: `m.nodes(op="Conv", module="layer1.*")`."""
+        table = {**({"name": name} if name is not None else {}), **conditions}
+        return [NodeHandle(node) for node in walk.all_nodes(self._shaped.model) if is_match(node, table)]
+
+    def tensor(self, selector: Any) -> TensorHandle:
+        """The one tensor that a selector means.
+
+        Raises:
+            OnnxsmithError: `edit/no-match`, `edit/many-matches`.
+        """
+        return TensorHandle(self._shaped.find.tensor(selector))
+
+    def between(self, start: Any, end: Any) -> list[NodeHandle]:
+        """The nodes on a path from one tensor to another, in the order of the graph."""
+        first, last = self._shaped.find.tensor(start), self._work.find.tensor(end)
+        graph = last.graph or self.model.graph
+        after, before = {first}, {last}
+        nodes = list(graph)
+        for node in nodes:
+            if any(value in after for value in captures.reads(node)):
+                after.update(node.outputs)
+        for node in reversed(nodes):
+            if any(value in before for value in node.outputs):
+                before.update(value for value in captures.reads(node) if value is not first)
+        return [
+            NodeHandle(node)
+            for node in nodes
+            if any(v in before for v in node.outputs) and any(v in after for v in node.outputs)
+        ]
+
+    def apply(self, steps: str | Path | Iterable[Step]) -> None:
+        """Applies steps, or those of a patch file."""
+        name = str(steps) if isinstance(steps, str | Path) else ""
+        for step in patch.read(steps) if isinstance(steps, str | Path) else steps:
+            self._do(step, name)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("_") or name not in patch.kinds():
+            raise AttributeError(f"{type(self).__name__!r} has no step or attribute {name!r}")
+
+        def step(*given: Any, **fields: Any) -> None:
+            here = Path()
+            read = {key: loaded(value, here) for key, value in fields.items()}
+            where = f"step {len(self._steps) + 1}"
+            self._do(patch.make(name, tuple(loaded(value, here) for value in given), read, where))
+
+        step.__name__, step.__doc__ = name, patch.kinds()[name].__doc__
+        return step
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *patch.kinds()})
+
+    def _do(self, step: Step, file: str = "") -> None:
+        name = type(step).__module__.rpartition(".")[2]
+        self._work.step = f"step {len(self._steps) + 1} ({name.replace('_', '-')})"
+        if self._record is not None:
+            self._tables.append(patch.table(name, step, self._arrays))
+        try:
+            with self._clock, stage("edit"):
+                done = step.apply(self._work)
+        except OnnxsmithError as error:
+            place = f"{file}, {self._work.step}" if file else self._work.step
+            found = error.problem
+            where = f"{place}: {found.where}" if found.where else place
+            # The cause, not the error: a traceback would show the problem twice.
+            raise OnnxsmithError(
+                dataclasses.replace(found, where=where, fix=in_words_of_steps(found))
+            ) from error.__cause__
+        self._steps.append((name.replace("_", "-"), done))
+        self._applied.append(step)
+
+    def finish(self) -> None:
+        """Checks, verifies and writes the model; `result` has the report. Leaving the block does this."""
+        if not self._steps:
+            raise problem("edit/nothing", "the edit has no steps", where=self._where, fix="add a step")
+        with self._recorded() as place:
+            with self._clock:
+                tidy(self._work.model)
+                self._work.finish()
+                found, files = self._delivered(self._work.model)
+            report = model_identity.identified(self._report(found, files), self._identity)
+            path = Path(next(iter(files.files))) if files.files else None
+            good = report.verdict.exit_code == 0
+            self.result = Result(report, self._work.model if good or path else None, path)
+            if good:
+                place()
+
+    def _recorded(self) -> AbstractContextManager[Callable[[], None]]:
+        """Writes the patch file aside; what it gives puts it into place."""
+        if self._record is None:
+            return nullcontext(lambda: None)
+        files = self._arrays.files
+        if files:
+            self._work.notes.append(f"the patch file reads {', '.join(files)} beside it")
+        return together(Path(self._record), patch.text(self._tables), files)
+
+    def _report(self, found: Verified, files: Written) -> Report:
+        part, asked = found.part, self._settings is not None and found.compared
+        extra = [f"changed on purpose: {', '.join(found.changed)}"] if found.changed else []
+        extra += [f"left out: {', '.join(self._lost)}"] if self._lost else []
+        said = found.said(asked=self._settings is not None)
+        return Report(
+            command=self._command,
+            verdict=verdict(part, asked=asked),
+            headline="; ".join([f"{self._where}: {several(len(self._steps), 'edit')}, {said}", *extra]),
+            parts=(
+                Edits(tuple(self._steps), found.changed, found.new, tuple(self._work.notes)),
+                part,
+                files,
+                Timing(dict(self._clock.seconds)),
+            ),
+            problems=(
+                *self._doubts,
+                *repeated_names.doubts(self._work.model, str(self._output or self._where)),
+                *(meant(one, self._applied) for one in problems(part, asked=asked)),
+            ),
+        )
+
+    def _delivered(self, model: ir.Model) -> tuple[Verified, Written]:
+        def compared(target: Path | ir.Model) -> Verified:
+            return verified(self._work, self._original, target, self._settings, self._given)
+
+        if self._output is None:
+            self._check(model, where="the edited model")
+            return compared(model), Written({}, "no output was requested")
+        with staged(self._output) as target:
+            with stage("save"):
+                target.write(model, external_data=self._external)
+                self._refuse_invalid(model, target.path)
+            found = compared(target.path)
+            unsure = bool(found.part.unsure) and self._save.write_unsure
+            if self._settings is not None and found.compared and not found.part.equal and not unsure:
+                hint = (
+                    "; --write-unsure, Save(write_unsure=True) in Python, writes it anyway" if found.part.unsure else ""
+                )
+                return found, Written({}, f"what was to stay the same is not shown to be the same{hint}")
+            with stage("save"):
+                left = left_behind(target.target)
+                self._work.notes += [f"{file.name} is no longer used by {target.target.name}" for file in left]
+                return found, files_written(target.commit())
+
+    def _refuse_invalid(self, model: ir.Model, file: Path) -> None:
+        """Raises if the edited model is invalid, or has a shape conflict that the original lacks."""
+        try:
+            doubts = self._check(model, where="the edited model", file=file)
+        except OnnxsmithError as error:
+            fix = "correct the step; nothing was written"
+            raise OnnxsmithError(dataclasses.replace(error.problem, fix=fix)) from error
+        known = {doubt.id for doubt in self._doubts}
+        new = [doubt for doubt in doubts if doubt.id not in known]
+        if new:
+            raise OnnxsmithError(dataclasses.replace(new[0], fix="correct the step; nothing was written"))
+
+    def __repr__(self) -> str:
+        return f"<edit of {self._where}: {several(walk.count_nodes(self.model), 'node')}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(walk.node_label(node))}</td><td>{html.escape(walk.op_name(node))}</td>"
+            f"<td>{html.escape(', '.join(map(str, NodeHandle(node).inputs)))}</td>"
+            f"<td>{html.escape(', '.join(map(str, NodeHandle(node).outputs)))}</td></tr>"
+            for node in list(walk.nodes(self.model.graph))[:_SHOWN]
+        )
+        more = walk.count_nodes(self.model) - _SHOWN
+        note = f"<p>{more} more nodes</p>" if more > 0 else ""
+        return f"<table><tr><th>node</th><th>operator</th><th>reads</th><th>gives</th></tr>{rows}</table>{note}"
+
+
+_SHOWN = 200
+"""Nodes that a notebook shows. A choice: a page that can be scrolled."""
+
+
+def edit(
+    source: Source,
+    output: str | Path | None = None,
+    *,
+    inputs: Inputs = (),
+    verify: Verify | bool = True,
+    save: Save = Save(),
+    record: str | Path | None = None,
+) -> Edit:
+    """Edits a model, all or nothing.
+
+    `with onnxsmith.edit("m.onnx") as m:` gives the model. Leaving the block checks it, compares what no step changes on
+    purpose with the original, and writes it to `output`, by default over the source. An exception in the block, or a
+    difference, leaves the file as it was. `m.result` then has the report. A source that is no file is not changed:
+    `m.result.model` is the edited model. `record` writes the steps to a patch file, to be applied again.
+
+    Raises:
+        OnnxsmithError: `model/…` for a source that cannot be read; in the block `edit/…`; at its end `model/invalid`,
+            `model/shape-conflict`, `edit/does-not-run`, `edit/original-does-not-run`, `verify/different`,
+            `verify/cannot-tell`, `save/…`.
+    """
+    return Edit(source, output, inputs=inputs, verify=verify, save=save, record=record)
+
+
+def edited(source: Source, output: str | Path | None, steps: Callable[[Edit], None], **settings: Any) -> Result:
+    """Edits a model by a function of the edit, and returns the result even if the edit differs."""
+    work = Edit(source, output, **settings)
+    steps(work)
+    work.finish()
+    assert work.result is not None
+    return work.result

@@ -1,0 +1,208 @@
+"""Verifies an edited model: what was meant to stay the same is compared with the original, the rest is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.parts.verification import Verification, nothing_verified
+from onnxsmith.base.settings import Verify
+from onnxsmith.editor.dead_node_removal import remove_unneeded
+from onnxsmith.editor.edited_model import Work
+from onnxsmith.editor.repeated_names import repeated, without
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.surgery.names import rename_ports
+from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.inputs.user_inputs import sizes
+from onnxsmith.verification.run import run
+from onnxsmith.verification.runtime_choice import LACKS
+from onnxsmith.verification.sessions import verify_models
+from onnxsmith.verification.verification_verdict import ending
+
+NAMES = ("the original", "the edited model")
+_MOST = 8
+"""Tensors in front of the changes that are compared. A choice: each is one more output."""
+_REFUSALS = frozenset({"runtime/failed", "runtime/died"})
+"""What a comparison raises if a model does not run."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The result: the comparison, the outputs that were changed on purpose, and the new ones."""
+
+    part: Verification
+    changed: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    outputs_kept: bool = True
+    """Whether outputs were compared, not only tensors in front of the changes."""
+
+    @property
+    def compared(self) -> bool:
+        """Whether something was compared."""
+        return self.part.verified
+
+    def said(self, *, asked: bool) -> str:
+        """The end of the headline; `asked` is False if no verification was wanted."""
+        if not asked:
+            return ending(self.part)
+        if not self.compared:
+            return "it runs; not compared with the original, as every output is new or changed on purpose"
+        return f"{'' if self.outputs_kept else 'the tensors in front of the changes '}{ending(self.part)}"
+
+
+def verified(
+    work: Work,
+    original: Path | ir.Model,
+    written: Path | ir.Model,
+    settings: Verify | None,
+    given: tuple[Feed, ...] = (),
+) -> Verified:
+    """Compares the outputs that no step changes on purpose, and the tensors that the changed nodes read, with the
+    original; runs the model as a whole if it has other outputs.
+
+    Raises:
+        OnnxsmithError: `edit/does-not-run` if the original runs and the edited model does not,
+            `edit/original-does-not-run` if the original does not run either; errors of `verify`.
+    """
+    affected = work.affected()
+    outputs = [value for value in work.model.graph.outputs if value.name]
+    changed = tuple(v.name or "" for v in outputs if v in affected and work.outputs.get(v.name or ""))
+    new = tuple(v.name or "" for v in outputs if not work.outputs.get(v.name or ""))
+    if settings is None:
+        return Verified(nothing_verified(*NAMES, "--no-verify was given"), changed, new)
+    if changed or new:
+        _run(written, original, settings)
+    kept = {
+        (v.name or ""): work.outputs[v.name or ""] or ""
+        for v in outputs
+        if v not in affected and work.outputs.get(v.name or "")
+    }
+    # An adapted candidate has other names inside, so tensors in the middle are not looked for there.
+    before = {} if len(kept) == len(outputs) or work.adapt_candidate else _before_changes(work, affected)
+    if not kept and not before:
+        why = "every output is new or changed on purpose; the edited model was run"
+        return Verified(nothing_verified(*NAMES, why), changed, new)
+    pair = _pair(work, original, written, kept, before)
+    try:
+        part = verify_models(*pair, settings, given=given, names=NAMES)
+    except OnnxsmithError as error:
+        if error.problem.id in _REFUSALS:
+            _refuse_broken(original, settings)
+        raise
+    for also in work.also:
+        part = also(part, pair, settings)
+    if before:
+        note = f"compared in front of the changes: {', '.join(before.values())}"
+        part = replace(part, notes=(*part.notes, note))
+    return Verified(part, changed, new, bool(kept))
+
+
+def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) -> None:
+    found = _refusal(written, settings)
+    if found is None:
+        return
+    _refuse_broken(original, settings)
+    raise problem(
+        "edit/does-not-run",
+        "the edited model does not run",
+        where=found.problem.where or "the edited model",
+        why=_reason(found),
+        fix="correct the step; nothing was written",
+    ) from found
+
+
+def _refuse_broken(original: Path | ir.Model, settings: Verify) -> None:
+    """Raises if the original does not run: then the steps are not to blame, and nothing can be compared."""
+    found = _refusal(original, settings)
+    if found is None:
+        return
+    raise problem(
+        "edit/original-does-not-run",
+        "the original does not run here, so that nothing can be compared with it",
+        where=str(original) if isinstance(original, Path) else "the original",
+        why=_reason(found),
+        fix="add --no-verify, in Python `verify=False`: the edited model is written, and the report says that nothing "
+        "was verified",
+    ) from found
+
+
+def _refusal(model: Path | ir.Model, settings: Verify) -> OnnxsmithError | None:
+    """Why a model does not run on generated inputs; None if it does, or if the runtime lacks what it needs."""
+    if repeated(load(model)):
+        model = without(cloned(load(model)))
+    try:
+        run(model, runtime=settings.runtime, random=True, seed=settings.seed, sizes=_sizes(settings))
+    except OnnxsmithError as error:
+        return None if error.problem.id in LACKS else error
+    return None
+
+
+def _reason(error: OnnxsmithError) -> str:
+    return f"{error.problem.id}: {error.problem.what}. {error.problem.why}".strip()
+
+
+def _sizes(settings: Verify) -> Mapping[str, int]:
+    return sizes(settings.sizes)
+
+
+def _before_changes(work: Work, affected: set[ir.Value]) -> dict[str, str]:
+    """The unchanged tensors that changed nodes read, by name, with their names in the original."""
+    found: dict[str, str] = {}
+    for value in work.changed:
+        node = value.producer()
+        for operand in node.inputs if node is not None else ():
+            if operand is None or operand in affected or operand.is_graph_input() or operand.is_initializer():
+                continue
+            if operand.graph is work.model.graph and operand.name and operand in work.original and len(found) < _MOST:
+                found[operand.name] = work.original[operand]
+    return found
+
+
+def _pair(
+    work: Work, original: Path | ir.Model, written: Path | ir.Model, kept: Mapping[str, str], before: Mapping[str, str]
+) -> tuple[Path | ir.Model, Path | ir.Model]:
+    """The two models with the same interface: the original's names, and only the outputs to compare."""
+    wanted = {**kept, **before}
+    same = all(name == old for name, old in {**work.inputs, **work.outputs}.items()) and not before
+    same = same and not repeated(work.model) and not repeated(load(original))
+    same = same and len(wanted) == len(work.model.graph.outputs) == len(load(original).graph.outputs)
+    if same and not work.adapt_reference and not work.adapt_candidate:
+        return original, written
+    reference, candidate = without(cloned(load(original))), without(cloned(load(written)))
+    for adapt in work.adapt_reference:
+        reference = adapt(reference)
+    for adapt in reversed(work.adapt_candidate):  # the last step is undone first
+        candidate = adapt(candidate)
+    _keep_outputs(candidate, list(wanted))
+    _keep_outputs(reference, list(wanted.values()))
+    for model in (reference, candidate):  # a weight behind the compared tensors says nothing about the check
+        remove_unneeded(model)
+        if any(not value.is_graph_input() for value in model.graph.initializers.values()):
+            model.ir_version = max(model.ir_version or 0, walk.FIRST_WITH_CONSTANTS)  # an input was fixed to a value
+    inputs = [work.inputs.get(value.name or "") or value.name or "" for value in candidate.graph.inputs]
+    old = [value.name or "" for value in reference.graph.inputs]
+    # An input that is an output too becomes two values, and one name cannot be that of both.
+    outputs = [f"{name} (output)" if name in {*old, *inputs} else name for name in wanted.values()]
+    rename_ports(reference, old, outputs)
+    rename_ports(candidate, inputs, outputs)
+    return reference, candidate
+
+
+def _keep_outputs(model: ir.Model, names: list[str]) -> None:
+    graph = model.graph
+    values = {value.name: value for node in graph for value in node.outputs}
+    values |= {value.name: value for value in (*graph.initializers.values(), *graph.inputs, *graph.outputs)}
+    if any(values[name].type is None for name in names):
+        known = {value.name: value for node in inferred(model)[0].graph for value in node.outputs}
+        for name in names:
+            if values[name].type is None and name in known:
+                values[name].type, values[name].shape = known[name].type, known[name].shape
+    graph.outputs.clear()
+    graph.outputs.extend(values[name] for name in names)

@@ -1,0 +1,328 @@
+"""A model while it is edited: what its values were called before, and which values the edits change on purpose."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import onnx_ir as ir
+
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.settings import Verify
+from onnxsmith.editor import declared_outputs
+from onnxsmith.editor.node_selectors import Selecting
+from onnxsmith.editor.size_dependence import sized_by
+from onnxsmith.graph.shapes.symbolic_inference import infer
+from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.surgery import opset_conversion
+from onnxsmith.graph.surgery.names import fix_symbols, fixed_shape
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What the file says of a value: inference writes over it."""
+
+    type: ir.TypeProtocol | None
+    shape: ir.Shape | None
+    metadata: dict[str, str]
+
+    @classmethod
+    def of(cls, value: ir.Value) -> _Declared:
+        shape = value.shape.copy() if value.shape is not None else None
+        return cls(value.type, shape, dict(value.metadata_props))
+
+    def fixed(self, sizes: Mapping[str, int]) -> _Declared:
+        """The declaration with sizes in place of symbols."""
+        return self if self.shape is None else replace(self, shape=fixed_shape(self.shape, sizes))
+
+
+class Also(Protocol):
+    """A further comparison: adds to the part what it finds in the pair (the original, the edited model)."""
+
+    def __call__(
+        self, part: Verification, pair: tuple[Path | ir.Model, Path | ir.Model], settings: Verify
+    ) -> Verification: ...
+
+
+@dataclass
+class Work:
+    """The state of an edit.
+
+    `changed` holds the values whose numbers an edit changes on purpose, with the step that does so; what depends on
+    them is not compared. `original` maps the values of the main graph to their names in the original model. `outputs`
+    and `inputs` map the names of ports to their names in the original; a new port has None. `adapt_reference` and
+    `adapt_candidate` change copies of the two models before they are compared, where their interfaces differ. `also`
+    adds further comparisons of the two to a comparison that found them equal.
+    """
+
+    model: ir.Model
+    changed: dict[ir.Value, str] = field(default_factory=dict)
+    original: dict[ir.Value, str] = field(default_factory=dict)
+    inputs: dict[str, str | None] = field(default_factory=dict)
+    outputs: dict[str, str | None] = field(default_factory=dict)
+    adapt_reference: list[Callable[[ir.Model], ir.Model]] = field(default_factory=list)
+    adapt_candidate: list[Callable[[ir.Model], ir.Model]] = field(default_factory=list)
+    also: list[Also] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    step: str = ""
+    _declared: dict[ir.Value, _Declared] = field(default_factory=dict)
+    _known: dict[ir.Value, tuple[ir.TypeProtocol | None, ir.Shape | None]] = field(default_factory=dict)
+    _inferred: bool = False
+    _ports: dict[str, ir.Shape] = field(default_factory=dict)
+    _sizes_stand: bool = True
+    _reshaped: set[ir.Value] = field(default_factory=set)
+    _resized: set[ir.Value] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        graph = self.model.graph
+        values = (*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs))
+        self.original = {value: value.name for value in values if value.name}
+        self.inputs = {value.name or "": value.name or "" for value in graph.inputs}
+        self.outputs = {value.name or "": value.name or "" for value in graph.outputs}
+        self._ports = {value.name or "": value.shape.copy() for value in graph.outputs if value.shape is not None}
+
+    @property
+    def find(self) -> Selecting:
+        """Finds nodes and tensors by selectors."""
+        return Selecting(self.model)
+
+    @property
+    def names(self) -> Names:
+        """Makes names that no value has."""
+        return Names(self.model)
+
+    def opsets(self, node: ir.Node) -> Mapping[str, int]:
+        """The opsets in force at a node: those of the function that it is in, or of the model."""
+        if self.model.functions and node.graph is not None:
+            path = walk.around(self.model, graph_of(node))
+            for function in self.model.functions.values():
+                if path and path[0] is function.graph:
+                    return function.opset_imports
+        return self.model.opset_imports
+
+    def change(self, *values: ir.Value) -> None:
+        """Notes that the current step changes the numbers of these values on purpose."""
+        self.changed.update(dict.fromkeys(values, self.step))
+        self._inferred = False
+
+    def reshape(self, *values: ir.Value) -> None:
+        """Notes that the declared shapes of these values, and of what depends on them, may be wrong now."""
+        self._reshaped.update(values)
+        self._inferred = False
+
+    def forget_shape(self, output: str) -> None:
+        """Notes that the original's declaration of this output says nothing of it now: its axes have another order."""
+        self._ports.pop(output, None)
+
+    def resize_by(self, *values: ir.Value) -> None:
+        """Notes that the numbers of these values may be others now, and so the shapes that follow from them."""
+        sized = sized_by(self.model, values)
+        self._resized.update(sized)
+        self.reshape(*sized)
+
+    def fix_symbols(self, sizes: Mapping[str, int]) -> None:
+        """Gives the names that no graph input has any more a size wherever the file declares them."""
+        dims = [dim for value in self.model.graph.inputs for dim in value.shape or ()]
+        free = {name: size for name, size in sizes.items() if not any(_is_called(dim, name) for dim in dims)}
+        if not free:
+            return
+        fix_symbols(self.model, free)
+        self._declared = {value: one.fixed(free) for value, one in self._declared.items()}
+        self._known = {
+            value: (type_, shape if shape is None else fixed_shape(shape, free))
+            for value, (type_, shape) in self._known.items()
+        }
+        self._ports = {name: fixed_shape(shape, free) for name, shape in self._ports.items()}
+
+    def resize(self) -> None:
+        """Notes that the sizes which the original declares of its outputs may be wrong now."""
+        self._sizes_stand = False
+
+    def infer(self) -> None:
+        """Infers the types and shapes of all values, so that new nodes can be checked. `finish` takes the inferred
+        ones away again."""
+        if self._inferred:
+            return
+        self._forget_stale()
+        graphs: list[ir.Graph] = [*walk.graphs(self.model), *(one.graph for one in self.model.functions.values())]
+        for graph in graphs:
+            for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
+                self._declared.setdefault(value, _Declared.of(value))
+        infer(self.model)
+        self._inferred = True
+
+    def move_originals(self, name: str, now: str) -> None:
+        """Notes that the adapted original has another name for the tensor that it called `name`."""
+        self.original.update({value: now for value, old in self.original.items() if old == name})
+
+    def declare(self, value: ir.Value) -> None:
+        """Keeps the type and shape that a value has now in the file."""
+        metadata = self._declared[value].metadata if value in self._declared else {}
+        self._declared[value] = replace(_Declared.of(value), metadata=metadata)
+
+    def finish(self) -> None:
+        """Makes the declared shapes true again: as they were for what no step touches, inferred for the rest."""
+        stale = self._forget_stale()
+        if any(value.type is None or value.shape is None for value in {*stale, *self.model.graph.outputs}):
+            self._inferred = False
+            self.infer()
+        for value, declared in self._declared.items():
+            value.metadata_props.clear()
+            value.metadata_props.update(declared.metadata)
+            if value not in stale:
+                value.type, value.shape = declared.type, declared.shape
+        self._complete_outputs()
+        self._keep_declared(stale)
+        for value in {*stale, *self._declared}:
+            if value.type is None:  # a value without a type may not be declared
+                value.shape = None
+                value.metadata_props.clear()
+
+    def _complete_outputs(self) -> None:
+        """Gives outputs of which nothing follows from the graph the type and rank that they had, because the
+        specification wants both of an output, and the sizes that they had if no step may have changed them."""
+        unknown = [
+            value
+            for value in self.model.graph.outputs
+            if value in self._known and (value.type is None or value.shape is None)
+        ]
+        reshaped = {one for one in self.changed if one in self._known and one.shape != self._known[one][1]}
+        sized = self._resized | sized_by(self.model, self.changed, reshaped) if unknown else set()
+        for value in unknown:
+            type_, shape = self._known[value]
+            value.type = value.type if value.type is not None else type_
+            if value.shape is None and shape is not None:
+                value.shape = ir.Shape([None] * len(shape)) if value in sized else shape
+
+    def _keep_declared(self, stale: set[ir.Value]) -> None:
+        """Keeps what the file declared of its outputs where inference knows less, and notes what was lost."""
+        affected = self.affected()
+        names = {
+            dim.value for one in self.model.graph.inputs for dim in one.shape or () if isinstance(dim, ir.SymbolicDim)
+        }
+        inputs = {name for name in names if name}
+        befores = {
+            value: self._ports.get(self.outputs.get(value.name or "") or "") for value in self.model.graph.outputs
+        }
+        shared = declared_outputs.unequal([(shape, value.shape) for value, shape in befores.items()])
+        for value, before in befores.items():
+            if value not in stale or before is None or value.shape is None:
+                continue
+            changed = value in affected or value in self._resized
+            if not changed or self.original.get(value) == self.outputs.get(value.name or ""):
+                # A name on several axes says that they are equal, which a change may have made wrong.
+                taken = inputs | shared if changed else inputs
+                value.shape = declared_outputs.kept(
+                    before, value.shape, inputs, taken, sizes=self._sizes_stand and not changed
+                )
+            assert value.shape is not None
+            lost = declared_outputs.lost(before, value.shape, inputs)
+            if lost:
+                self.notes.append(f"the shape of {value.name} is declared as {value.shape}, and was {before}: {lost}")
+
+    def _forget_stale(self) -> set[ir.Value]:
+        """Removes the declared types and shapes of what may have changed; returns these values."""
+        stale = depending(self.model, {*self.changed, *self._reshaped})
+        inputs = {value for graph in walk.graphs(self.model) for value in graph.inputs}
+        for value in stale:
+            if value not in inputs and value.const_value is None and not value.is_initializer():
+                if value.type is not None:
+                    self._known.setdefault(value, (value.type, value.shape))
+                if not _is_odd(value):
+                    value.type = None
+                value.shape = None
+        return stale
+
+    def become(self, model: ir.Model, *, inlines: bool = False) -> None:
+        """Replaces the model by a converted copy. Values keep their meaning by name. Notes which functions were
+        inlined, unless the step `inlines` on purpose."""
+        self.notes += [] if inlines else opset_conversion.inlined_functions(self.model, model)
+        old = {value.name or "": self.original.get(value) for value in self.original}
+        changed = {value.name or "": step for value, step in self.changed.items()}
+        reshaped, resized = ({value.name for value in held} for held in (self._reshaped, self._resized))
+        declared, known = _by_name(self._declared), _by_name(self._known)
+        self.model = model
+        graph = model.graph
+        values = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
+        self.original = {value: name for value in values if (name := old.get(value.name or ""))}
+        self.changed = {value: changed[value.name] for value in values if value.name in changed}
+        self._reshaped = {value for value in values if value.name and value.name in reshaped}
+        self._resized = {value for value in values if value.name and value.name in resized}
+        inner = [value for body in walk.nested(graph) for node in body for value in node.outputs]
+        self._known = {value: known[value.name] for value in values if value.name in known}
+        self._declared = {value: declared[value.name] for value in (*values, *inner) if value.name in declared}
+        for value in (*graph.inputs, *graph.outputs):  # a part of the model may start and end where nothing is declared
+            if value in self._declared and self._declared[value].type is None:
+                del self._declared[value]
+        self._inferred = False
+
+    def affected(self) -> set[ir.Value]:
+        """The values that depend on a changed value."""
+        return depending(self.model, set(self.changed))
+
+
+def _is_called(dim: int | ir.SymbolicDim, name: str) -> bool:
+    return isinstance(dim, ir.SymbolicDim) and dim.value == name
+
+
+def _by_name(held: Mapping[ir.Value, _T]) -> dict[str | None, _T]:
+    """What is held for values, by their names; values in bodies whose name is not their own are left out."""
+    counts = Counter(value.name for value in held)
+    return {value.name: one for value, one in held.items() if value.name and counts[value.name] == 1}
+
+
+def graph_of(node: ir.Node) -> ir.Graph:
+    """The graph that a node is in; of a node in a function, the function's graph."""
+    graph: ir.Graph | ir.Function | None = node.graph
+    assert graph is not None, "the node was removed"
+    return graph.graph if isinstance(graph, ir.Function) else graph
+
+
+def dims(tensor: ir.TensorProtocol) -> tuple[int, ...]:
+    """The shape of a stored tensor."""
+    return tuple(int(size) for size in tensor.shape)  # type: ignore[arg-type]  # it is static
+
+
+def depending(model: ir.Model, start: set[ir.Value]) -> set[ir.Value]:
+    """The values of `start`, and all that depend on them, through bodies and functions."""
+    found = set(start)
+    if not found:
+        return found
+    touched = set()
+    for identifier, function in model.functions.items():
+        if any(value in found for node in walk.nodes(function) for value in node.outputs):
+            touched.add(identifier)
+    for identifier, function in model.functions.items():  # functions that call a changed function
+        if any(node.op_identifier() in touched for node in walk.nodes(function)):
+            touched.add(identifier)
+    for node in walk.all_nodes(model) if touched else ():
+        if node.op_identifier() in touched:
+            found.update(node.outputs)
+    _spread(model.graph, found)
+    return found
+
+
+def _is_odd(value: ir.Value) -> bool:
+    """Whether inference cannot find the type again: a list, an optional, a map."""
+    return value.type is not None and not isinstance(value.type, ir.TensorType)
+
+
+def _spread(graph: ir.Graph, found: set[ir.Value]) -> bool:
+    """Adds what depends on `found`, in the order of the nodes; returns whether a value of the graph did."""
+    some = False
+    for node in graph:
+        reads = any(value in found for value in node.inputs if value is not None)
+        for inner in captures.subgraphs(node):
+            if reads:
+                found.update(inner.inputs)
+            reads = _spread(inner, found) or reads
+        if reads or any(value in found for value in node.outputs):
+            found.update(node.outputs)
+            some = True
+    return some or any(value in found for value in graph.outputs)

@@ -1,0 +1,137 @@
+"""Whether the nodes that stay can take another dtype where others are removed, and what dtype they give then."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.editor.edited_model import Work
+from onnxsmith.graph.operators import dtypes
+from onnxsmith.graph.structure import captures, schema, walk
+
+
+@dataclass
+class Following:
+    """The dtypes after a removal. `gone` are the removed nodes, and `stands` maps each of their results to the tensor
+    that is read in its place. `new` maps the results of nodes that stay to another dtype, `origin` to the removed node
+    that is the reason."""
+
+    work: Work
+    gone: Collection[ir.Node]
+    stands: Mapping[ir.Value, ir.Value]
+    new: dict[ir.Value, ir.DataType] = field(default_factory=dict)
+    origin: dict[ir.Value, ir.Node] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Follows the dtypes to the graph outputs, which have to keep theirs.
+
+        Raises:
+            OnnxsmithError: `edit/dtype` with the first node, or output, that cannot take the other dtype.
+        """
+        changed = any(self._dtype(value) != value.dtype for value in self.stands)
+        while changed:
+            nodes = [node for node in walk.all_nodes(self.work.model) if node not in self.gone]
+            changed = sum(self._follow(node) for node in nodes) > 0
+        for graph in walk.graphs(self.work.model):
+            for value in graph.outputs:
+                if self._differs(value):
+                    of = f"the graph {graph.name}" if graph.name else "its graph"
+                    why = f"{value.name} is an output of {of}, whose dtype stays {dtypes.shown(value.dtype)}"
+                    raise self._refusal(value, why)
+
+    def said(self) -> str:
+        """Which nodes compute in another dtype now."""
+        nodes = dict.fromkeys(value.producer() for value in self.new)
+        names = [walk.node_label(node) for node in nodes if node is not None]
+        if not names:
+            return ""
+        pairs = dict.fromkeys(
+            f"{dtypes.shown(new)}, before in {dtypes.shown(value.dtype)}" for value, new in self.new.items()
+        )
+        more = f" and {len(names) - _SHOWN} more nodes" if len(names) > _SHOWN else ""
+        return f"computed in {'; '.join(pairs)}: {', '.join(names[:_SHOWN])}{more}"
+
+    def _dtype(self, value: ir.Value) -> ir.DataType | None:
+        if value in self.stands:
+            return self._dtype(self.stands[value])
+        return self.new.get(value, value.dtype)
+
+    def _differs(self, value: ir.Value) -> bool:
+        now = self._dtype(value)
+        return now is not None and value.dtype is not None and now != value.dtype
+
+    def _follow(self, node: ir.Node) -> bool:
+        """Sets the dtypes of a node's results; returns whether one is new."""
+        reads = [value for value in node.inputs if value is not None]
+        other = next((value for value in reads if self._differs(value)), None)
+        if other is None:
+            return False
+        bound = self._bound(node, other)
+        known = self._schema(node)
+        changed = False
+        for index, value in enumerate(node.outputs):
+            formal = known.output(index) if known is not None else None
+            now = bound.get(formal.type) if formal is not None else None
+            if now is not None and value.dtype is not None and now != self._dtype(value):
+                self.new[value], self.origin[value], changed = now, self._removed(other), True
+        if node.op_type == "Cast" and not node.domain and self._dtype(other) == node.outputs[0].dtype:
+            raise self._refusal(other, f"{walk.node_label(node)} (Cast) would have nothing to do", along=node)
+        return changed
+
+    def _bound(self, node: ir.Node, other: ir.Value) -> dict[str, ir.DataType]:
+        """The dtype of each type variable of the operator.
+
+        Raises:
+            OnnxsmithError: `edit/dtype` if the operator does not allow it.
+        """
+        known, said = self._schema(node), f"{walk.node_label(node)} ({walk.op_name(node)})"
+        odd = any(not isinstance(value.type, ir.TensorType) for value in node.outputs if value.name)
+        if known is None or odd or any(True for _ in captures.subgraphs(node)):
+            raise self._refusal(other, f"{said} reads it, and the specification does not say what follows")
+        bound: dict[str, ir.DataType] = {}
+        for index, value in enumerate(node.inputs):
+            formal = known.input(index)
+            now = self._dtype(value) if value is not None else None
+            if value is None or formal is None or now is None:
+                continue
+            if formal.types and f"tensor({now.name.lower()})" not in formal.types:
+                raise self._refusal(other, f"{said} takes no {dtypes.shown(now)}")
+            if not formal.mixed and bound.setdefault(formal.type, now) != now:
+                both = f"{dtypes.shown(bound[formal.type])} and {dtypes.shown(now)}"
+                raise self._refusal(other, f"{said} would read {both}, and takes one dtype")
+        return bound
+
+    def _schema(self, node: ir.Node) -> schema.Schema | None:
+        if node.op_identifier() in self.work.model.functions:
+            return None
+        return schema.find(node.op_type, node.domain, self.work.opsets(node).get(node.domain, 1))
+
+    def _removed(self, value: ir.Value) -> ir.Node:
+        """The removed node because of which a tensor has another dtype."""
+        if value in self.origin:
+            return self.origin[value]
+        node = value.producer()
+        assert node is not None
+        return node
+
+    def _refusal(self, value: ir.Value, why: str, along: ir.Node | None = None) -> OnnxsmithError:
+        node = self._removed(value)
+        result, stands = node.outputs[0], self._dtype(node.outputs[0])
+        fix = "keep an operand of the same dtype, or put another node in its place with the step replace"
+        if along is not None:
+            names = ", ".join(f'"{walk.node_label(one)}"' for one in (*self.gone, along))
+            fix = f"remove the Cast back along with it, in one step: node = [{names}]"
+        return problem(
+            "edit/dtype",
+            f"{walk.node_label(node)} cannot be removed: its result is of {dtypes.shown(result.dtype)}, "
+            f"the operand of {dtypes.shown(stands)}",
+            why=why,
+            fix=fix,
+        )
+
+
+_SHOWN = 3
+"""Nodes that a note names. A choice: one line."""

@@ -1,0 +1,122 @@
+"""Nodes and tensors of a model that is edited, as objects: names, neighbours, values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.graph.structure import provenance, walk
+
+
+class TensorHandle:
+    """A tensor: a graph input, an initializer or the result of a node."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: ir.Value) -> None:
+        self.value = value
+
+    @property
+    def name(self) -> str:
+        """The name in the file."""
+        return self.value.name or ""
+
+    @property
+    def dtype(self) -> str | None:
+        """The dtype in lower case, `float` or `int64`; None if it is unknown."""
+        return self.value.dtype.name.lower() if self.value.dtype is not None else None
+
+    @property
+    def shape(self) -> tuple[int | str | None, ...] | None:
+        """A size, a name or None for each dimension; None if the rank is unknown."""
+        if self.value.shape is None:
+            return None
+        return tuple(dim if isinstance(dim, int) else dim.value for dim in self.value.shape)
+
+    @property
+    def producer(self) -> NodeHandle | None:
+        """The node that gives the tensor; None for an input or an initializer."""
+        node = self.value.producer()
+        return NodeHandle(node) if node is not None else None
+
+    @property
+    def consumers(self) -> tuple[NodeHandle, ...]:
+        """The nodes that read the tensor, those in branches and bodies too."""
+        return tuple(NodeHandle(node) for node in dict.fromkeys(use.node for use in self.value.uses()))
+
+    @property
+    def constant(self) -> Any:
+        """The array of an initializer or of a Constant node, otherwise None."""
+        tensor = ir.convenience.get_const_tensor(self.value)
+        return tensor.numpy() if tensor is not None else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorHandle) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __repr__(self) -> str:
+        dims = "…" if self.shape is None else ", ".join("?" if dim is None else str(dim) for dim in self.shape)
+        return f"<tensor {self.name}: {self.dtype or '?'}[{dims}]>"
+
+
+class NodeHandle:
+    """A node."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: ir.Node) -> None:
+        self.node = node
+
+    @property
+    def name(self) -> str:
+        """The name in the file; "" for a node without a name."""
+        return self.node.name or ""
+
+    @property
+    def op(self) -> str:
+        """The operator, `Conv` or `com.microsoft::Gelu`."""
+        return walk.op_name(self.node)
+
+    @property
+    def module(self) -> str:
+        """The path of the torch module that the node came from, if the file says it."""
+        return provenance.of(self.node).module or ""
+
+    @property
+    def inputs(self) -> tuple[TensorHandle | None, ...]:
+        """The operands in order; None for one that is left out."""
+        return tuple(TensorHandle(value) if value is not None else None for value in self.node.inputs)
+
+    @property
+    def outputs(self) -> tuple[TensorHandle, ...]:
+        """The results in order."""
+        return tuple(TensorHandle(value) for value in self.node.outputs)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes as Python values. To change one, use the step `set`."""
+        return {name: one.value for name, one in self.node.attributes.items() if not one.is_ref()}
+
+    @property
+    def producers(self) -> tuple[NodeHandle, ...]:
+        """The nodes that give the operands."""
+        nodes = (value.producer() for value in self.node.inputs if value is not None)
+        return tuple(NodeHandle(node) for node in dict.fromkeys(nodes) if node is not None)
+
+    @property
+    def consumers(self) -> tuple[NodeHandle, ...]:
+        """The nodes that read the results."""
+        nodes = (use.node for value in self.node.outputs for use in value.uses())
+        return tuple(NodeHandle(node) for node in dict.fromkeys(nodes))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeHandle) and other.node is self.node
+
+    def __hash__(self) -> int:
+        return id(self.node)
+
+    def __repr__(self) -> str:
+        return f"<node {walk.node_label(self.node)}: {self.op}>"

@@ -1,0 +1,127 @@
+"""Conditions on what a pattern names, beyond the pattern: dtype, shape, and what a selector says of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.editor.node_selectors import CONDITIONS, fits, is_match, shown
+from onnxsmith.graph.operators import dtypes
+from onnxsmith.graph.patterns.match import Match
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.structure import walk
+
+_OF_VALUES = ("tensor", "dtype", "rank", "shape")
+ANY = "?"
+"""An element of `shape` that may be any size."""
+
+Where = Mapping[str, Any]
+"""Conditions by the name of a variable or of a result of the pattern: a text is the name of the tensor."""
+
+
+def check(where: Where, names: Collection[str]) -> None:
+    """Refuses conditions that no match can meet.
+
+    Raises:
+        OnnxsmithError: `edit/where`, `build/dtype`.
+    """
+    if not isinstance(where, Mapping):
+        raise _wrong(f"where is {where!r}, no table", "", "it has the conditions by the names of the pattern")
+    for name, wanted in where.items():
+        if name not in names:
+            raise _wrong(f"the pattern names no {name!r}", name, f"it names {', '.join(names)}")
+        for key, value in _table(wanted, name).items():
+            if key == "dtype":
+                _dtypes(value, name)
+            if key == "rank" and (not isinstance(value, int) or isinstance(value, bool)):
+                raise _wrong(f"rank is {value!r}, no integer", name, "rank = 2 is a matrix")
+            if key == "shape" and not (isinstance(value, list | tuple) and all(_is_dim(one) for one in value)):
+                raise _wrong(f"shape is {value!r}", name, 'a shape is a list such as ["batch", 3, "?"]')
+            if key == "attributes" and not isinstance(value, Mapping):
+                raise _wrong(f"attributes is {value!r}", name, "attributes is a table such as { axis = 1 }")
+            if key not in ("dtype", "rank", "shape", "attributes") and not isinstance(value, str):
+                raise _wrong(f"{key} is {value!r}, no text", name, "names may have a *")
+
+
+def unmet(match: Match, where: Where) -> str:
+    """Returns the first condition that a match does not meet, as a text for a person; "" if it meets all."""
+    for name, wanted in where.items():
+        value = match.values.get(name)
+        for key, one in _table(wanted, name).items():
+            found = _found(value, key)
+            if value is None or not _meets(value, key, one):
+                return f"{name}: {key} is {found}, not {_said(one)}"
+    return ""
+
+
+def _table(wanted: Any, name: str) -> Mapping[str, Any]:
+    if isinstance(wanted, str):
+        return {"tensor": wanted}
+    known = (*_OF_VALUES, *CONDITIONS)
+    if not isinstance(wanted, Mapping) or not wanted:
+        raise _wrong(f"{shown(wanted)} is no table of conditions", name, f"conditions are {', '.join(known)}")
+    unknown = [key for key in wanted if key not in known]
+    if unknown:
+        raise _wrong(f"{', '.join(map(str, unknown))} is no condition", name, f"conditions are {', '.join(known)}")
+    return wanted
+
+
+def _meets(value: ir.Value, key: str, wanted: Any) -> bool:
+    if key == "tensor":
+        return fits(value.name or "", wanted)
+    if key == "dtype":
+        return value.dtype in _dtypes(wanted, "")
+    if key in ("rank", "shape"):
+        dims = facts.dims(value)
+        if dims is None:
+            return False
+        if key == "rank":
+            return len(dims) == int(wanted)
+        return len(dims) == len(wanted) and all(one in (ANY, dim) for one, dim in zip(wanted, dims, strict=True))
+    node = value.producer()
+    return node is not None and is_match(node, {key: wanted})
+
+
+def _found(value: ir.Value | None, key: str) -> str:
+    """What a value has in the place of a condition."""
+    if value is None:
+        return "not there"
+    if key == "tensor":
+        return value.name or ""
+    if key == "dtype":
+        return dtypes.shown(value.dtype) or "unknown"
+    if key in ("rank", "shape"):
+        dims = facts.dims(value)
+        if dims is None:
+            return "unknown"
+        return str(len(dims)) if key == "rank" else _said([ANY if dim is None else dim for dim in dims])
+    node = value.producer()
+    return f"that of {walk.node_label(node)}" if node is not None else f"none, as no node makes {value.name}"
+
+
+def _said(wanted: Any) -> str:
+    if isinstance(wanted, list | tuple):
+        return f"[{', '.join(map(str, wanted))}]"
+    return shown(wanted) if isinstance(wanted, Mapping) else str(wanted)
+
+
+def _dtypes(wanted: Any, name: str) -> list[ir.DataType]:
+    """Reads a dtype, or a list of which one is enough."""
+    return [dtypes.read(one, f"where, {name}") for one in (wanted if isinstance(wanted, list | tuple) else [wanted])]
+
+
+def _is_dim(given: Any) -> bool:
+    return isinstance(given, str) or (isinstance(given, int) and not isinstance(given, bool))
+
+
+def _wrong(what: str, name: str, why: str) -> OnnxsmithError:
+    return problem(
+        "edit/where",
+        what,
+        where=f"where, {name}" if name else "where",
+        why=why,
+        fix='write where = { x = { dtype = "float32", rank = 2 } }',
+    )

@@ -1,0 +1,122 @@
+"""Replaces matches of a pattern, one after the other. What a match costs does not grow with the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import problem
+from onnxsmith.editor.edited_model import Work, depending, graph_of
+from onnxsmith.editor.node_placement import OTHER_OPSET
+from onnxsmith.editor.pattern_instantiation import instantiated
+from onnxsmith.graph.operators.operator_methods import Operators
+from onnxsmith.graph.patterns.match import Match
+from onnxsmith.graph.patterns.pattern import Pattern
+from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.surgery.node_insertion import release
+
+
+def replace_all(work: Work, matches: Sequence[Match], by: Pattern) -> list[ir.Value]:
+    """Replaces the results of all matches, and removes the nodes that nothing needs then; returns the new results.
+
+    Raises:
+        OnnxsmithError: `edit/replacement`, `edit/cycle`, `build/…`.
+    """
+    work.infer()  # once: new nodes are typed as they are made
+    replacing = _Replacing(work, by)
+    for match in matches:
+        replacing.replace(match)
+    return list(dict.fromkeys(replacing.replaced.values()))
+
+
+class _Replacing:
+    """The state between two matches: `replaced` maps old results to new ones.
+
+    `_places` are the positions of nodes. A new node has that of the last result that it was made for, so that a node
+    depends on no node with a higher one."""
+
+    def __init__(self, work: Work, by: Pattern) -> None:
+        self._work, self._by = work, by
+        self.replaced: dict[ir.Value, ir.Value] = {}
+        self._told = ""
+        self._make = Operators(work.model, blame=lambda: f"the replacement of {self._told}", other_opset=OTHER_OPSET)
+        self._names = work.names
+        several = len(by.outputs) > 1
+        self._places = {node: at for at, node in enumerate(walk.all_nodes(work.model))} if several else {}
+
+    def replace(self, match: Match) -> None:
+        """Replaces the results of one match."""
+        self._told = ", ".join(walk.node_label(node) for node in match.removable[:2])
+        read = {*match.bindings, *(one.name for one in self._by.variables)}
+        known = {name: value for name, value in match.values.items() if name in read and value not in match.outputs}
+        bound = {name: self._newest(value) for name, value in known.items()}
+        self._refuse_untaken(match, bound)
+        if len(match.outputs) > 1:
+            self._refuse_dependent(match, bound)
+        self._make.at(graph_of(match.node), match.node)
+        new = instantiated(self._by, self._make, bound, match.attributes)
+        last = max(self._place(value) for value in match.outputs)
+        for old, value in zip(match.outputs, new, strict=True):
+            if value in bound.values():  # a variable is no new value: what is an output needs a name of its own
+                if old.is_graph_output():
+                    value = self._make.Identity(value).value
+            else:
+                value.type = value.type or old.type
+                if value.shape is None:  # of an operator without a schema; a graph output has to declare its shape
+                    value.shape = old.shape
+            self._take_place(old, value)
+            self.replaced[old] = value
+            if value.producer() is not None:
+                self._places.setdefault(value.producer(), last)  # type: ignore[arg-type]
+        for node in reversed(match.removable):
+            if not any(one.uses() or one.is_graph_output() for one in node.outputs) and node.graph is not None:
+                operands = captures.reads(node)
+                captures.release(node)
+                node.graph.remove(node, safe=True)
+                for one in operands:
+                    release(one)
+
+    def _take_place(self, old: ir.Value, new: ir.Value) -> None:
+        """Lets everything read the new value; a graph output keeps its name."""
+        was_output, name = old.is_graph_output(), old.name
+        old.replace_all_uses_with(new, replace_graph_outputs=True)
+        if was_output:
+            old.name = self._names.free(f"{name}_replaced")
+            new.name = name
+
+    def _newest(self, value: ir.Value) -> ir.Value:
+        while value in self.replaced:
+            value = self.replaced[value]
+        return value
+
+    def _place(self, value: ir.Value) -> int:
+        node = value.producer()
+        return self._places.get(node, 0) if node is not None else -1
+
+    def _refuse_untaken(self, match: Match, bound: Mapping[str, ir.Value]) -> None:
+        read = {one.name for one in self._by.variables}
+        missing = [one.name for one in match.pattern.variables if one.name in read and one.name not in bound]
+        if missing:
+            raise problem(
+                "edit/replacement",
+                f"by reads {', '.join(missing)}, which this match does not have",
+                where=walk.node_label(match.node),
+                why="the variable is in a choice of find that is not taken there",
+                fix="write one replacement for each choice",
+            )
+
+    def _refuse_dependent(self, match: Match, bound: Mapping[str, ir.Value]) -> None:
+        first = min(self._place(value) for value in match.outputs)
+        if all(self._place(value) < first for value in bound.values()):
+            return
+        later = depending(self._work.model, set(match.outputs))
+        wrong = [name for name, value in bound.items() if value in later]
+        if wrong:
+            raise problem(
+                "edit/cycle",
+                f"{', '.join(wrong)} is computed from a result of the pattern",
+                where=walk.node_label(match.node),
+                why="the replacement would read its own result",
+                fix="make the pattern larger, so that it has what lies between",
+            )

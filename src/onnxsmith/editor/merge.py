@@ -1,0 +1,265 @@
+"""`merge`: joins two models, and verifies each in the whole."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.edits import Edits
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.verification import Verification, nothing_verified
+from onnxsmith.base.report.parts.written import Written, written
+from onnxsmith.base.result import Result
+from onnxsmith.base.settings import Save, Verify, verifying
+from onnxsmith.base.words import several
+from onnxsmith.editor import joint_dims, joint_ports
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.files.save import staged
+from onnxsmith.graph.files.specification_check import check
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.surgery import opset_conversion
+from onnxsmith.graph.surgery.graph_cuts import cut
+from onnxsmith.graph.surgery.joining import equal_functions, joined
+from onnxsmith.graph.surgery.names import fix_symbols, prefix_names, rename_ports
+from onnxsmith.verification.sessions import verify_models
+from onnxsmith.verification.verification_verdict import ending, problems, verdict
+
+
+@identifies("first", "second")
+def merge(
+    first: Source,
+    second: Source,
+    output: str | Path | None = None,
+    *,
+    wires: Mapping[str, str] | None = None,
+    keep: bool = False,
+    prefixes: tuple[str, str] = ("", ""),
+    verify: Verify | bool = True,
+    save: Save = Save(),
+) -> Result:
+    """Joins two models: `wires` maps outputs of the first to the inputs of the second that read them. Without `wires`,
+    outputs and inputs of one name are joined; if there are none, the only output of the first and the only input of the
+    second. With an empty `wires` nothing is joined: the models stand side by side.
+
+    The inputs are those of the first, then the free ones of the second; inputs of one name are one input. The outputs
+    are those of the first that nothing reads (all with `keep`), then those of the second. Both models are compared with
+    their parts in the whole. Different opsets become the higher of the two.
+
+    `prefixes` go before the names of tensors, nodes, inputs and outputs, of the first model and of the second. `wires`
+    has the names without prefixes. Inputs that differ by their prefixes are two inputs.
+
+    Raises:
+        OnnxsmithError: `model/…` for a source that cannot be read, `merge/…` if the two do not fit.
+    """
+    settings = verifying(verify)
+    with Clock() as clock:
+        a, b = load(first), load(second)
+        refuse_loss([output], [first, second])
+        notes: list[str] = []
+        one, two = _at_one_opset(a, b, notes)
+        _refuse_other_functions(one, two, _named(second, "second"))
+        joints = joint_ports.joints(one, two, wires, notes)
+        shared = joint_ports.shared_inputs(one, two, joints, prefixes)
+        fixed = joint_dims.fix(one, two, joints, shared, notes)
+        joint_dims.join(one, two, joints, shared, notes)
+        for model, prefix in zip((one, two), prefixes, strict=True):
+            prefix_names(model, prefix)
+        joints = {prefixes[0] + source: prefixes[1] + port for source, port in joints.items()}
+        whole = joined(one, two, {port: source for source, port in joints.items()})
+        notes += [f"both models read the one input {prefixes[0]}{name}" for name in sorted(shared)]
+        names = [value.name or "" for value in whole.graph.outputs]
+        count = len(one.graph.outputs)
+        if not keep:
+            for value in list(whole.graph.outputs)[:count]:
+                if value.name in joints:
+                    whole.graph.outputs.remove(value)
+        moved = _keep_names(whole, [value.name or "" for value in two.graph.outputs], notes)
+        names = [moved.get(name, name) for name in names[:count]] + [value.name or "" for value in whole.graph.outputs][
+            len(whole.graph.outputs) - len(two.graph.outputs) :
+        ]
+        inner = {moved.get(source, source): port for source, port in joints.items()}
+        with stage("check"):
+            check(whole, where="the merged model")
+
+        def verified(model: ir.Model) -> Verification:
+            if settings is None:
+                return nothing_verified("the models", "their parts in the merged model", "--no-verify was given")
+            sides = (cloned(a) if fixed[0] else a, cloned(b) if fixed[1] else b)
+            for side, sizes in zip(sides, fixed, strict=True):
+                fix_symbols(side, sizes)
+            parts = _verified(sides, prefixes, model, inner, names, count, settings)
+            return _combined(*parts)
+
+        if output is None:
+            part, files = verified(whole), Written({}, "no output was requested")
+        else:
+            with staged(output) as target:
+                target.write(whole, external_data=save.external_data)
+                check(whole, where="the merged model", file=target.path)
+                part = verified(load(target.path))
+                good = settings is None or part.equal or (bool(part.unsure) and save.write_unsure)
+                files = written(target.commit()) if good else Written({}, "a part differs from its model")
+    report = Report(
+        command="merge",
+        verdict=verdict(part, asked=settings is not None),
+        headline=f"{_named(first, 'first')} + {_named(second, 'second')}: "
+        f"{several(len(joints), 'joint') if joints else 'side by side'}, {ending(part)}",
+        parts=(
+            Edits(_steps(joints), notes=tuple(notes)),
+            part,
+            files,
+            Timing(dict(clock.seconds)),
+        ),
+        problems=problems(part, asked=settings is not None),
+    )
+    path = Path(next(iter(files.files))) if files.files else None
+    return Result(report, whole if report.verdict.exit_code == 0 else None, path)
+
+
+def _steps(joints: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(("join", f"{name} → {port}") for name, port in joints.items()) or (("join", "nothing"),)
+
+
+def _named(source: Source, which: str) -> str:
+    return str(source) if isinstance(source, str | Path) else f"the {which} model"
+
+
+def _at_one_opset(a: ir.Model, b: ir.Model, notes: list[str]) -> tuple[ir.Model, ir.Model]:
+    """Both models at the higher opset of the two, as copies where they change.
+
+    Raises:
+        OnnxsmithError: `merge/versions` if another domain has two versions, or the conversion fails.
+    """
+    for domain in {*a.opset_imports, *b.opset_imports} - {"", "ai.onnx"}:
+        versions = sorted({model.opset_imports[domain] for model in (a, b) if domain in model.opset_imports})
+        if len(versions) > 1:
+            raise problem(
+                "merge/versions",
+                f"the models use two versions of the domain {domain}: {', '.join(map(str, versions))}",
+                where=domain,
+                why="one file has one version of each domain",
+                fix="export both models with the same version",
+            )
+    newest = max(opset_conversion.of(a), opset_conversion.of(b))
+    made = []
+    for name, model in (("first", a), ("second", b)):
+        try:
+            made.append(cloned(opset_conversion.convert(model, newest)))
+        except OnnxsmithError as error:
+            raise problem(
+                "merge/versions",
+                f"the {name} model cannot be brought from opset {opset_conversion.of(model)} to {newest}",
+                where=f"the {name} model",
+                why=error.problem.why,
+                fix="export both models at one opset",
+            ) from error
+        if opset_conversion.of(model) != newest:
+            notes.append(f"the {name} model was converted from opset {opset_conversion.of(model)} to {newest}")
+            notes += [f"{note} (in the {name} model)" for note in opset_conversion.inlined_functions(model, made[-1])]
+    made[0].ir_version = max(a.ir_version, b.ir_version)
+    return made[0], made[1]
+
+
+def _refuse_other_functions(a: ir.Model, b: ir.Model, second: str) -> None:
+    for identifier in [name for name in b.functions if name in a.functions]:
+        one, two = a.functions.get(identifier), b.functions.get(identifier)
+        if one is not None and two is not None and not equal_functions(one, two):
+            name = f"{identifier[0]}::{identifier[1]}"
+            file = shlex.quote(second) if second != "the second model" else "SECOND"
+            raise problem(
+                "merge/functions",
+                f"both models have a local function {name}, and the two differ",
+                where=f"{name} of {second}",
+                why="a file has one function of each name",
+                fix=f"inline it in one of the two, and merge that: onnxsmith inline {file} --function {name} "
+                "-o inlined.onnx",
+            )
+
+
+def _keep_names(whole: ir.Model, wanted: list[str], notes: list[str]) -> dict[str, str]:
+    """Gives the last outputs of the whole their names in the second model. A tensor inside the whole that has such a
+    name gets another one; these are returned. Ports of the first model keep theirs."""
+    graph, names = whole.graph, Names(whole)
+    holders = {value.name: value for node in graph for value in node.outputs}
+    moved: dict[str, str] = {}
+    for value, name in zip(list(graph.outputs)[len(graph.outputs) - len(wanted) :], wanted, strict=True):
+        if value.name == name:
+            continue
+        holder = holders.get(name)
+        if holder is None or holder.is_graph_output() or value.is_graph_input():
+            notes.append(f"the output {name} of the second model is called {value.name}: the first has a port {name}")
+            continue
+        holder.name = moved[name] = names.free(f"{name}_of_the_first")
+        value.name = name
+        notes.append(f"the tensor {name} of the first model is called {holder.name}: the second has an output {name}")
+    return moved
+
+
+def _verified(
+    models: tuple[ir.Model, ir.Model],
+    prefixes: tuple[str, str],
+    whole: ir.Model,
+    joints: Mapping[str, str],
+    names: list[str],
+    count: int,
+    settings: Verify,
+) -> tuple[Verification, Verification]:
+    """Compares each model with its part of the whole."""
+    first, second = models
+    part = "its part of the merged model"
+    head = cut(whole, (), names[:count]).model
+    ports = [(value.name or "").removeprefix(prefixes[0]) for value in head.graph.inputs]
+    rename_ports(head, ports, [value.name or "" for value in first.graph.outputs])
+    order = [value.name or "" for value in first.graph.inputs if value.name in ports]
+    _sort_inputs(head, order)
+    tail = cut(whole, list(joints), names[count:])
+    old = {tail.inputs[source]: port for source, port in joints.items() if source in tail.inputs}
+    names_in_whole = [value.name or "" for value in tail.model.graph.inputs]
+    ports = [old.get(name, name).removeprefix(prefixes[1]) for name in names_in_whole]
+    rename_ports(tail.model, ports, [value.name or "" for value in second.graph.outputs])
+    wanted = [value.name or "" for value in second.graph.inputs if value.name in ports]
+    _sort_inputs(tail.model, wanted)
+    return (
+        verify_models(_used(first, order), head, settings, names=("the first model", part)),
+        verify_models(_used(second, wanted), tail.model, settings, names=("the second model", part)),
+    )
+
+
+def _sort_inputs(model: ir.Model, names: list[str]) -> None:
+    held = {value.name: value for value in model.graph.inputs}
+    model.graph.inputs.clear()
+    model.graph.inputs.extend(held[name] for name in dict.fromkeys((*names, *(name or "" for name in held))))
+
+
+def _used(model: ir.Model, inputs: list[str]) -> ir.Model:
+    """The model without the inputs that its part does not have: nothing reads them."""
+    copy = cloned(model)
+    for value in list(copy.graph.inputs):
+        if value.name not in inputs and not value.uses():
+            copy.graph.inputs.remove(value)
+    return copy
+
+
+def _combined(one: Verification, two: Verification) -> Verification:
+    return replace(
+        one,
+        reference=f"{one.reference}; {two.reference}",
+        candidate=f"{one.candidate}; {two.candidate}",
+        equal=one.equal and two.equal,
+        runs=(*one.runs, *two.runs),
+        sizes={**(one.sizes or {}), **(two.sizes or {})},
+        outputs=(*one.outputs, *two.outputs),
+        notes=tuple(dict.fromkeys((*one.notes, *two.notes))),
+        untried=tuple(dict.fromkeys((*one.untried, *two.untried))),
+        unsure=() if one.differs or two.differs else (*one.unsure, *two.unsure),
+    )

@@ -1,0 +1,187 @@
+"""Reads and writes patch files: the steps of an edit as TOML.
+
+A file is a list of steps. `do` names the step, the other keys are its fields:
+
+    [[step]]
+    do = "rename"
+    tensor = "onnx::Conv_12"
+    to = "features"
+
+A file of replacements has `[[replace]]` tables instead, which are steps of that name without `do`:
+
+    [[replace]]
+    find = "Neg(Neg(x))"
+    by = "x"
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import problem
+from onnxsmith.editor.handles import NodeHandle, TensorHandle
+from onnxsmith.editor.patch_arrays import Arrays, loaded, plain_array
+from onnxsmith.editor.steps.base import Step
+from onnxsmith.graph.structure import walk
+
+
+def kinds() -> dict[str, type[Step]]:
+    """The steps by name, in Python's spelling: `drop_input`."""
+    return {name.replace("-", "_"): kind for name, kind in rooms.classes("onnxsmith.editor.steps", Step).items()}
+
+
+def described() -> Iterator[tuple[str, str, str]]:
+    """The name, the fields and the description of each step."""
+    for name, kind in kinds().items():
+        fields = [
+            field.name.rstrip("_") + ("" if field.default is dataclasses.MISSING is field.default_factory else "?")
+            for field in dataclasses.fields(kind)  # type: ignore[arg-type]
+        ]
+        yield name.replace("_", "-"), ", ".join(fields), " ".join((kind.__doc__ or "").split())
+
+
+def make(name: str, given: tuple[Any, ...], fields: Mapping[str, Any], where: str) -> Step:
+    """Makes a step from its arguments.
+
+    Raises:
+        OnnxsmithError: `edit/unknown-step`, `edit/step-argument`.
+    """
+    known = kinds()
+    kind = known.get(name.replace("-", "_"))
+    if kind is None:
+        near = difflib.get_close_matches(name, known, 1, 0.4)
+        raise problem(
+            "edit/unknown-step",
+            f"there is no step {name!r}",
+            where=where,
+            why=f"the steps are {', '.join(known)}",
+            fix=f"write {near[0]!r}" if near else "`onnxsmith edit` lists the steps",
+        )
+    allowed = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    named = {key.replace("-", "_") + ("_" if key in ("from", "in") else ""): value for key, value in fields.items()}
+    if len(given) > len(kind.first):
+        raise _argument(name, f"{name} takes at most {len(kind.first)} arguments without a name", allowed, where)
+    for field, value in zip(kind.first, given, strict=False):
+        if field in named:
+            raise _argument(name, f"{name} was given {field} twice", allowed, where)
+        named[field] = value
+    for key in named:
+        if key not in allowed:
+            near = difflib.get_close_matches(key, allowed, 1, 0.6)  # a wrong guess misleads: new is not node
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise _argument(name, f"{name} has no field {key.rstrip('_')}{hint}", allowed, where)
+    missing = [one.name for one in allowed.values() if one.default is dataclasses.MISSING and one.name not in named]
+    missing = [one for one in missing if allowed[one].default_factory is dataclasses.MISSING]
+    if missing:
+        raise _argument(name, f"{name} needs {', '.join(one.rstrip('_') for one in missing)}", allowed, where)
+    return kind(**named)
+
+
+def _argument(name: str, what: str, allowed: Mapping[str, Any], where: str) -> Exception:
+    fields = ", ".join(field.rstrip("_") for field in allowed)
+    return problem(
+        "edit/step-argument",
+        what,
+        where=where,
+        why=f"the fields of {name} are {fields}",
+        fix="correct the field's name, or add it",
+    )
+
+
+def read(path: str | Path) -> list[Step]:
+    """The steps of a patch file.
+
+    Raises:
+        OnnxsmithError: `edit/patch-file` if the file cannot be read, `edit/unknown-step`, `edit/step-argument`.
+    """
+    file = Path(path)
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise problem("edit/patch-file", "the patch file cannot be read", where=str(file), why=str(error)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise problem(
+            "edit/patch-file", "the patch file is not TOML", where=str(file), why=str(error), fix=_EXAMPLE
+        ) from error
+    kind = "replace" if "replace" in content else "step"
+    steps = content.get(kind)
+    if set(content) != {kind} or not isinstance(steps, list) or not all(isinstance(one, dict) for one in steps):
+        raise problem(
+            "edit/patch-file",
+            "a patch file holds [[step]] tables, or [[replace]] tables, and nothing else",
+            where=str(file),
+            why=f"its keys are {', '.join(content) or 'none'}",
+            fix=_EXAMPLE,
+        )
+    shorthand = {"do": "replace"} if kind == "replace" else {}
+    return [_step(shorthand | one, f"{file}, {kind} {number}", file.parent) for number, one in enumerate(steps, 1)]
+
+
+_EXAMPLE = 'write:\n[[step]]\ndo = "rename"\ntensor = "x"\nto = "image"'
+
+
+def _step(table: dict[str, Any], where: str, folder: Path) -> Step:
+    if not isinstance(table.get("do"), str):
+        raise problem("edit/patch-file", "a step has no `do`", where=where, fix=_EXAMPLE)
+    fields = {key: loaded(value, folder) for key, value in table.items() if key != "do"}
+    return make(table["do"], (), fields, where)
+
+
+def text(steps: Iterable[Mapping[str, Any]]) -> str:
+    """A patch file that repeats the steps: tables made by `table`."""
+    return tomli_w.dumps({"step": list(steps)})
+
+
+def table(name: str, step: Step, arrays: Arrays) -> dict[str, Any]:
+    """A step as a table of a patch file. Call it before the step is applied: handles are recorded by their names.
+    `arrays` collects what the file names and does not hold.
+
+    Raises:
+        OnnxsmithError: `edit/not-recorded` for an argument that a text cannot say.
+    """
+    fields = {field.name: (getattr(step, field.name), field) for field in dataclasses.fields(step)}  # type: ignore[arg-type]
+    said = {
+        key.rstrip("_"): _plain(value, f"{name}_{key}".rstrip("_"), arrays)
+        for key, (value, field) in fields.items()
+        if value is not None and not _is_default(value, field)
+    }
+    return {"do": name.replace("_", "-"), **said}
+
+
+def _is_default(value: Any, field: dataclasses.Field[Any]) -> bool:
+    default = field.default
+    if default is dataclasses.MISSING:
+        return field.default_factory is not dataclasses.MISSING and not value
+    return type(value) is type(default) and not isinstance(value, np.ndarray) and bool(value == default)
+
+
+def _plain(value: Any, where: str, arrays: Arrays) -> Any:
+    if isinstance(value, TensorHandle):
+        return value.name
+    if isinstance(value, NodeHandle):
+        return value.name or {"gives": walk.node_label(value.node).removeprefix("-> ")}
+    array = plain_array(value)
+    if array is not None:
+        return arrays.said(array, where)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one, where, arrays) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return ["" if one is None else _plain(one, where, arrays) for one in value]
+    if isinstance(value, str | bool | int | float):
+        return value
+    raise problem(
+        "edit/not-recorded",
+        f"a patch file cannot say {value!r}",
+        where=where,
+        why="it holds texts, numbers and arrays",
+        fix="edit without record=",
+    )

@@ -1,0 +1,143 @@
+"""Arrays of a patch file: small ones in its text, large ones in `.npy` files beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base import folders
+from onnxsmith.base.limits import refuse_missing
+from onnxsmith.base.problem import problem
+from onnxsmith.graph.files.save import disk_problems
+from onnxsmith.graph.operators import constant_tensors
+
+_LARGEST = 256
+"""Elements of an array that a patch file holds. A choice: a file that a person can review."""
+
+
+def loaded(value: Any, folder: Path) -> Any:
+    """Reads `{ file = "bias.npy" }`, and `{ array = [1, 2], dtype = "float32" }`, as arrays, in lists and tables too.
+    Relative paths start at `folder`. A file of a dtype that numpy lacks has its `dtype` beside it.
+
+    Raises:
+        OnnxsmithError: `edit/patch-file` if a file cannot be read.
+    """
+    if isinstance(value, dict) and set(value) in ({"file"}, {"file", "dtype"}) and isinstance(value["file"], str):
+        array = _from_file(folder / value["file"])
+        return array.view(_dtype(value["dtype"])) if "dtype" in value else array
+    if isinstance(value, dict) and set(value) == {"array", "dtype"}:
+        return np.array(value["array"], _dtype(value["dtype"]))
+    if isinstance(value, dict):
+        return {key: loaded(one, folder) for key, one in value.items()}
+    if isinstance(value, list):
+        return [loaded(one, folder) for one in value]
+    return value
+
+
+def _from_file(path: Path) -> np.ndarray[Any, Any]:
+    why = "it is no .npy file"
+    try:
+        array = np.load(path, allow_pickle=False)
+        if isinstance(array, np.ndarray):
+            return array
+    except (OSError, ValueError, EOFError) as error:
+        why = str(error)
+    raise problem(
+        "edit/patch-file", "an array cannot be read", where=str(path), why=why, fix="write it with numpy.save"
+    )
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return ir.DataType[name.upper()].numpy()
+
+
+@dataclass
+class Arrays:
+    """The arrays of a patch file that is being recorded. `files` holds the large ones by the names of their files."""
+
+    stem: str
+    files: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+
+    def said(self, array: np.ndarray[Any, Any], where: str) -> Mapping[str, Any]:
+        """What the patch file says of an array. `where` becomes a part of its file's name.
+
+        Raises:
+            OnnxsmithError: `edit/not-recorded` for an array of objects that are no texts.
+        """
+        texts = array.dtype.kind in "OSU"
+        if texts and not all(isinstance(one, str) for one in array.ravel().tolist()):
+            raise problem(
+                "edit/not-recorded",
+                f"a patch file cannot say an array of {array.dtype.name}",
+                where=where,
+                why="it holds texts and numbers",
+                fix="give an array of numbers or of texts, or edit without record=",
+            )
+        if array.size <= _LARGEST:
+            return {"array": array.tolist(), "dtype": "object" if texts else array.dtype.name}
+        name = f"{self.stem}.{where}.npy"
+        number = 1
+        while name in self.files:
+            number += 1
+            name = f"{self.stem}.{where}_{number}.npy"
+        self.files[name] = array.astype(str) if texts else _in_numpy(array).copy()
+        return {"file": name, "dtype": array.dtype.name} if array.dtype.kind == "V" else {"file": name}
+
+
+def _in_numpy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array, or its bits where numpy itself lacks the dtype: bfloat16, float8."""
+    return array.view(np.dtype(f"u{array.dtype.itemsize}")) if array.dtype.kind == "V" else array
+
+
+def plain_array(value: Any) -> np.ndarray[Any, Any] | None:
+    """The numpy array of an array, a numpy scalar or a tensor; None for anything else."""
+    if isinstance(value, ir.TensorProtocol):
+        return value.numpy()
+    return np.asarray(value) if constant_tensors.is_array(value) or isinstance(value, np.generic) else None
+
+
+@contextmanager
+def together(patch: Path, text: str, files: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[Callable[[], None]]:
+    """Writes a patch file and its arrays into a hidden folder, and yields what puts them into place.
+
+    Raises:
+        OnnxsmithError: `save/…` if the folder does not exist or cannot be written to; `edit/not-recorded` for large
+            arrays beside a pipe.
+    """
+    real = Path(os.path.realpath(patch))
+    if real.exists() and not real.is_file():  # a terminal or a pipe
+        yield lambda: _printed(real, text, files)
+        return
+    refuse_missing(real.parent)
+    with disk_problems(real), folders.beside(real) as folder:
+        for name, array in files.items():
+            np.save(folder / name, array, allow_pickle=False)
+        (folder / real.name).write_text(text, encoding="utf-8")
+
+        def place() -> None:
+            for name in (*files, real.name):  # the patch last: what it names is there
+                (folder / name).replace(real.parent / name)
+
+        yield place
+
+
+def _printed(path: Path, text: str, files: Mapping[str, Any]) -> None:
+    if files:
+        raise problem(
+            "edit/not-recorded",
+            "a patch with large arrays needs a folder",
+            where=str(path),
+            why=f"the arrays lie beside it: {', '.join(files)}",
+            fix="record to a file: patch.toml",
+        )
+    path.write_text(text, encoding="utf-8")

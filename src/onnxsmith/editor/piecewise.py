@@ -1,0 +1,111 @@
+"""Compares the pieces of a model, run one after the other, with the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.settings import Verify
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.signature import Signature, signature
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Session, Value
+from onnxsmith.verification import random_draws, runtime_choice
+from onnxsmith.verification.explore import Plan
+from onnxsmith.verification.inputs.generate import Generator
+from onnxsmith.verification.inputs.user_inputs import sizes
+from onnxsmith.verification.noise import Noise
+from onnxsmith.verification.probe import Probe
+from onnxsmith.verification.rounding import asked, roundings
+from onnxsmith.verification.sessions import agreement, both_levels
+from onnxsmith.verification.verify import Evidence, Side, verify
+
+NAMES = ("the original", "the pieces")
+_MOST = 500
+"""Pieces that are run one after the other on all inputs. A choice: a minute, and a session each."""
+
+
+class Chain(Session):
+    """The sessions of pieces, run one after the other: each reads what the caller and earlier pieces give."""
+
+    def __init__(self, sessions: Sequence[Session], interface: Signature) -> None:
+        self._sessions = sessions
+        self.signature = interface
+        self.provider = sessions[0].provider
+
+    def run(self, feeds: Feeds) -> Outputs:
+        values: dict[str, Value] = dict(feeds)
+        for session in self._sessions:
+            names = [port.name for port in session.signature.inputs]
+            values |= session.run({name: values[name] for name in names if name in values})
+        return {port.name: values[port.name] for port in self.signature.outputs}
+
+
+def compared_in_turn(
+    original: ir.Model, whole: ir.Model, files: Sequence[Path], settings: Verify, part: Verification
+) -> Verification:
+    """Runs the pieces one after the other, as a caller does, and compares what they give with what the original gives.
+    Adds this to `part`, the comparison of the original with `whole`, the pieces put together.
+
+    Raises:
+        OnnxsmithError: errors of `verify`.
+    """
+    if len(files) > _MOST:
+        gap = f"more than {_MOST} pieces were compared together, not one after the other"
+        return replace(part, untried=(*part.untried, gap))
+    if random_draws.nodes(original):
+        gap = "the model draws random numbers, so that the pieces were compared together, not one after the other"
+        return replace(part, untried=(*part.untried, gap))
+    try:
+        run, _ = runtime_choice.judged(
+            settings.runtime,
+            [original, *files],
+            lambda name: _one_after_the_other(name, original, whole, files, settings),
+        )
+    except OnnxsmithError as error:
+        if error.problem.id not in runtime_choice.LACKS:
+            raise
+        gap = f"the pieces were compared together, not one after the other: {error.problem.what}"
+        return replace(part, untried=(*part.untried, gap))
+    note = f"the pieces were also run one after the other on {len(run.runs)} inputs: the outputs agree {agreement(run)}"
+    return both_levels(part, run, note)
+
+
+def _one_after_the_other(
+    name: str,
+    original: ir.Model,
+    whole: ir.Model,
+    files: Sequence[Path],
+    settings: Verify,
+) -> Verification:
+    """Compares without the runtime's optimisation, where whole and pieces run the same kernels."""
+    chosen, options = runtimes.parse(name)
+    if options == Options() and "disable" in chosen.levels:
+        options = Options(optimization="disable", threads=1 if chosen.takes_threads else 0)  # many sessions
+    with stage("shapes"):
+        shaped, _ = inferred(original)
+        generator = Generator.for_model(shaped).under(signature(original))
+        plan = Plan(generator, (), sizes(settings.sizes), generate=True, seed=settings.seed)
+        tolerances = roundings(shaped)
+        if settings.tolerance is not None:
+            tolerances = {output: asked(settings.tolerance) for output in tolerances}
+    with stage("verify"), ExitStack() as stack:
+        # The whole, a probe of it, and the pieces run side by side.
+        preparer = stack.enter_context(runtimes.get(name).preparer(keep=len(files) + 3))
+        ours = preparer.prepare(original, options)
+        chain = Chain([preparer.prepare(file, options) for file in files], signature(whole))
+        noise = stack.enter_context(Probe(original, lambda one: preparer.prepare(one, options)))
+        return verify(
+            Side(f"{NAMES[0]} on {name} ({ours.provider})", ours),
+            Side(f"{NAMES[1]} on {name}, one after the other", chain),
+            plan,
+            tolerances,
+            Evidence(Noise(noise)),
+        )

@@ -1,0 +1,27 @@
+"""The base class of steps.
+
+A step is a frozen dataclass. Its fields are the arguments in Python and the keys in a patch file.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from onnxsmith.editor.edited_model import Work
+
+
+class Step(ABC):
+    """One change of a model. A subclass is a frozen dataclass whose docstring explains its fields."""
+
+    first: ClassVar[tuple[str, ...]] = ()
+    """Fields that Python code may give without their names, in this order."""
+
+    @abstractmethod
+    def apply(self, work: Work) -> str:
+        """Changes `work.model` and returns what was done, as one line for the report.
+
+        Raises:
+            OnnxsmithError: `edit/…`. The model is then not used any more, so a half-done change does no harm.
+        """

@@ -1,0 +1,128 @@
+"""`cast`: stores constants in a narrower dtype."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.problem import problem
+from onnxsmith.base.words import several
+from onnxsmith.editor.edited_model import Work, dims
+from onnxsmith.editor.node_placement import operators
+from onnxsmith.editor.node_selectors import Takes
+from onnxsmith.editor.steps.base import Step
+from onnxsmith.graph.operators import dtypes
+from onnxsmith.graph.structure import tensor_paths, walk
+
+_LEAST = 2
+"""Dimensions of a weight that is stored narrower unasked. A choice: biases and scales are small and sensitive."""
+
+
+@dataclass(frozen=True)
+class Cast(Step):
+    """Stores the constants `tensor` as dtype `to` (bfloat16, float16, float8e4m3fn, …). A Cast behind each gives its
+    readers the dtype that they read before. Without `tensor` these are all float initializers with two dimensions or
+    more. The numbers change by the rounding of `to`; the report says by how much at most."""
+
+    first = ("to", "tensor")
+
+    to: str
+    tensor: Any = None
+
+    def apply(self, work: Work) -> str:
+        dtype = dtypes.read(self.to, "")
+        if not dtype.is_floating_point():
+            raise problem(
+                "edit/dtype",
+                f"constants are not stored as {self.to}",
+                why="it is no float dtype",
+                fix="use bfloat16, float16 or a float8 dtype; for integers quantise the model",
+            )
+        takes = Takes("float initializer", lambda value: _is_own(work, value) and _is_float(value))
+        values = work.find.tensors(self.tensor, takes) if self.tensor is not None else _weights(work)
+        values = [value for value in values if value.dtype != dtype or self.tensor is not None]
+        if not values:
+            raise problem(
+                "edit/no-match",
+                "there is no float initializer with two dimensions or more",
+                why="" if walk.has_own_initializers(work.model) else "before IR version 4 each is a graph input too",
+                fix='name the constants: tensor = "bias"'
+                if walk.has_own_initializers(work.model)
+                else 'make the weights constants first: do = "drop-input", input = "*"',
+            )
+        worst = max(_stored(work, value, dtype) for value in values)
+        return (
+            f"{several(len(values), 'constant')} as {dtypes.shown(dtype)}; the largest relative change is {worst:.2g}"
+        )
+
+
+def _weights(work: Work) -> list[ir.Value]:
+    return [
+        value
+        for value in work.model.graph.initializers.values()
+        if _is_own(work, value)
+        and _is_float(value)
+        and value.const_value is not None
+        and len(dims(value.const_value)) >= _LEAST
+        and value.uses()
+    ]
+
+
+def _is_own(work: Work, value: ir.Value) -> bool:
+    """Whether the value is an initializer of the main graph, and no input too, which a caller gives in its dtype."""
+    return work.model.graph.initializers.get(value.name or "") is value and not value.is_graph_input()
+
+
+def _is_float(value: ir.Value) -> bool:
+    return value.const_value is not None and value.const_value.dtype.is_floating_point()
+
+
+def _stored(work: Work, value: ir.Value, dtype: ir.DataType) -> float:
+    """Stores one constant as `dtype`, and returns the largest relative change of an element."""
+    name, tensor = value.name or "", value.const_value
+    graph = work.model.graph
+    if tensor is None or not _is_own(work, value):
+        near = tensor_paths.near(name, list(graph.initializers))
+        raise problem(
+            "edit/not-constant",
+            f"{name!r} is not an initializer of the main graph",
+            why="only these are stored in another dtype",
+            fix=f"the nearest: {', '.join(near)}" if near else "name one",
+        )
+    if not tensor.dtype.is_floating_point():
+        raise problem(
+            "edit/dtype",
+            f"{name!r} is of {tensor.dtype.name.lower()}",
+            why="only floats are stored narrower",
+            fix="leave it out",
+        )
+    before = tensor.numpy().astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrow = tensor.numpy().astype(dtype.numpy())
+    after = narrow.astype(np.float64)
+    if not np.array_equal(np.isfinite(before), np.isfinite(after)):
+        raise problem(
+            "edit/overflow",
+            f"{name!r} has values that {dtypes.shown(dtype)} cannot hold",
+            why=f"its largest magnitude is {np.max(np.abs(before)):.3g}",
+            fix="use bfloat16, which has the range of float32",
+        )
+    readers = [(use.node, use.idx) for use in value.uses()]
+    was_output = [index for index, one in enumerate(graph.outputs) if one is value]
+    old = tensor.dtype
+    made = ir.tensor(narrow, dtype=dtype, name=name)
+    value.const_value, value.type = made, ir.TensorType(dtype)
+    make = operators(work, graph, graph[0] if len(graph) else None, f"the cast of {name}")
+    wide = make.Cast(value, to=int(old)).value
+    wide.name = work.names.free(f"{name}.{old.name.lower()}")
+    for node, index in readers:
+        node.replace_input_with(index, wide)
+    for index in was_output:
+        graph.outputs[index] = wide
+    work.change(wide)
+    size = np.abs(before)
+    relevant = np.isfinite(before) & (size > 0)
+    return float(np.max(np.abs(after - before)[relevant] / size[relevant], initial=0.0))

@@ -1,0 +1,137 @@
+"""`outline`: makes a local function of nodes, and calls it in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import problem
+from onnxsmith.base.words import several
+from onnxsmith.editor.edited_model import Work
+from onnxsmith.editor.function_outlining import outlined, refuse_loops, refuse_unlike
+from onnxsmith.editor.node_regions import Region, of_matches, of_modules, of_nodes
+from onnxsmith.editor.places import ALL, places
+from onnxsmith.editor.repeats import Layout, difference
+from onnxsmith.editor.shared_results import without_shared
+from onnxsmith.editor.steps.base import Step
+from onnxsmith.graph.patterns.pattern import Pattern
+from onnxsmith.graph.patterns.pattern_conversion import pattern_of
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.model_copy import cloned
+
+_OLDEST_IR = 8
+"""The first IR version with local functions."""
+
+
+@dataclass(frozen=True)
+class Outline(Step):
+    """Makes the local function `to` (`domain::Name`), and calls it in place of the nodes that it was made of: all nodes
+    that `node` selects, each match of the pattern `find` (with `where` and `count`, as in `replace`), or the nodes of
+    each torch module whose path fits `module`. Matches and modules must be alike; attributes that differ become
+    attributes of the function, and what the nodes read becomes its inputs, weights too. The outputs keep their
+    numbers."""
+
+    first = ("to",)
+
+    to: str
+    node: Any = None
+    find: str | Pattern | Callable[..., Any] | None = None
+    module: str | None = None
+    where: Mapping[str, Any] = field(default_factory=dict)
+    count: int | str = ALL
+
+    def apply(self, work: Work) -> str:
+        domain, name = self._identifier(work)
+        regions = self._regions(work)
+        layouts = [Layout(region) for region in regions]
+        if self.module is not None and any(difference(layouts[0], one) for one in layouts[1:]):
+            regions = without_shared(work, regions)
+            layouts = [Layout(region) for region in regions]
+        refuse_unlike(layouts)
+        orders = {id(graph): list(graph) for graph in (region.graph for region in regions)}
+        at = {node: place for order in orders.values() for place, node in enumerate(order)}
+        early = [region.graph for region in regions if refuse_loops(region, orders[id(region.graph)], at)]
+        imports = self._imports(work, layouts[0])
+        for layout in layouts:
+            work.opsets(layout.nodes[0]).setdefault(domain, 1)  # type: ignore[attr-defined]
+        function = outlined(layouts, (domain, name), imports, at)
+        work.model.functions[function.identifier()] = function
+        for graph in {id(graph): graph for graph in early}.values():
+            _sort(graph, regions)
+        work.model.opset_imports.setdefault(domain, 1)
+        work.model.ir_version = max(work.model.ir_version or 0, _OLDEST_IR)
+        work.become(cloned(work.model))
+        size = several(len(regions[0].nodes), "node")
+        labels = ", ".join(region.name for region in regions[:3])
+        more = ", …" if len(regions) > 3 else ""
+        given = f", {several(len(function.attributes), 'attribute')}" if function.attributes else ""
+        return f"{domain}::{name} of {size}{given}: {several(len(regions), 'call')} ({labels}{more})"
+
+    def _regions(self, work: Work) -> list[Region]:
+        asked = [self.node is not None, self.find is not None, self.module is not None]
+        if sum(asked) != 1:
+            raise problem(
+                "edit/step-argument",
+                "it is not clear which nodes become a function",
+                why="exactly one of node, find and module selects them",
+                fix='write node = ["a", "b"], find = "Mul(x, Sigmoid(x))" or module = "layers.*"',
+            )
+        if self.node is not None:
+            nodes = work.find.nodes(self.node)
+            return [of_nodes(nodes, walk.node_label(nodes[0]))]
+        if self.module is not None:
+            return of_modules(work, self.module)
+        assert self.find is not None
+        if self.where:
+            work.infer()
+        pattern = pattern_of(self.find)
+        said = " ".join(self.find.split()) if isinstance(self.find, str) else pattern.name
+        return of_matches(places(work.model, pattern, self.where, self.count, said))
+
+    def _identifier(self, work: Work) -> tuple[str, str]:
+        domain, _, name = self.to.partition("::")
+        if not (domain and name) or domain == "ai.onnx":
+            raise problem(
+                "edit/step-argument",
+                f"{self.to!r} is no name for a function",
+                why="it is a domain of its own and a name",
+                fix='write to = "my.model::Block"',
+            )
+        if any(node.op_identifier()[:2] == (domain, name) for node in walk.all_nodes(work.model)) or any(
+            one[:2] == (domain, name) for one in work.model.functions
+        ):
+            raise problem(
+                "edit/name-taken",
+                f"the model has an operator {self.to} already",
+                fix=f'write to = "{self.to}2"',
+            )
+        if not walk.has_own_initializers(work.model):
+            raise problem(
+                "edit/step-argument",
+                f"a model of IR version {work.model.ir_version} cannot hold functions",
+                why="before version 4 each weight is an input, and a newer version would change that",
+                fix='make the weights constants first: do = "drop-input", input = "*"',
+            )
+        return domain, name
+
+    def _imports(self, work: Work, layout: Layout) -> dict[str, int]:
+        """The operator sets that the nodes use."""
+        known = work.opsets(layout.nodes[0])
+        used = {node.domain for node in layout.nodes}
+        return {domain: known[domain] for domain in known if domain in used}
+
+
+def _sort(graph: ir.Graph, regions: list[Region]) -> None:
+    try:
+        graph.sort()
+    except ValueError as error:
+        raise problem(
+            "edit/cycle",
+            "two of the calls would need each other's results",
+            where=", ".join(region.name for region in regions[:3]),
+            why=str(error),
+            fix="select fewer nodes, so that each call can run before or behind the others",
+        ) from error

@@ -1,0 +1,38 @@
+"""The settings of one export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from onnxsmith.base.settings import Save, Verify
+from onnxsmith.exporter.inputs.dynamic_axes_syntax import Dynamic
+from onnxsmith.exporter.inputs.state_pairs import Carried
+
+if TYPE_CHECKING:
+    from onnxsmith.optimizer.target_form import ForTarget  # imports pydantic, which only a target needs
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The keywords of `export`, which documents them."""
+
+    dynamic: Dynamic | Sequence[str] = None
+    opset: int | None = None
+    input_names: Sequence[str] = ()
+    output_names: Sequence[str] = ()
+    drop_unused: bool = False
+    weights: bool = True
+    simplify: bool = True
+    strategy: str | None = None
+    as_traced: bool = False
+    verify: Verify | None = Verify()
+    """None for an export that is not verified."""
+    save: Save = Save()
+    target: ForTarget | None = None
+    translations: Mapping[Any, Any] | None = None
+    """Translations of operators, of this export only."""
+    state: Sequence[str] = ()
+    carried: Carried = field(default_factory=Carried)
+    """The state that the graph takes and returns."""

@@ -1,0 +1,194 @@
+"""Captures a program by one strategy, and gives the graph's inputs, outputs and dimensions the user's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.exporter.graph import stored_integers
+from onnxsmith.exporter.graph.padded_pools import keep_apart
+from onnxsmith.exporter.inputs.resized_examples import resized
+from onnxsmith.exporter.strategies.base import Strategy
+from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
+from onnxsmith.exporter.tracing.size_branches import SizeBranch
+from onnxsmith.graph.structure import allowed_dtypes, provenance, walk
+from onnxsmith.graph.structure.signature import Signature, is_symbol, signature
+from onnxsmith.graph.surgery import names, opset_conversion
+from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+from onnxsmith.verification.inputs.size_proposals import of_feed
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A captured graph with the user's names.
+
+    `sizes` are those of the example it was captured with; `fixed`, `numbers`, `branches`, `counted` and `bounds` are as
+    in `strategies/base.py`.
+    """
+
+    model: ir.Model
+    how: str
+    opset_how: str
+    sizes: dict[str, int]
+    notes: tuple[str, ...]
+    fixed: tuple[str, ...]
+    numbers: Mapping[str, frozenset[int]]
+    branches: Sequence[SizeBranch] = ()
+    counted: Sequence[str] = ()
+    bounds: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+
+
+def strategies(asked: str | None) -> list[Strategy]:
+    """All strategies in the order in which they are tried, or only the requested one.
+
+    Raises:
+        OnnxsmithError: `export/unknown-strategy`.
+    """
+    known = rooms.members("onnxsmith.exporter.strategies", Strategy)
+    if asked is None:
+        return sorted(known.values(), key=lambda one: one.rank)
+    if asked not in known:
+        raise problem("export/unknown-strategy", f"there is no strategy {asked!r}", fix=f"one of: {', '.join(known)}")
+    return [known[asked]]
+
+
+def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_opset: int | None) -> Graph:
+    """Captures the program by one strategy.
+
+    Raises:
+        OnnxsmithError: the strategy's problem; `export/frozen-axis` if an axis requested as dynamic is a constant in
+            the graph; `export/opset` if the model cannot be converted to the opset.
+    """
+    roomy, how_grown = grown(program, example)
+    captured = strategy.capture(program, roomy, asked_opset)
+    model = captured.model
+    _check_ports(model, program.signature)
+    symbols = _symbols(model, program.signature)
+    names.rename_ports(
+        model,
+        [port.name for port in program.signature.inputs],
+        [port.name for port in program.signature.outputs],
+    )
+    names.rename_symbols(model, symbols)
+    provenance.shorten(model)
+    emitted = opset_conversion.of(model)
+    if asked_opset is not None:
+        model = opset_conversion.convert(model, asked_opset)
+    _check_dtypes(model)
+    keep_apart(model)
+    stored_integers.store(model)
+    how = f"converted from {emitted}" if opset_conversion.of(model) != emitted else ""
+    bounds = {symbols[name]: limits for name, limits in captured.bounds.items() if name in symbols}
+    return Graph(
+        model=model,
+        how=captured.how,
+        opset_how=how,
+        sizes=of_feed(program.signature, roomy),
+        notes=(*how_grown, *_limits(bounds), *captured.notes),
+        fixed=captured.fixed,
+        numbers={symbols.get(name, name): numbers for name, numbers in captured.numbers.items()},
+        branches=captured.branches,
+        counted=captured.counted,
+        bounds=bounds,
+    )
+
+
+def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
+    """An example with dynamic axes of at least 2, and a note about it: torch treats sizes 0 and 1 as constants."""
+    now = of_feed(program.signature, example)
+    small = {symbol: 2 for symbol, size in now.items() if size < 2}
+    if not small:
+        return dict(example), ()
+    made = resized(program, example, {**now, **small})
+    with TorchEager().prepare(program) as session:
+        try:
+            session.run(made)
+        except OnnxsmithError as error:
+            raise problem(
+                "export/frozen-axis",
+                f"the model does not run with {', '.join(f'{symbol}=2' for symbol in small)}",
+                where=", ".join(f"{port.name} {port}" for port in program.signature.inputs),
+                why=error.problem.why,
+                fix="leave that axis out of --dynamic, or give an example of a size, 2 or more, that it accepts",
+            ) from error
+    said = ", ".join(f"{symbol} = {now[symbol]}" for symbol in small)
+    return made, (f"the example has {said}; it was captured with 2, because torch treats 0 and 1 as constants",)
+
+
+def _check_ports(model: ir.Model, expected: Signature) -> None:
+    found = signature(model)
+    for what, ours, theirs in (("inputs", expected.inputs, found.inputs), ("outputs", expected.outputs, found.outputs)):
+        if len(ours) != len(theirs):
+            raise problem(
+                "export/capture-failed",
+                f"the graph has {len(theirs)} {what}, the model {len(ours)}",
+                why=f"the graph's are: {', '.join(port.name for port in theirs) or 'none'}",
+                fix="return only tensors from forward, and pass as tensors only the values that vary between calls",
+            )
+
+
+def _symbols(model: ir.Model, expected: Signature) -> dict[str, str]:
+    """Symbol of the graph → the user's name. Raises FrozenAxisError if a dynamic axis is a constant in the graph."""
+    renamed: dict[str, str] = {}
+    for value, port in zip(model.graph.inputs, expected.inputs, strict=True):
+        for axis, (got, wanted) in enumerate(zip(value.shape or (), port.shape or (), strict=True)):
+            if not isinstance(wanted, str):
+                continue
+            if isinstance(got, int):
+                said = Problem(
+                    "export/frozen-axis",
+                    f"axis {axis} of input {port.name!r} ({wanted}) became the constant {got}",
+                    where=_first_source(model),
+                    why="the trace turned its size into a Python number",
+                    fix=f"leave {port.name}:{axis} out of --dynamic, or find the line of forward that does so",
+                )
+                raise FrozenAxisError(said, [(port.name, axis)])
+            if got.value is not None and is_symbol(got.value):
+                renamed.setdefault(got.value, wanted)
+    return renamed
+
+
+def _check_dtypes(model: ir.Model) -> None:
+    """Refuses bfloat16 where an operator does not take it: a runtime would only say that the model is invalid."""
+    found = next(allowed_dtypes.refused(model, ir.DataType.BFLOAT16), None)
+    if found is None:
+        return
+    operator, version = found.node.op_type, opset_conversion.of(model)
+    source = provenance.of(found.node).source
+    in_float = "compute this line in float32: x.float() before it, .bfloat16() after it"
+    raise problem(
+        "export/dtype",
+        f"{operator} of opset {version} takes no {found.dtype}",
+        where=source or walk.node_label(found.node),
+        why=f"it takes {found.dtype} from opset {found.since} on" if found.since else "no opset has it for this dtype",
+        fix=f"--opset {found.since}; or {in_float}" if found.since else in_float,
+    )
+
+
+def _first_source(model: ir.Model) -> str:
+    return next((p.source for node in model.graph if (p := provenance.of(node)).source), "")
+
+
+def _limits(bounds: Mapping[str, tuple[int, int | None]]) -> Iterator[str]:
+    for name, (low, high) in bounds.items():
+        high = None if high is not None and high >= _UNBOUNDED else high
+        if low > 2 or high is not None:
+            yield f"torch captured {name} for sizes from {low}{f' to {high}' if high is not None else ''}"
+
+
+_UNBOUNDED = 2**62
+"""Bounds from here on mean no limit: torch uses about the largest int64 for sizes that depend on data."""
+
+
+def with_shapes(program: TorchProgram, model: ir.Model) -> TorchProgram:
+    """The program with the output dtypes and shapes of the graph, for reports."""
+    outputs = signature(model).outputs
+    return replace(program, signature=Signature(program.signature.inputs, outputs))

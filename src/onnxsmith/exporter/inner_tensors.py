@@ -1,0 +1,132 @@
+"""Compares the tensors inside a module with those inside its file, where the outputs show too little."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.exporter.taps.eager_values import EagerValues
+from onnxsmith.exporter.taps.module_tap import module_tap
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.sharing import share_weights
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.runtimes.base import Options, Runtime
+from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.verification.by_layer import alignment
+from onnxsmith.verification.by_layer.chunks import chunks
+from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
+from onnxsmith.verification.by_layer.operand_pairs import with_operands
+from onnxsmith.verification.by_layer.part_comparison import Parts, usable
+from onnxsmith.verification.by_layer.part_verification import Inside, compared_inside
+from onnxsmith.verification.by_layer.tap import Tap
+from onnxsmith.verification.explore import Run
+from onnxsmith.verification.input_trials import has_finite_output
+
+_SURE = ("origin", "name", "structure")
+"""Ways of pairing tensors that follow from where they come from, not from their values."""
+_KEPT = 3
+"""Sessions that one process keeps: a part of the model, a probe of it, and one to spare."""
+_LONG = 200
+"""Characters of an error in a note. A choice."""
+
+
+def with_inside(
+    found: Verification,
+    program: TorchProgram,
+    example: Mapping[str, Any],
+    candidate: Path | ir.Model,
+    runtime: tuple[Runtime, Options],
+    runs: Sequence[Run],
+    seed: int = 0,
+) -> Verification:
+    """The comparison `found`; if its outputs agree and show too little, with what the tensors inside show. `runs` are
+    those of the comparison, `example` is the example input, `runtime` runs the candidate.
+
+    The result is equal only if every tensor that both sides have agrees where it is computed from the module's own
+    tensors, and planted faults in the weights show there. A tensor that differs is named.
+    """
+    if found.differs or found.power is None or found.unsure != (found.power.shortcoming(),):
+        return found
+    chosen = _chosen(runs)
+    try:
+        with stage("inside"):
+            inside = _inside(program, example, candidate, runtime, chosen, seed)
+    except Exception as error:  # noqa: BLE001 — an operation of the trace may raise anything; the outputs decide then
+        said = error.problem.what if isinstance(error, OnnxsmithError) else " ".join(str(error).split())[:_LONG]
+        return replace(found, notes=(*found.notes, f"tensors inside could not be compared: {said}"))
+    if inside is None:
+        return found
+    if inside.apart:
+        return replace(found, unsure=(*found.unsure, inside.shortcoming))
+    if inside.shortcoming:
+        return replace(found, notes=(*found.notes, f"the tensors inside show too little as well: {inside.shortcoming}"))
+    note = f"the outputs alone show too little ({found.unsure[0]}); the tensors inside show more, and agree"
+    return replace(found, equal=True, unsure=(), power=inside.power, inside=inside.compared, notes=(*found.notes, note))
+
+
+def _chosen(runs: Sequence[Run]) -> list[Run]:
+    """The example, and the first other input of the same sizes."""
+    usable = [run for run in runs if not run.is_empty and not run.left_out and has_finite_output(run.outputs)]
+    return usable[:1] + [run for run in usable[1:] if run.feed.sizes == usable[0].feed.sizes][:1]
+
+
+def _inside(
+    program: TorchProgram,
+    example: Mapping[str, Any],
+    candidate: Path | ir.Model,
+    runtime: tuple[Runtime, Options],
+    runs: Sequence[Run],
+    seed: int,
+) -> Inside | None:
+    """What the tensors inside show; None if there is nothing to compare."""
+    if not runs:
+        return None
+    chosen, options = runtime
+    plain = replace(options, optimization="disable") if "disable" in chosen.levels else options
+    model = cloned(load(candidate))
+    own = {port.name for port in signature(model).inputs}
+    with ExitStack() as stack:
+        share_weights(model, Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")
+        side = stack.enter_context(OnnxTap(model, chosen.preparer(keep=_KEPT), plain, "the exported model"))
+        feeds = [run.feed.values for run in runs]
+        tap = stack.enter_context(module_tap(program, example, feeds[0], "PyTorch", side.outline))
+        pairs, ports = _pairs(tap, side)
+        parts = [Parts(tap, side, pairs, ports, (one, {k: v for k, v in one.items() if k in own})) for one in feeds]
+        for one in parts:
+            fitting = usable(replace(one, pairs=pairs))
+            pairs = _computed(fitting, EagerValues(program, one.feeds[0]))
+        if not pairs:
+            return None
+        preparer = stack.enter_context(chosen.preparer(keep=_KEPT))
+        return compared_inside(
+            [replace(one, pairs=pairs) for one in parts], lambda made: preparer.prepare(made, plain), seed
+        )
+
+
+def _pairs(tap: Tap, side: OnnxTap) -> tuple[tuple[alignment.Pair, ...], tuple[alignment.Pair, ...]]:
+    """The pairs of float tensors between inputs and outputs, and those of outputs."""
+    names = {name: name for name in (*tap.outline.inputs, *tap.outline.outputs)}
+    found = alignment.align(tap.outline, side.outline, names).pairs
+    sure = [pair for pair in found if pair.how in (*_SURE, "port")]
+    inner = with_operands(tap.outline, side.outline, sure)
+    floats = tuple(pair for pair in inner if pair.how != "port" and side.outline.is_number(pair.candidate))
+    return floats, tuple(pair for pair in found if pair.how == "port")
+
+
+def _computed(parts: Parts, eager: EagerValues) -> tuple[alignment.Pair, ...]:
+    """The pairs whose tensors the module itself computes, not only its trace."""
+    kept: list[alignment.Pair] = []
+    for chunk in chunks(parts.pairs, parts.candidate.nbytes(parts.feeds[1]), parts.budget):
+        values = parts.values(pair.candidate for pair in chunk)
+        kept += [pair for pair in chunk if eager.has(values[pair.candidate])]
+    return tuple(kept)

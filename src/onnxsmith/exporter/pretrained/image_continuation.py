@@ -1,0 +1,86 @@
+"""A step of a text after a first call with images: the state of that call goes in, the file itself reads no image.
+
+The call with images computes their features and puts them in the place of the text's image tokens, in the numbers of
+`pixel_values`. The state after it is of the same kind as after a text, so that one file goes on after both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from onnxsmith.base.problem import problem
+from onnxsmith.exporter.pretrained.generation_calls import ALIKE, Asking, close, copied, main, untouched
+
+LIMIT = "reads no image: goes on from the state of a first call with it"
+"""What such a file cannot do, for the headline."""
+TEXTS = ("input_ids", "attention_mask")
+"""The arguments that are not about images."""
+_SAME = 1e-6
+"""Largest difference between two calls of one formula with the same tensors, relative to the largest number: some times
+the rounding of float32. A position that is off by one moves the logits of tiny random models by 1e-4 and more."""
+_NEW = (3, 4)
+"""The new token; the second, if the first stands for an image."""
+
+
+def goes_on_after(asked: Asking, first: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a step of one token after a call with the arguments `first`, which have images.
+
+    The step has to give what the whole text gives in one call, also if the module's attributes are those from before
+    the call with images: what a module keeps in them is not in a file.
+
+    Raises:
+        OnnxsmithError: `export/no-state` if it does not.
+    """
+    text: torch.Tensor = first[asked.tokens]
+    rows, count = text.shape
+    token = next(one for one in _NEW if one != getattr(asked.module.config, "image_token_id", None))
+    new = torch.full((rows, 1), token)
+    longer = {name: _longer(value, name, text, new) for name, value in first.items()}
+
+    def step(state: Any) -> dict[str, Any]:
+        found = {asked.tokens: new, asked.state: copied(state)}
+        if asked.mask != "none":
+            seen = asked.fixed.length if asked.fixed else count + 1 if asked.mask == "all" else 1
+            found["attention_mask"] = torch.ones(rows, seen, dtype=torch.int64)
+        return found
+
+    empty = {asked.state: asked.begun()} if asked.fixed else {}
+
+    try:
+        with torch.no_grad():
+            with untouched(asked.module):
+                whole = main(asked.module(**longer))[:, -1:]
+                state = asked.module(**first, **empty, use_cache=True)[asked.result]
+                own = main(asked.module(**step(state), use_cache=True))
+            found = main(asked.module(**step(state), use_cache=True))
+    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as error:
+        raise _kept(asked.module, f"the step after a call with an image fails: {error}") from error
+    if not close(own, whole, ALIKE):
+        raise _kept(asked.module, "the step after a call with an image gives other numbers than the whole text")
+    if not close(found, own, _SAME):
+        raise _kept(
+            asked.module, "the step after a call with an image needs what that call left in the module's attributes"
+        )
+    return step(state)
+
+
+def _longer(value: Any, name: str, text: torch.Tensor, new: torch.Tensor) -> Any:
+    """An argument of the call with one more token. The kind of a token (text or image) is 0 for the new one."""
+    if not isinstance(value, torch.Tensor) or value.shape != text.shape:
+        return value
+    more = new if value is text else torch.ones_like(new) if name == "attention_mask" else torch.zeros_like(new)
+    return torch.cat([value, more.to(value.dtype)], 1)
+
+
+def _kept(module: Any, why: str) -> Any:
+    return problem(
+        "export/no-state",
+        f"after an image, {type(module).__name__} needs more than its state's tensors",
+        why=f"{why}. Models with positions of several axes (Qwen2-VL) keep there how many positions the image takes"[
+            :600
+        ],
+        fix="export the task without -with-past: that file takes the image and the whole text in each call",
+    )

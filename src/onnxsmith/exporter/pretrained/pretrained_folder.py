@@ -1,0 +1,121 @@
+"""Loads a model of transformers from a local folder: `config.json`, with or without weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import several
+from onnxsmith.exporter.factory import TorchModel, broken_package
+from onnxsmith.exporter.pretrained.pretrained_examples import CACHE, PAST_INPUT, examples
+from onnxsmith.exporter.pretrained.tasks import PAST, chosen
+
+_SAFE, _PICKLED = "*.safetensors", "pytorch_model*.bin"
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """The model with example inputs, and the axes that are dynamic by default."""
+
+    model: TorchModel
+    dynamic: dict[str, dict[int, str]]
+
+
+def load(place: str, task: str) -> Pretrained:
+    """Loads the model in a folder, or makes one with random weights from a `config.json`. Downloads nothing, runs no
+    code from the folder, and reads pickled weights as tensors only.
+
+    Raises:
+        OnnxsmithError: `export/transformers-missing`, `export/transformers-folder`, `export/transformers-import`,
+            `export/task`, or `export/no-inputs`.
+    """
+    path = Path(place)
+    config_file = path / "config.json" if path.is_dir() else path
+    if not config_file.is_file():
+        raise problem(
+            "export/transformers-folder",
+            "the file config.json does not exist",
+            where=str(config_file.absolute()),
+            why="a model is loaded from a local folder with a config.json; nothing is downloaded",
+            fix="give the folder that save_pretrained wrote, or the folder of the downloaded model",
+        )
+    transformers = _transformers()
+    folder = config_file.parent
+    try:
+        config = transformers.AutoConfig.from_pretrained(str(config_file), local_files_only=True)
+        task, auto = chosen(transformers, config, task)
+        _no_cache(config, keep=task.endswith(PAST))
+        module, notes = _made(auto, config, folder if path.is_dir() else None)
+    except OnnxsmithError:
+        raise
+    except Exception as error:
+        raise _explained(error, config_file) from error
+    found = examples(module, config, folder, task)
+    notes = (f"{type(module).__name__} for {task}", *notes)
+    names = {CACHE: PAST_INPUT}
+    model = TorchModel(module, (), found.kwargs, notes=notes, names=names, limits=found.limits, more=found.more)
+    return Pretrained(model, found.dynamic)
+
+
+def _transformers() -> Any:
+    try:
+        import transformers as library
+    except ImportError as error:
+        raise problem(
+            "export/transformers-missing",
+            "transformers cannot be imported",
+            why=f"{type(error).__name__}: {error}",
+            fix="pip install transformers",
+        ) from error
+    transformers: Any = library
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+def _no_cache(config: Any, keep: bool) -> None:
+    """Makes the model return its cache only if `keep` is True."""
+    for part in (config, *(getattr(config, name, None) for name in ("text_config", "decoder"))):
+        if hasattr(part, "use_cache"):
+            part.use_cache = keep
+
+
+def _made(auto: Any, config: Any, folder: Path | None) -> tuple[Any, tuple[str, ...]]:
+    saved = getattr(config, "dtype", None)
+    safe = folder is not None and any(folder.glob(_SAFE))
+    if folder is None or not (safe or any(folder.glob(_PICKLED))):
+        torch.manual_seed(0)
+        made = auto.from_config(config) if hasattr(auto, "from_config") else auto(config)
+        module = made.float().eval()
+        return module, ("the weights are random: the folder has a configuration but no weights",)
+    module, info = auto.from_pretrained(
+        str(folder), config=config, local_files_only=True, use_safetensors=safe, dtype=torch.float32,
+        output_loading_info=True,
+    )  # fmt: skip
+    return module.eval(), tuple(_loaded(saved, info))
+
+
+def _loaded(saved: Any, info: Any) -> Iterator[str]:
+    if saved is not None and saved != torch.float32:
+        yield f"the weights were saved as {str(saved).removeprefix('torch.')}; they are exported as float32"
+    missing = sorted(info["missing_keys"])
+    if missing:
+        more = ", …" if len(missing) > 5 else ""
+        names = ", ".join(missing[:5]) + more
+        yield f"the files lack {several(len(missing), 'weight')}, random values were taken: {names}"
+
+
+def _explained(error: Exception, where: Path) -> OnnxsmithError:
+    text = f"{type(error).__name__}: {error}"
+    return broken_package(error) or problem(
+        "export/transformers-folder",
+        "transformers cannot load a model from this folder",
+        where=str(where),
+        why=" ".join(text.split())[:600],
+        fix="load it in python with AutoModel.from_pretrained and fix the error; onnxsmith runs no code of the folder",
+    )

@@ -1,0 +1,33 @@
+"""Says in a headline that a graph drops the state of its module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnxsmith.exporter.factory import TorchModel
+from onnxsmith.exporter.state import module_steps
+
+_SHOWN = 3
+"""Names in the clause; a choice."""
+
+
+def clause(model: TorchModel, writes: Sequence[str]) -> str:
+    """A clause for the headline if later calls of the module give other results because of what the first one changed;
+    empty otherwise. `writes` are what one call changes: without any, nothing is run."""
+    if not writes:
+        return ""
+    try:
+        steps = module_steps.stepped(model)
+    except Exception:  # noqa: BLE001 — the module takes one call only; then no later call reads anything
+        return ""
+    first = steps.results[0]
+    if all(module_steps.alike(first, later) for later in steps.results[1:]):
+        return ""
+    tensors = [place.name for place in steps.changed]
+    names = tensors or [*steps.counted]
+    if not names:
+        return "what the module keeps from call to call is dropped, every call starts as the first one"
+    shown = ", ".join(names[:_SHOWN]) + ", …" * (len(names) > _SHOWN)
+    if tensors:
+        return f"the state {shown} is dropped, every call starts as the first one (--state auto keeps it)"
+    return f"the state {shown} is dropped, every call starts as the first one (in a buffer, --state auto would keep it)"

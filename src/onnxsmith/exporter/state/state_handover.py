@@ -1,0 +1,75 @@
+"""Writes into a file and a report how the state of a graph is handed from call to call."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.problem import problem
+from onnxsmith.base.report.parts.state import State, StatePair
+from onnxsmith.exporter.inputs.state_pairs import METADATA, Carried
+from onnxsmith.exporter.state.state_feeding import CALLS
+from onnxsmith.graph.structure.signature import Port, signature
+
+
+def check_fits(model: ir.Model, carried: Carried) -> None:
+    """Refuses a graph whose new state does not fit the input that it is for.
+
+    Raises:
+        OnnxsmithError: `export/state` with the axis, and the dynamic axes with which it fits.
+    """
+    inputs = {port.name: port for port in signature(model).inputs}
+    for port, output in _ports(model, carried):
+        for axis, (took, gave) in enumerate(zip(port.shape or (), output.shape or (), strict=False)):
+            if isinstance(took, int) and isinstance(gave, str):
+                symbols = [dim for one in inputs.values() for dim in one.shape or ()]
+                named = gave if gave in symbols else f"{port.name}.{axis}"
+                raise problem(
+                    "export/state",
+                    f"axis {axis} of {port.name!r} is {took}, and {gave} in {output.name!r}, which it gets next",
+                    where=port.name,
+                    why="a dynamic axis of another input is also an axis of the state",
+                    fix=f'--dynamic "{port.name}:{axis}={named}"',
+                )
+
+
+def record(model: ir.Model, carried: Carried) -> None:
+    """Stores the pairs and the values of the first call in the file's metadata."""
+    inputs = {port.name: port for port in signature(model).inputs}
+    outputs = {port.name: output.name for port, output in _ports(model, carried)}
+    kept = replace(carried, initial={name: value for name, value in carried.initial.items() if name in inputs})
+    model.metadata_props[METADATA] = json.dumps(list(kept.described(inputs, outputs)))
+
+
+def part(model: ir.Model, carried: Carried, *, steps: bool) -> State | None:
+    """The report's part on the state; None if the graph has none."""
+    if not carried.initial:
+        return None
+    pairs = tuple(
+        StatePair(port.name, output.name, carried.places[port.name], _said(carried.initial[port.name], port))
+        for port, output in _ports(model, carried)
+    )
+    return State(pairs, METADATA, CALLS if steps else 0)
+
+
+def _ports(model: ir.Model, carried: Carried) -> list[tuple[Port, Port]]:
+    """The input and the output of each tensor of the state; the outputs of the state are the last ones."""
+    found = signature(model)
+    inputs = {port.name: port for port in found.inputs}
+    outputs = found.outputs[len(found.outputs) - len(carried.initial) :]
+    return [(inputs[name], port) for name, port in zip(carried.initial, outputs, strict=True) if name in inputs]
+
+
+def _said(value: np.ndarray[Any, Any], port: Port) -> str:
+    """The value of the first call in words: `zeros float[1,4]`, or where it is."""
+    kind = f"{port.dtype}[{','.join(map(str, value.shape))}]"
+    flat = value.reshape(-1)
+    if not flat.size:
+        return f"empty {kind}"
+    if value.dtype.kind in "fiub" and bool((flat == flat[0]).all()):
+        return f"{f'{flat[0]:g}' if flat[0] else 'zeros'} {kind}" if flat.size > 1 else f"{flat[0].item():g} {kind}"
+    return f"{kind}, in the file's metadata"

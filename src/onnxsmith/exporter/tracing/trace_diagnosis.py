@@ -1,0 +1,116 @@
+"""Traces a module for a diagnosis: gives the program, or everything that prevents one."""
+
+from __future__ import annotations
+
+import io
+import linecache
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch.export import ExportedProgram
+
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.seams.base import replaced
+from onnxsmith.base.seams.torch.drafting import closed_logs, stops
+from onnxsmith.base.seams.torch.memo import memoised
+from onnxsmith.base.seams.torch.tensors import FakeTensor
+from onnxsmith.exporter.causes.base import recognise
+from onnxsmith.exporter.factory import is_installed, model_line, place
+from onnxsmith.exporter.tracing.frozen_axes import Frozen, Watch
+from onnxsmith.exporter.tracing.torch_logging import quiet
+from onnxsmith.exporter.tracing.trace import Tracing, tracing
+from onnxsmith.exporter.translating import missing_operators
+from onnxsmith.exporter.translating.exporter_hooks import translating
+from onnxsmith.exporter.translating.missing_operators import Missing
+from onnxsmith.runtimes.torch_eager import TorchProgram
+
+
+@dataclass
+class Traced:
+    """`exported` is the program, or None. `frozen` are the axes that the trace fixed; `suspected` are those and the
+    axes that a draft fixes, which continues with the example's values. `error` is the error that stopped the trace,
+    `where` the user's line. `stops` are all the places at which a trace stops because a branch depends on data."""
+
+    exported: ExportedProgram | None = None
+    frozen: tuple[Frozen, ...] = ()
+    suspected: tuple[Frozen, ...] = ()
+    error: Exception | None = None
+    where: str = ""
+    stops: list[Problem] = field(default_factory=list)
+
+
+def trace(program: TorchProgram, example: Mapping[str, Any], dynamic: frozenset[str]) -> Traced:
+    """Traces with the axes of these names dynamic. If a branch on data stops the trace, finds the other such branches
+    by a draft."""
+    found = Traced()
+    with _silent(), tracing(program, example, dynamic=tuple(dynamic)) as trace:
+        try:
+            found.exported = trace.exported()
+        except Exception as error:  # noqa: BLE001 — any error of torch.export is a result of the diagnosis
+            found.error, found.where = error, model_line(error)
+        found.frozen = tuple(_named(trace.watch, program, dynamic))
+        if found.error is not None and "data-dependent" in str(found.error):
+            _draft(found, trace)
+        found.suspected = tuple(_named(trace.watch, program, dynamic))
+    return found
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Discards what torch prints: it prints the unfinished program with an error."""
+    with io.StringIO() as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        yield
+
+
+def _draft(found: Traced, trace: Tracing) -> None:
+    """Traces by torch.export.draft_export, which continues with the example's values where a trace stops."""
+    with (
+        tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder,
+        replaced(tempfile, "tempdir", folder),
+        closed_logs(),
+    ):
+        try:
+            drafted = trace.drafted()
+        except Exception as error:  # noqa: BLE001 — the trace's own error is reported first
+            found.error = found.error or error
+            return
+    if not any(isinstance(constant, FakeTensor) for constant in drafted.constants.values()):
+        found.exported = drafted  # a draft with a fake constant would crash the process when it is read
+    for stack, files in stops(drafted):
+        where = _line(stack, files)
+        if not where:
+            continue
+        code = linecache.getline(*place(where)).strip()
+        shown = f'Could not guard on data-dependent expression\n  File "f", line 1, in forward\n    {code}'
+        known = recognise(shown, where)
+        if known is not None:
+            found.stops.append(known)
+
+
+def _line(stack: Sequence[Mapping[str, Any]], files: Mapping[int, str]) -> str:
+    for frame in reversed(stack):
+        file = files.get(frame["filename"], str(frame["filename"]))
+        if not is_installed(file) and Path(file).suffix == ".py":
+            return f"{file}:{frame['line']}"
+    return ""
+
+
+def _named(watch: Watch, program: TorchProgram, dynamic: frozenset[str]) -> Iterator[Frozen]:
+    """The frozen axes among the dynamic ones, each once."""
+    seen: set[tuple[str, int]] = set()
+    shapes = {port.name: port.shape or () for port in program.signature.inputs}
+    for one in watch.frozen:
+        if (one.port, one.axis) in seen or shapes[one.port][one.axis] not in dynamic:
+            continue
+        seen.add((one.port, one.axis))
+        yield one
+
+
+def untranslated(exported: ExportedProgram) -> list[Missing]:
+    """The operators of the program that have no translation to ONNX."""
+    with quiet(), memoised(), translating():
+        return missing_operators.untranslated(exported)

@@ -1,0 +1,226 @@
+"""Reads and writes external data: only files in the model's own folder, and only complete ones.
+
+A model names the files to read. A model from elsewhere could name `/etc/passwd` (as in CVE-2025-51480 and
+CVE-2026-27489). So a location must lead, with links resolved, to a regular file inside the model's folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import warnings
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+import onnx
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.files import tensor_validation
+from onnxsmith.graph.structure import carried_fields, name_validation, sparse, walk
+
+EXTERNAL_FROM = 1024
+"""Tensors up to this many bytes stay in the model file, so that shapes and scalars need no second read. onnx's default
+threshold, too (`size_threshold` of `convert_model_to_external_data`)."""
+_KEPT = "onnxsmith.kept"
+"""Marks a tensor whose file was removed. Another file may have its name by now, so only the mapping may be read."""
+
+
+def check(outside: Iterable[onnx.TensorProto], path: Path | None, where: str) -> None:
+    """Raises the first problem of the external tensors of a message that was read from `path`.
+
+    With `path` None there is no folder to look in, so external data is refused.
+    """
+    folder = path.absolute().parent if path is not None else None
+    sizes: dict[str, int] = {}
+    for tensor in outside:
+        _check_tensor(tensor, folder, sizes, where)
+
+
+def read(proto: onnx.ModelProto, path: Path | None, kinds: name_validation.Kinds | None = None) -> ir.Model:
+    """Makes the model of a checked message, and takes the message over. External tensors get the folder of `path`.
+    `kinds` is what its nodes hold, if that is known."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # onnx warns of keys that others add, such as `prepacked_0`
+        model = carried_fields.from_proto(proto, kinds or name_validation.kinds_in(proto))
+    holders: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    for holder in holders:
+        if "ai.onnx" in holder.opset_imports:  # another name of the default domain; onnx-ir gives nodes the name ""
+            holder.opset_imports[""] = holder.opset_imports.pop("ai.onnx")
+    for tensor in walk.tensors(model):
+        if isinstance(tensor, ir.ExternalTensor) and path is not None:
+            tensor.base_dir = path.absolute().parent
+        elif isinstance(tensor, ir.serde.TensorProtoTensor):
+            del tensor.raw.metadata_props[:]  # onnx-ir keeps a copy, and would write each entry twice
+    for value in walk.initializers(model):
+        _declare(value)
+    return model
+
+
+def _declare(value: ir.Value) -> None:
+    """Gives an initializer the dtype and shape of its tensor where a declaration without a type hides them: torch
+    writes one that has metadata only."""
+    tensor = value.const_value
+    if tensor is not None and value.dtype in (None, ir.DataType.UNDEFINED):
+        value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(tensor.shape.numpy())
+
+
+def in_memory(model: ir.Model, *, up_to: int | None = None) -> ir.Model:
+    """Returns a copy of `model` without external data, or `model` itself if it has none. Values stay mapped until read.
+
+    With `up_to`, larger initializers stay external. Tensors in attributes never do: data files are for initializers.
+    """
+
+    def stays(tensor: ir.TensorProtocol) -> bool:
+        if not isinstance(tensor, ir.ExternalTensor):
+            return True
+        return up_to is not None and tensor.nbytes > up_to and _KEPT not in tensor.meta
+
+    if all(map(stays, walk.initializer_tensors(model))) and not any(
+        isinstance(tensor, ir.ExternalTensor) for tensor in walk.attribute_tensors(model)
+    ):
+        return model
+    copy = model.clone()
+    for value in walk.initializers(copy):
+        if value.const_value is not None and not stays(value.const_value):
+            value.const_value = _loaded(value.const_value)
+    holders: list[ir.Node | ir.Function] = [*walk.all_nodes(copy), *copy.functions.values()]
+    for holder in holders:
+        for name, attribute in holder.attributes.items():
+            holder.attributes[name] = _without_external(attribute)
+    return copy
+
+
+def move_out(model: ir.Model, data: Path) -> None:
+    """Writes the large initializers of `model` to the file `data`, and makes the model refer to that file."""
+    large = [value for value in walk.initializers(model) if _outside_size(value) > EXTERNAL_FROM]
+    old = [value.const_value for value in large if value.const_value is not None]
+    if not old:
+        return
+    new = ir.external_data.convert_tensors_to_external(old, data.parent, data.name)
+    for value, before, after in zip(large, old, new, strict=True):
+        after.doc_string = before.doc_string
+        after.metadata_props.update(before.metadata_props)
+        value.const_value = after
+
+
+def _outside_size(value: ir.Value) -> int:
+    """Bytes of the value in a data file; 0 for strings and sparse tensors, which the format keeps in the model."""
+    tensor = value.const_value
+    if tensor is None or tensor.dtype == ir.DataType.STRING or sparse.message_of(tensor) is not None:
+        return 0
+    return tensor.nbytes
+
+
+def keep(files: set[str]) -> None:
+    """Maps every tensor of this process that reads one of `files`, which are about to be removed.
+
+    A memory mapping outlives the name of its file. Other models of the caller may read the same files; only the garbage
+    collector knows them all.
+    """
+    for tensor in [found for found in gc.get_objects() if type(found) is ir.ExternalTensor] if files else []:
+        if os.path.realpath(tensor.path) in files:
+            with contextlib.suppress(OSError, ValueError):  # the tensor was unreadable before, too
+                tensor.numpy()
+                tensor.meta[_KEPT] = True
+
+
+def _without_external(attribute: ir.Attr) -> ir.Attr:
+    if attribute.is_ref() or attribute.type not in (ir.AttributeType.TENSOR, ir.AttributeType.TENSORS):
+        return attribute
+    if attribute.type == ir.AttributeType.TENSOR:
+        return ir.AttrTensor(attribute.name, _loaded(attribute.as_tensor()), doc_string=attribute.doc_string)
+    loaded = [_loaded(tensor) for tensor in attribute.as_tensors()]
+    return ir.AttrTensors(attribute.name, loaded, doc_string=attribute.doc_string)
+
+
+def _loaded(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    """Returns the tensor as an in-memory tensor. If numpy has the dtype, the values are mapped, not read."""
+    if not isinstance(tensor, ir.ExternalTensor):
+        return tensor
+    loaded = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=tensor.name, doc_string=tensor.doc_string)
+    loaded.metadata_props.update(tensor.metadata_props)
+    return loaded
+
+
+def _check_tensor(tensor: onnx.TensorProto, folder: Path | None, sizes: dict[str, int], where: str) -> None:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    where = f"{where}, tensor {tensor.name!r}, location {location!r}"
+    if folder is None:
+        raise problem(
+            "model/external-missing",
+            "the weights are in another file, and the message does not say in which folder",
+            where=where,
+            fix="load the model from its path, or read its weights first: onnx.load_external_data_for_model",
+        )
+    if location not in sizes:
+        sizes[location] = _size(location, folder, where)
+    try:
+        offset = int(entries.get("offset") or 0)
+        expected = tensor_validation.nbytes(tensor)
+        length = int(entries["length"]) if entries.get("length") else expected
+    except (ValueError, TypeError) as error:
+        raise problem(
+            "model/external-damaged",
+            "the reference to external data is invalid",
+            where=where,
+            why=str(error),
+        ) from error
+    if offset < 0 or length != expected or offset + length > sizes[location]:
+        raise problem(
+            "model/external-damaged",
+            f"external data does not fit: {expected:,} bytes are needed, the reference says {length:,} "
+            f"at offset {offset:,}, the file has {sizes[location]:,}",
+            where=where,
+            why="the data file is cut off, or belongs to another version of the model",
+            fix="copy or export the model and its data file again, together",
+        )
+
+
+def _size(location: str, folder: Path, where: str) -> int:
+    posix = PurePosixPath(location.replace("\\", "/"))
+    if not posix.parts or "\0" in location:
+        raise problem(
+            "model/external-damaged",
+            "external data without a location",
+            where=where,
+            fix="export the model again",
+        )
+    if posix.is_absolute() or Path(location).is_absolute() or ".." in posix.parts or ":" in posix.parts[0]:
+        raise _outside(where, "the location is absolute or climbs out of the folder")
+    real = Path(os.path.realpath(folder / location))
+    if not real.is_relative_to(os.path.realpath(folder)):
+        raise _outside(where, f"a link leads to {real}")
+    try:
+        facts = real.stat()
+    except OSError as error:
+        raise problem(
+            "model/external-missing",
+            "the file with the weights is missing",
+            where=where,
+            why=f"the model keeps weights in a second file, which has to lie beside it ({error.strerror})",
+            fix=f"copy {location!r} into {folder}",
+        ) from error
+    if not real.is_file():
+        raise problem("model/external-damaged", "the location of the weights is not a file", where=where)
+    if facts.st_nlink > 1:
+        raise problem(
+            "model/external-outside",
+            "external data that is a hard link is refused",
+            where=where,
+            why="a hard link can be the same file as one outside the model's folder",
+            fix="make a copy of its own: `cp DATA DATA.copy && mv DATA.copy DATA`",
+        )
+    return facts.st_size
+
+
+def _outside(where: str, why: str) -> OnnxsmithError:
+    return problem(
+        "model/external-outside",
+        "external data outside the model's folder is refused",
+        where=where,
+        why=f"{why}; a model could read any file of this machine that way",
+        fix="copy the data file beside the model (`cp -L` follows links) and refer to it by its bare name",
+    )

@@ -1,0 +1,92 @@
+"""Recognises files that are not ONNX models, because the kind of file decides the fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+
+_EXPORT = "export it first: `onnxsmith export file.py:factory -o model.onnx`"
+_SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
+    (b"version https://git-lfs", "a Git LFS pointer, not the model itself", "run `git lfs pull`"),
+    (b"PK\x03\x04", "a zip archive, as torch.save writes", _EXPORT),
+    (b"\x80\x02", "a pickle, as old torch.save wrote", _EXPORT),
+    (b"\x80\x04", "a pickle", _EXPORT),
+    (b"\x80\x05", "a pickle", _EXPORT),
+    (b"ORTM", "an onnxruntime .ort file", "use the .onnx file that it was made from"),  # at byte 4, like TFL3
+    (b"TFL3", "a TensorFlow Lite file", "convert it with tf2onnx"),
+    (b"\x1f\x8b", "a gzip archive", "unpack it"),
+    (b"\x89HDF", "an HDF5 file", "convert it with the tool of the framework that wrote it"),
+)
+
+_MODEL_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
+"""Field number → wire type of `ModelProto`, from onnx.proto."""
+
+
+def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
+    """Returns the error for bytes that do not parse as a model: another kind of file, a truncated model, or garbage."""
+    for start, kind, fix in _SIGNATURES:
+        if data[4:8] == start or data.startswith(start):
+            return _is(kind, fix, path)
+    if data[:512].lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        return _is("a web page", "download the file itself, not the page about it", path)
+    if data[8:10] == b'{"':
+        return _is("a safetensors file: weights without a graph", "export the torch module that they belong to", path)
+    known, missing = _walk(data)
+    if known and missing > 0:
+        return problem(
+            "model/truncated",
+            f"the file ends early: {len(data):,} bytes are there, at least {missing:,} are missing",
+            where=str(path),
+            why="a copy, download or write was interrupted",
+            fix="copy, download or export it again",
+        )
+    if known and missing == 0:
+        return problem(
+            "model/no-graph",
+            "the file holds no usable graph",
+            where=str(path),
+            why="its outline is a model's, but the graph inside is missing or damaged",
+            fix="export the model again",
+        )
+    return problem(
+        "model/garbage",
+        "this is not an ONNX model",
+        where=str(path),
+        why=f"it begins with {data[:12]!r}",
+        fix="check that the path is right",
+    )
+
+
+def _is(kind: str, fix: str, path: Path) -> OnnxsmithError:
+    return problem("model/garbage", "this is not an ONNX model", where=str(path), why=f"it is {kind}", fix=fix)
+
+
+def _walk(data: bytes) -> tuple[int, int]:
+    """Returns (number of top-level fields of a model, bytes missing at the end); (0, -1) if a field is not a
+    model's."""
+    position, known = 0, 0
+    while position < len(data):
+        tag, position = _varint(data, position)
+        number, wire = tag >> 3, tag & 7
+        if _MODEL_FIELDS.get(number) != wire:
+            return 0, -1
+        value, position = _varint(data, position)
+        known += 1
+        if wire == 2:  # length-delimited: the varint is the length
+            position += value
+    return known, position - len(data)
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < len(data):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+        if shift > 63:  # a varint has at most 64 bits
+            break
+    return 0, position + 1

@@ -1,0 +1,284 @@
+"""Reads a model, and refuses files that are not valid models.
+
+External data stays on disk, memory-mapped, until its values are read. Refused here: a file that is empty, truncated or
+not a model; a version newer than the installed onnx; a graph with undefined or duplicate names; external data that is
+missing, too short, or outside the model's folder.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+from google.protobuf.message import DecodeError
+
+from onnxsmith.base.garbage_collection import no_collection
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.files import external, file_kind, tensor_validation
+from onnxsmith.graph.structure import name_validation, sparse, utf8_checks
+
+PROTOBUF_LIMIT = 2**31 - 1
+"""Bytes of the largest protocol buffer message: sizes are signed 32-bit. A larger model needs external data."""
+
+TEXT_SUFFIXES = {".onnxtxt"}
+_DEEPEST_TEXT = 500
+"""Nesting depth up to which ONNX text is parsed. A choice: far above real models, far below the stack's end."""
+
+Source = str | Path | onnx.ModelProto | ir.Model
+
+
+def load(source: Source) -> ir.Model:
+    """Loads a model from a path or a `ModelProto`; returns an `ir.Model` as it is.
+
+    A path that ends in `.onnxtxt` is read as ONNX text. External data must lie in the folder of the file.
+
+    Raises:
+        OnnxsmithError: one of the `model/…` problems, saying what is wrong with the file and where.
+    """
+    if isinstance(source, ir.Model):
+        return source
+    if isinstance(source, onnx.ModelProto):
+        own = onnx.ModelProto()
+        own.CopyFrom(source)  # the graph keeps references to the tensor messages; the caller's must stay untouched
+        return from_proto(own, where="the given ModelProto")
+    if not isinstance(source, str | os.PathLike):
+        raise _no_model(source)
+    path = Path(source)
+    with no_collection():
+        return from_proto(_parse(path), where=str(path), path=path)
+
+
+def load_sorting(source: Source) -> tuple[ir.Model, bool]:
+    """Loads a model as `load` does, and sorts its nodes where they are not in an order in which they can run, as some
+    runtimes do. Returns the model, and whether it was sorted.
+
+    Raises:
+        OnnxsmithError: as `load`, except `model/unsorted`.
+    """
+    try:
+        return load(source), False
+    except OnnxsmithError as error:
+        if error.problem.id != "model/unsorted" or isinstance(source, ir.Model):
+            raise
+    path = None if isinstance(source, onnx.ModelProto) else Path(source)
+    proto = source if isinstance(source, onnx.ModelProto) else _parse(Path(source))
+    with no_collection():
+        model = external.read(proto, path)
+        model.graph.sort()
+        where = "the given ModelProto" if path is None else str(path)
+        return from_proto(ir.serde.serialize_model(model), where=where, path=path), True
+
+
+def _no_model(given: object) -> OnnxsmithError:
+    kind = type(given)
+    is_module = any(f"{one.__module__}.{one.__qualname__}" == "torch.nn.modules.module.Module" for one in kind.__mro__)
+    return problem(
+        "model/not-given",
+        f"{'None' if given is None else f'{kind.__module__}.{kind.__qualname__}'} is no ONNX model",
+        why="a model is a path, an onnx.ModelProto or an onnx_ir.Model",
+        fix='export the module first: onnxsmith.export(module, args=(example,), output="m.onnx")'
+        if is_module
+        else 'give the path of a file, such as "m.onnx"',
+    )
+
+
+def load_broken(source: str | Path) -> ir.Model:
+    """Loads a file as it is, for a reader that runs nothing: whether names are defined, nodes are sorted and external
+    data exists is not checked. Values that nothing makes have no producer; tensors of missing files cannot be read.
+
+    Raises:
+        OnnxsmithError: `model/…` if the file is not a model, or a tensor in it is damaged.
+    """
+    path = Path(source)
+    log = logging.getLogger("onnx_ir.serde")
+    with no_collection():
+        proto, where = _parse(path), str(path)
+        _check_versions(proto, where)
+        tensor_validation.check(proto, where)
+        sparse.check_all(proto, where)
+        log.addFilter(_silent)
+        try:
+            return external.read(proto, path)
+        except Exception as error:
+            raise _unfit(where, error) from error
+        finally:
+            log.removeFilter(_silent)
+
+
+def _silent(_record: logging.LogRecord) -> bool:
+    """Filters out what onnx-ir logs of undefined names: the caller looks for them itself."""
+    return False
+
+
+def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) -> ir.Model:
+    """Checks a parsed message and makes an `ir.Model` of it.
+
+    The message belongs to the model from then on. `path` is the message's file, with external data in the same folder.
+    """
+    try:
+        _check_versions(proto, where)
+        kinds = name_validation.check(proto, where)
+        outside = tensor_validation.check(proto, where)
+        if kinds.sparse:
+            sparse.check_all(proto, where)
+        external.check(outside, path, where)
+        model = external.read(proto, path, kinds)
+        utf8_checks.check_metadata(model, where)
+        return model
+    except OnnxsmithError:
+        raise
+    except Exception as error:
+        raise _unfit(where, error) from error
+
+
+def _unfit(where: str, error: Exception) -> OnnxsmithError:
+    return problem(
+        "model/invalid",
+        "the model could not be read into a graph",
+        where=where,
+        why=_root_cause(error),
+        fix="export the model again; if it loads elsewhere, this is a bug worth reporting",
+    )
+
+
+def _parse(path: Path) -> onnx.ModelProto:
+    data = _read(path)
+    if path.suffix in TEXT_SUFFIXES:
+        try:
+            return parse_text(data.decode(), where=str(path))
+        except UnicodeDecodeError as error:
+            raise problem("model/text-syntax", "the file is not text", where=str(path), why=str(error)) from error
+    try:
+        proto: onnx.ModelProto = onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        raise file_kind.not_a_model(data, path) from error
+    if not proto.HasField("graph"):
+        raise file_kind.not_a_model(data, path)
+    return proto
+
+
+def _read(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise problem(
+            "model/not-found",
+            "there is no such file",
+            where=str(path),
+            fix="check the path; relative paths start at the current folder",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    if not path.is_file():
+        raise problem(
+            "model/not-a-file",
+            "this is not a file",
+            where=str(path),
+            fix="give the path of the .onnx file itself",
+        )
+    if size == 0:
+        raise problem(
+            "model/empty",
+            "the file is empty",
+            where=str(path),
+            why="a write that was interrupted, or a download that failed, leaves such a file",
+            fix="export or download it again",
+        )
+    if size > PROTOBUF_LIMIT:
+        raise problem(
+            "model/too-large",
+            f"the file has {size:,} bytes; one protocol buffer message ends at {PROTOBUF_LIMIT:,}",
+            where=str(path),
+            why="weights over 2 GB have to be in external data",
+            fix="export again with the weights in external data",
+        )
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> OnnxsmithError:
+    return problem("model/unreadable", "the file cannot be read", where=repr(str(path)), why=str(error))
+
+
+def parse_text(text: str, *, where: str) -> onnx.ModelProto:
+    """Parses ONNX text into a message, without checking the message.
+
+    Raises:
+        OnnxsmithError: `model/text-syntax`.
+    """
+    if _depth(text) > _DEEPEST_TEXT:  # onnx's parser recurses, and overflows the stack on very deep text
+        raise problem("model/text-syntax", f"the ONNX text nests over {_DEEPEST_TEXT} deep", where=where)
+    try:
+        proto: onnx.ModelProto = onnx.parser.parse_model(text)
+    except (onnx.parser.ParseError, DecodeError, TypeError) as error:  # a lone surrogate is a TypeError
+        raise problem(
+            "model/text-syntax",
+            "the ONNX text does not parse",
+            where=where,
+            why=str(error).strip(),
+            fix="see `onnxsmith inspect MODEL --text` for the notation",
+        ) from error
+    return proto
+
+
+def _depth(text: str) -> int:
+    steps = (1 if bracket in "({" else -1 for bracket in re.findall(r"[(){}]", text))
+    return max(itertools.accumulate(steps), default=0)
+
+
+def _check_versions(proto: onnx.ModelProto, where: str) -> None:
+    if proto.ir_version > onnx.IR_VERSION:
+        raise problem(
+            "model/ir-too-new",
+            f"the file has IR version {proto.ir_version}",
+            where=where,
+            why=f"the installed onnx {onnx.__version__} reads up to {onnx.IR_VERSION}",
+            fix="pip install --upgrade onnx, or write the file again with an older IR version",
+        )
+    known = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": onnx.defs.onnx_ml_opset_version()}
+    for imports in (proto.opset_import, *(function.opset_import for function in proto.functions)):
+        versions = {(_domain(imported), imported.version) for imported in imports}
+        for domain, version in sorted(versions):
+            if version > known.get(domain, version):
+                raise problem(
+                    "model/opset-too-new",
+                    f"the file uses {domain or 'opset'} {version}",
+                    where=where,
+                    why=f"the installed onnx {onnx.__version__} knows up to {known[domain]}",
+                    fix="pip install --upgrade onnx, or export again at an older opset",
+                )
+        twice = [domain for domain, count in Counter(domain for domain, _ in versions).items() if count > 1]
+        if twice:
+            raise problem(
+                "model/invalid",
+                f"the file imports two versions of the operator set {twice[0] or 'ai.onnx'}",
+                where=where,
+                why="it is undefined which version a node uses",
+                fix="export the model again",
+            )
+    if not proto.opset_import and not proto.functions and proto.ir_version >= 3:
+        raise problem(
+            "model/no-opset",
+            "the file does not say which operator set it uses",
+            where=where,
+            why="since IR version 3 a model must import at least one operator set",
+            fix="export the model again",
+        )
+
+
+def _domain(imported: onnx.OperatorSetIdProto) -> str:
+    return "" if imported.domain == "ai.onnx" else imported.domain
+
+
+def _root_cause(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"

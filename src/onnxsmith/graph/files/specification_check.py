@@ -1,0 +1,134 @@
+"""Checks a model against the ONNX specification, and its declared shapes against the shapes that its operators give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes.common import CheckerPass
+
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.graph.files.external import in_memory
+from onnxsmith.graph.structure import carried_fields, walk
+from onnxsmith.graph.structure.file_paths import is_text
+from onnxsmith.graph.structure.model_copy import cloned
+
+_UNNAMED = re.compile(r"\(op_type:\w+\)")
+_NODE = re.compile(r"\(op_type:(\w+), node name: ([^)]*)\)")
+_BOTH = r"\((?P<ours>\d+)\) vs \((?P<theirs>\d+)\)"
+_DIFFERENCES = (
+    (
+        re.compile(rf"differ in dimension (?P<axis>\d+): {_BOTH}"),
+        "the operator gives {ours} in dimension {axis}, and the file declares {theirs}. ",
+    ),
+    (
+        re.compile(r"Inferred=(?P<ours>\d+) Declared=(?P<theirs>\d+) Dimension=(?P<axis>\d+)"),
+        "the operator gives {ours} in dimension {axis}, and the file declares {theirs}. ",
+    ),
+    (
+        re.compile(rf"differ in rank: {_BOTH}"),
+        "the operator gives {ours} dimensions, and the file declares {theirs}. ",
+    ),
+    (
+        re.compile(r"elem type differs from existing elem type: \((?P<dtype>\d+)\) vs \((?P<other>\d+)\)"),
+        "the operator gives {dtype}, and the file declares {other}. ",
+    ),
+)
+"""What onnx's strict inference says, and what that means."""
+
+
+def check(model: ir.Model, *, where: str = "the model", file: Path | None = None) -> tuple[Problem, ...]:
+    """Raises when the model is invalid; returns doubts: shapes that contradict each other.
+
+    The checks are onnx's own (`onnx.checker`, strict shape inference). `file` is the file that the model was just
+    loaded from: the checks then read it. Without `file` they run on a copy without the large weights. External data is
+    not checked again: loading checked it.
+
+    Raises:
+        OnnxsmithError: `model/invalid` with the checker's reason.
+    """
+    checked = _checker(model, file)
+    try:
+        checked(full_check=True)
+    except Exception as error:  # noqa: BLE001 — either check, or shape inference, raised this
+        said = _first_lines(str(error))
+    else:
+        return ()
+    try:
+        checked(full_check=False)
+    except onnx.checker.ValidationError as error:
+        raise problem(
+            "model/invalid",
+            "the model breaks the ONNX specification",
+            where=where,
+            why=_first_lines(str(error)),
+            fix="export it again, or undo the edit that did this",
+        ) from error
+    except Exception as error:
+        raise problem(
+            "model/invalid", "the model cannot be checked", where=where, why=_first_lines(str(error))
+        ) from error
+    return (_conflict(model, said, where),)  # the check without shape inference passed, so the inference raised it
+
+
+def _conflict(model: ir.Model, said: str, where: str) -> Problem:
+    """The doubt of a shape or type that strict inference refuses, with the node's label and the two sizes in words."""
+    if _UNNAMED.search(said):
+        said = _with_labels(model) or said
+    nodes = _NODE.findall(said)
+    return Problem(
+        "model/shape-conflict",
+        "a declared shape or type contradicts the one that its operator gives",
+        where=f"{where}, {nodes[-1][0]} {nodes[-1][1]}" if nodes else where,
+        why=f"{_plain(said)}{said}",
+        fix="runtimes treat this differently; check the named node",
+    )
+
+
+def _plain(said: str) -> str:
+    """What onnx says of two sizes, ranks or dtypes that differ, as a sentence; "" if it says something else."""
+    for pattern, sentence in _DIFFERENCES:
+        found = pattern.search(said)
+        if found:
+            numbers = found.groupdict()
+            if "dtype" in numbers:
+                numbers = {key: ir.DataType(int(number)).name.lower() for key, number in numbers.items()}
+            return sentence.format(**numbers)
+    return ""
+
+
+def _with_labels(model: ir.Model) -> str:
+    """What strict inference says if nodes without a name are called after their results; "" if it says nothing."""
+    copy = cloned(in_memory(model))
+    for node in walk.all_nodes(copy):
+        node.name = node.name or walk.node_label(node)
+    try:
+        _checker(copy, None)(full_check=True)
+    except Exception as error:  # noqa: BLE001 — as above
+        return _first_lines(str(error))
+    return ""
+
+
+def _checker(model: ir.Model, file: Path | None) -> Callable[..., object]:
+    if file is not None and file.suffix == ".onnx" and is_text(file.absolute()):
+        return partial(onnx.checker.check_model, str(file))
+    copy: list[ir.Model] = []
+
+    def check_copy(*, full_check: bool) -> None:
+        if not copy:  # with weights in memory, because the checker looks for external data in the current folder
+            copy.append(cloned(in_memory(model)))
+        if carried_fields.is_odd(copy[0]):
+            onnx.checker.check_model(carried_fields.to_proto(copy[0]), full_check=full_check)
+        else:
+            CheckerPass(full_check=full_check)(copy[0])
+
+    return check_copy
+
+
+def _first_lines(text: str, count: int = 3) -> str:
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip() and not line.startswith("==>")]
+    return " ".join(lines[:count])

@@ -1,0 +1,106 @@
+"""Says which model files a report is about, by their hashes, so that a reader can tell another model."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.model_files import DataFile, ModelFile
+from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.result import Result
+from onnxsmith.graph.files import digest
+from onnxsmith.graph.files.load import TEXT_SUFFIXES
+from onnxsmith.graph.files.save import named_data
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T", bound=Report | Result)
+_SUFFIXES = {".onnx", *TEXT_SUFFIXES}
+
+
+def identifies(*names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Makes a verb record the model files that it read and wrote in its report.
+
+    `names` are the parameters that may be the path of a model, such as `m.onnx` or `m.onnx@openvino`; other values are
+    ignored. What is read is hashed before the verb runs, because the verb may replace it.
+    """
+
+    def decorated(verb: Callable[_P, _T]) -> Callable[_P, _T]:
+        signature = inspect.signature(verb)
+
+        @functools.wraps(verb)
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+            try:
+                given = signature.bind(*args, **kwargs).arguments
+            except TypeError:  # the call below says what is wrong, and names the verb
+                given = {}
+            before = read(given.get(name) for name in names)
+            done: Any = verb(*args, **kwargs)
+            if isinstance(done, Result):
+                return cast(_T, replace(done, report=identified(done.report, before)))
+            return cast(_T, identified(done, before))
+
+        return call
+
+    return decorated
+
+
+def read(sources: Iterable[Any]) -> tuple[ModelFile, ...]:
+    """Returns the model files among the sources of a verb, each once. A file that cannot be read is left out: the verb
+    itself says what is wrong with it."""
+    with stage("hash"):
+        files = [file for source in sources for path in _paths(source) if (file := model_file(path, "read"))]
+    return tuple(dict.fromkeys(files))
+
+
+def identified(report: Report, before: Iterable[ModelFile]) -> Report:
+    """Returns the report with the files that were read, and those that its part `Written` names."""
+    names = [name for part in report.parts if isinstance(part, Written) for name in part.files]
+    after = [file for name in names if Path(name).suffix in _SUFFIXES and (file := model_file(Path(name), "written"))]
+    return replace(report, models=tuple(dict.fromkeys((*report.models, *before, *after))))
+
+
+def model_file(path: Path, role: str) -> ModelFile | None:
+    """Returns the file with its hashes; None if it cannot be read. A file that has not changed is not read twice."""
+    try:
+        about = path.stat()
+        own, data = _hashes(path.absolute(), (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size))
+    except (OSError, ValueError):  # a ValueError is a NUL in the name
+        return None
+    return ModelFile(str(path), role, about.st_size, own, data)
+
+
+@functools.lru_cache(maxsize=64)  # a choice: more models than one command reads
+def _hashes(path: Path, _version: tuple[int, ...]) -> tuple[str, tuple[DataFile, ...]]:
+    return digest.sha256(path), tuple(_data(path))
+
+
+def _data(path: Path) -> Iterator[DataFile]:
+    for name in named_data(path):
+        file = path.parent / name
+        try:
+            found, covered = digest.bounded(file)
+        except OSError:
+            continue  # the verb refuses a model whose data is missing
+        yield DataFile(name, file.stat().st_size, found, covered)
+
+
+def model_path(source: str | Path) -> Path | None:
+    """Returns the model file that a text such as `m.onnx` or `m.onnx@openvino` names; None if there is none."""
+    for text in (str(source), str(source).rpartition("@")[0]):
+        if "\0" not in text and Path(text).suffix in _SUFFIXES and Path(text).is_file():
+            return Path(text)
+    return None
+
+
+def _paths(source: Any) -> Iterator[Path]:
+    if isinstance(source, list | tuple):
+        for one in source:
+            yield from _paths(one)
+    elif isinstance(source, str | Path) and (found := model_path(source)) is not None:
+        yield found

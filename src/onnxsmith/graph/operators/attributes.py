@@ -1,0 +1,217 @@
+"""Makes attributes of Python values, as the operator's schema demands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.operators import constant_tensors, dtypes
+from onnxsmith.graph.operators.choices import CHOICES
+from onnxsmith.graph.operators.function_attributes import PARAMETER, Parameter
+from onnxsmith.graph.operators.operands import is_tensor, listed, near_argument, nearest
+from onnxsmith.graph.structure.schema import Schema
+
+OF_DTYPES = ("to", "dtype", "stash_type", "output_datatype", "output_dtype", "kernel_type", "softmax_precision")
+"""Attributes that hold the number of a dtype; the schema only says that they are integers."""
+_TYPE = ir.AttributeType
+
+
+def made(op: str, schema: Schema | None, given: Mapping[str, Any], where: str) -> list[ir.Attr]:
+    """Makes the attributes of a node; None leaves an attribute out. Without a schema, Python's type decides.
+
+    Raises:
+        OnnxsmithError: `build/attribute` if the operator has no such attribute, lacks one, or cannot take the value.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    if schema is None:
+        return [_guessed(op, name, value, where) for name, value in given.items()]
+    for name in given:
+        if name not in schema.attributes:
+            raise _unknown(op, name, schema, where)
+    missing = [name for name in schema.required if name not in given]
+    if missing:
+        kind = _WANTED[schema.attributes[missing[0]]][0]
+        raise problem(
+            "build/attribute",
+            f"{op} lacks the attribute {missing[0]!r}",
+            where=where,
+            why="the operator has no default for it",
+            fix=f"add {missing[0]}=…, {kind}, to the call",
+        )
+    return [_made(op, name, schema.attributes[name], value, where) for name, value in given.items()]
+
+
+def _made(op: str, name: str, type_: ir.AttributeType, value: Any, where: str) -> ir.Attr:
+    if isinstance(value, Parameter):
+        return _of(value, _made(op, name, type_, value.value, where))
+    if isinstance(value, ir.Attr):
+        if value.type != type_ or value.name != name:
+            raise _unfit(op, name, type_, value, where)
+        return value
+    if is_tensor(value):
+        raise problem(
+            "build/attribute",
+            f"the attribute {name!r} of {op} is a tensor of the graph",
+            where=where,
+            why="an attribute is fixed when the model is written",
+            fix="give a Python value; a newer opset may take it as an operand, see `onnxsmith explain` of the operator",
+        )
+    if type_ == _TYPE.INT and name in OF_DTYPES and not isinstance(value, int | np.integer | float):
+        value = int(dtypes.read(value, where))
+    wanted = _WANTED.get(type_)
+    converted = wanted[1](value) if wanted is not None else None
+    if converted is None:
+        raise _unfit(op, name, type_, value, where)
+    allowed = CHOICES.get((op, name)) or CHOICES.get(("", name), ())
+    if allowed and converted not in allowed:
+        near = nearest(str(converted).upper() if name == "auto_pad" else str(converted), allowed)
+        raise problem(
+            "build/attribute",
+            f"{op} does not know {name}={converted!r}",
+            where=where,
+            why=f"it knows {', '.join(allowed)}",
+            fix=f"write {name}={(near or allowed[0])!r}",
+        )
+    return ir.Attr(name, type_, converted)
+
+
+def _guessed(op: str, name: str, value: Any, where: str) -> ir.Attr:
+    """An attribute of an operator without a schema."""
+    if isinstance(value, Parameter):
+        return _of(value, _guessed(op, name, value.value, where))
+    if isinstance(value, ir.Attr):
+        return value
+    types: tuple[ir.AttributeType, ...] = (
+        _TYPE.INT, _TYPE.FLOAT, _TYPE.STRING, _TYPE.INTS, _TYPE.FLOATS, _TYPE.STRINGS, _TYPE.TENSOR, _TYPE.GRAPH
+    )  # fmt: skip
+    empty = isinstance(value, list | tuple) and not value
+    for type_ in () if empty else types:
+        converted = _WANTED[type_][1](value)
+        if converted is not None:
+            return ir.Attr(name, type_, converted)
+    raise problem(
+        "build/attribute",
+        f"the attribute {name!r} of {op} is {_said(value)}, whose type is not clear",
+        where=where,
+        why="no schema of this operator is installed, so the Python value decides the type",
+        fix=f'give the attribute itself: {name}=onnx_ir.AttrInt64s("{name}", [])' if empty else "give numbers or texts",
+    )
+
+
+def _of(parameter: Parameter, attribute: ir.Attr) -> ir.Attr:
+    """Marks the attribute as one that takes its value from a parameter of the function."""
+    attribute.meta[PARAMETER] = parameter.name
+    return attribute
+
+
+def _unknown(op: str, name: str, schema: Schema, where: str) -> OnnxsmithError:
+    names = [*schema.attributes, *(formal.name for formal in schema.inputs)]
+    near = near_argument(name, names)
+    attributes = f"it has the attributes {listed(schema.attributes)}" if schema.attributes else "it has no attributes"
+    operands = f"the operands {listed(formal.name for formal in schema.inputs)}" if schema.inputs else "no operands"
+    return problem(
+        "build/attribute",
+        f"{op} has no attribute or operand {name!r}",
+        where=where,
+        why=f"{attributes} and {operands}",
+        fix=f"write {near}=…" if near else f"leave {name} out",
+    )
+
+
+def _unfit(op: str, name: str, type_: ir.AttributeType, value: Any, where: str) -> OnnxsmithError:
+    wanted, _, example = _WANTED.get(type_, (f"a value of type {type_.name}", _nothing, ""))
+    if type_ == _TYPE.INTS and isinstance(value, int):
+        example = f"[{value}, {value}]"
+    return problem(
+        "build/attribute",
+        f"the attribute {name!r} of {op} is {_said(value)}, not {wanted}",
+        where=where,
+        fix=f"write {name}={example}" if example else f"give an onnx_ir.Attr for {name}, or use g.If, g.Loop, g.Scan",
+    )
+
+
+def _said(value: Any) -> str:
+    text = repr(value)
+    return f"{text if len(text) < 60 else text[:57] + '…'} ({type(value).__name__})"
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _int(value: Any) -> int | None:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    fits = isinstance(value, int | np.integer | np.bool_) and -(2**63) <= int(value) < 2**63
+    return int(value) if fits else None
+
+
+def _float(value: Any) -> float | None:
+    """A float within float32, which is how an attribute is stored."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        return None
+    number = float(value)
+    return number if not math.isfinite(number) or abs(number) <= float(np.finfo(np.float32).max) else None
+
+
+def _string(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return None
+    return value if isinstance(value, str) else None
+
+
+def _all(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def converted(value: Any) -> list[Any] | None:
+        if isinstance(value, np.ndarray) and value.ndim == 1:
+            value = value.tolist()
+        if not isinstance(value, list | tuple | range):
+            return None
+        made = [convert(one) for one in value]
+        return None if any(one is None for one in made) else made
+
+    return converted
+
+
+def _tensor(value: Any) -> ir.TensorProtocol | None:
+    if constant_tensors.is_array(value):
+        return constant_tensors.of_array(value, "the attribute", "")
+    if constant_tensors.is_python(value):
+        dtype = constant_tensors.usual(value, frozenset())
+        return None if dtype is None else constant_tensors.of_python(value, dtype, "the attribute", "")
+    return None
+
+
+def _graph(value: Any) -> ir.Graph | None:
+    return value if isinstance(value, ir.Graph) else None
+
+
+def _type_and_shape(value: Any) -> ir.TypeAndShape | None:
+    return value if isinstance(value, ir.TypeAndShape) else None
+
+
+_WANTED: Mapping[ir.AttributeType, tuple[str, Callable[[Any], Any], str]] = {
+    _TYPE.INT: ("a whole number", _int, "1"),
+    _TYPE.FLOAT: ("a number within float32", _float, "1.0"),
+    _TYPE.STRING: ("a text", _string, '"…"'),
+    _TYPE.INTS: ("a list of whole numbers", _all(_int), "[1, 1]"),
+    _TYPE.FLOATS: ("a list of numbers within float32", _all(_float), "[1.0]"),
+    _TYPE.STRINGS: ("a list of texts", _all(_string), '["…"]'),
+    _TYPE.TENSOR: ("an array", _tensor, "np.array([1.0], np.float32)"),
+    _TYPE.GRAPH: ("a graph", _graph, ""),
+    _TYPE.TYPE_PROTO: (
+        "a type",
+        _type_and_shape,
+        "onnx_ir.TypeAndShape(onnx_ir.TensorType(onnx_ir.DataType.FLOAT), None)",
+    ),
+    _TYPE.SPARSE_TENSOR: ("a sparse tensor", _nothing, ""),
+}

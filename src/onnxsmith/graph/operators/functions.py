@@ -1,0 +1,99 @@
+"""Python functions as model-local functions: one definition in the model, a call node for each call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import problem
+from onnxsmith.graph.operators import function_attributes
+from onnxsmith.graph.operators.bodies import traced
+from onnxsmith.graph.operators.function_attributes import Parameter
+from onnxsmith.graph.operators.tensor import Tensor
+
+if TYPE_CHECKING:
+    from onnxsmith.graph.operators.operator_methods import Operators
+
+
+@dataclass
+class LocalFunction:
+    """A function of the model. Calling it adds a node; the first call defines the function."""
+
+    home: Operators
+    domain: str
+    name: str
+    python: Callable[..., Any]
+    text: str = ""
+
+    def __call__(self, *operands: Any, name: str | None = None, **attributes: Any) -> Any:
+        """Adds a call. The Python function is traced for every call, which checks it on these operands and attributes.
+
+        Raises:
+            OnnxsmithError: `build/function` if the body is another one than that of the first call; `build/attribute`
+                if the Python function has no such keyword-only parameter, or one has no value.
+        """
+        where = self.home.blame()
+        with self.home.atomic():
+            given = [_handle(self.home, one) for one in operands]
+            attributes = function_attributes.given_to(self.python, attributes, where)
+            graph = self._traced(given, {key: Parameter(key, value) for key, value in attributes.items()})
+            function_attributes.refer(graph)
+            untyped = [ir.Attr(key, ir.AttributeType.UNDEFINED, None) for key in attributes]
+            function = ir.Function(self.domain, self.name, graph=graph, attributes=untyped)
+            text = _text(graph)
+            if not self.text:
+                self.home.define(function)
+                self.text = text
+            elif text != self.text:
+                raise problem(
+                    "build/function",
+                    f"the function {self.domain}::{self.name} makes other nodes in this call than in its first",
+                    where=where,
+                    why="a function of the model has one body; the Python code may depend on a shape or a variable",
+                    fix="give the other variant another name, with g.function, or call the Python function directly",
+                )
+            outputs = [(value.type, value.shape) for value in graph.outputs]
+            call = f"{self.domain}::{self.name}"
+            found = self.home.node(call, *given, outputs=len(outputs), name=name, **attributes)
+            for handle, (type_, shape) in zip(found if isinstance(found, tuple) else (found,), outputs, strict=True):
+                handle.value.type, handle.value.shape = type_, None if shape is None else ir.Shape(list(shape))
+            return found
+
+    def _traced(self, given: Sequence[Tensor], attributes: Mapping[str, Parameter]) -> ir.Graph:
+        inputs = [
+            ir.Value(name=f"input_{index}", type=one.value.type, shape=one.value.shape)
+            for index, one in enumerate(given)
+        ]
+        with self.home.apart():
+            return traced(self.home, f"function {self.name}", partial(self.python, **attributes), inputs)
+
+
+def _handle(home: Operators, given: Any) -> Tensor:
+    if isinstance(given, Tensor | ir.Value):
+        return home.tensor(given.value if isinstance(given, Tensor) else given)
+    return home.constant(given)
+
+
+def _text(graph: ir.Graph) -> str:
+    """The body as text, without shapes: the names of a trace begin anew in every trace."""
+    lines = []
+    for node in graph:
+        inputs = [value.name if value is not None else "" for value in node.inputs]
+        held = sorted(f"{name}={_attribute(attribute)}" for name, attribute in node.attributes.items())
+        lines.append(f"{[value.name for value in node.outputs]} {node.domain}::{node.op_type} {inputs} {held}")
+    return "\n".join([*lines, str([value.name for value in graph.outputs])])
+
+
+def _attribute(attribute: ir.Attr) -> str:
+    if attribute.is_ref():
+        return f"@{attribute.ref_attr_name}"
+    if attribute.type == ir.AttributeType.TENSOR:
+        tensor = attribute.as_tensor()
+        return f"{tensor.dtype}{tensor.shape}{tensor.tobytes()!r}"
+    if attribute.type == ir.AttributeType.GRAPH:
+        return _text(attribute.as_graph())
+    return repr(attribute.value)

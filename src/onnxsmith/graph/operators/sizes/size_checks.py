@@ -1,0 +1,99 @@
+"""The table of operators whose operands' sizes are checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from onnxsmith.graph.operators.sizes import (
+    movement_sizes,
+    normalisation_sizes,
+    pointwise,
+    products,
+    quantised,
+    recurrent_sizes,
+    windows,
+)
+from onnxsmith.graph.operators.sizes.size_rule_call import Call
+from onnxsmith.graph.structure import schema as schemas
+
+BROADCASTING = (
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
+    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
+)  # fmt: skip
+REDUCING = (
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+    "ReduceSum", "ReduceSumSquare",
+)  # fmt: skip
+WITH_AXIS = ("ArgMax", "ArgMin", "Hardmax", "LogSoftmax", "Softmax", "TopK", "LpNormalization")
+
+RULES: dict[str, Callable[[Call], None]] = {
+    **dict.fromkeys(BROADCASTING, pointwise.broadcast),
+    **dict.fromkeys(REDUCING, movement_sizes.reduce_axes),
+    **dict.fromkeys(WITH_AXIS, movement_sizes.one_axis),
+    "If": pointwise.condition,
+    "Loop": pointwise.loop,
+    "PRelu": pointwise.prelu,
+    "Clip": pointwise.clip,
+    "Range": pointwise.scalars,
+    "Dropout": pointwise.dropout,
+    "MatMul": products.matmul,
+    "MatMulInteger": products.matmul,
+    "Gemm": products.gemm,
+    "Attention": products.attention,
+    "Conv": windows.conv,
+    "ConvInteger": windows.conv,
+    "ConvTranspose": windows.conv_transpose,
+    "MaxPool": windows.pool,
+    "AveragePool": windows.pool,
+    "LpPool": windows.pool,
+    "GlobalAveragePool": windows.global_pool,
+    "GlobalMaxPool": windows.global_pool,
+    "DepthToSpace": windows.depth_to_space,
+    "SpaceToDepth": windows.space_to_depth,
+    "Resize": windows.resize,
+    "GridSample": windows.grid_sample,
+    "BatchNormalization": normalisation_sizes.batch,
+    "InstanceNormalization": normalisation_sizes.channels,
+    "GroupNormalization": normalisation_sizes.group,
+    "LayerNormalization": normalisation_sizes.trailing,
+    "RMSNormalization": normalisation_sizes.trailing,
+    "Concat": movement_sizes.concat,
+    "Reshape": movement_sizes.reshape,
+    "Expand": movement_sizes.expand,
+    "Transpose": movement_sizes.transpose,
+    "Squeeze": movement_sizes.squeeze,
+    "Unsqueeze": movement_sizes.unsqueeze,
+    "Flatten": movement_sizes.flatten,
+    "Split": movement_sizes.split,
+    "Slice": movement_sizes.slices,
+    "Gather": movement_sizes.gather,
+    "GatherElements": movement_sizes.gather_elements,
+    "ScatterElements": movement_sizes.scatter_elements,
+    "ScatterND": movement_sizes.scatter_nd,
+    "Tile": movement_sizes.tile,
+    "Pad": movement_sizes.pad,
+    "CumSum": movement_sizes.cumsum,
+    "Einsum": products.einsum,
+    "LSTM": recurrent_sizes.gates,
+    "GRU": recurrent_sizes.gates,
+    "RNN": recurrent_sizes.gates,
+    "QuantizeLinear": quantised.scales,
+    "DequantizeLinear": quantised.scales,
+    "QLinearConv": quantised.conv,
+}
+"""By operator of ONNX's own domain. A rule raises for sizes that are numbers and contradict each other; names and
+unknown sizes pass."""
+
+
+def check(node: ir.Node, version: int, where: str) -> None:
+    """Checks a new node.
+
+    Raises:
+        OnnxsmithError: `build/shape`.
+    """
+    rule = RULES.get(node.op_type) if node.domain == "" else None
+    schema = schemas.find(node.op_type, "", version) if rule is not None else None
+    if rule is not None and schema is not None:
+        rule(Call(node, schema, where))

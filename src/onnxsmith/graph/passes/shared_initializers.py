@@ -1,0 +1,75 @@
+"""Merges equal initializers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx_ir as ir
+
+from onnxsmith.graph.passes.base import May, Pass, PassResult, always
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.tensor_keys import contents, glimpse, outline
+
+
+class SharedInitializers(Pass):
+    """Merges initializers of one graph with the same dtype, shape and bytes into the first of them.
+
+    Bytes are compared, not values: 0.0 and -0.0 stay separate, and so do NaNs with different bits.
+
+    Not merged: initializers that are graph inputs (a caller may replace one of two) or graph outputs, strings,
+    initializers with quantisation annotations or named in them, and equal initializers of different graphs.
+    """
+
+    title = "equal initializers shared"
+
+    def run(self, model: ir.Model, may: May = always) -> PassResult:
+        where: list[str] = []
+        for graph in walk.graphs(model):
+            where += _shared(graph, may)
+        return PassResult(model, bool(where), where)
+
+
+def _shared(graph: ir.Graph, may: May) -> Iterator[str]:
+    annotated = _annotated(graph)
+    alike: dict[object, list[ir.Value]] = {}
+    for value in graph.initializers.values():
+        if value.const_value is None or value.is_graph_input() or value.is_graph_output() or value.name in annotated:
+            continue
+        alike.setdefault(outline(value.const_value), []).append(value)
+    for values in _alike_at_a_glimpse(alike.values()):
+        kept: dict[object, ir.Value] = {}
+        for value in values:
+            assert value.const_value is not None
+            key = contents(value.const_value)
+            if key is None:
+                continue
+            first = kept.setdefault(key, value)
+            where = f"{value.name} = {first.name}"
+            if first is not value and may(where):
+                value.replace_all_uses_with(first)
+                del graph.initializers[value.name or ""]
+                yield where
+
+
+def _alike_at_a_glimpse(groups: Iterable[list[ir.Value]]) -> Iterator[list[ir.Value]]:
+    """Yields groups of initializers that may be equal, by a sample of their bytes. Most large tensors are not read
+    further."""
+    for group in groups:
+        seen: dict[bytes, list[ir.Value]] = {}
+        for value in group if len(group) > 1 else ():
+            assert value.const_value is not None
+            bytes_ = None if value.dtype == ir.DataType.STRING else glimpse(value.const_value)
+            if bytes_ is not None:
+                seen.setdefault(bytes_, []).append(value)
+        yield from (values for values in seen.values() if len(values) > 1)
+
+
+def _annotated(graph: ir.Graph) -> set[str]:
+    """Returns the names in quantisation annotations: the described tensors, their scales and zero points."""
+    names: set[str] = set()
+    values = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
+    for value in values:
+        parameters = value.meta.get("quant_parameter_tensor_names")
+        if parameters:
+            names |= {value.name or "", *parameters.values()}
+    return names

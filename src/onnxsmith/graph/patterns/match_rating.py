@@ -1,0 +1,171 @@
+"""Compares a node of a model with a node of a pattern as far as they agree, and notes where they do not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from onnxsmith.graph.patterns import constant_matching, mismatch_text
+from onnxsmith.graph.patterns.commutative import is_commutative
+from onnxsmith.graph.patterns.match_search import actual_operands
+from onnxsmith.graph.patterns.pattern import Anything, Either, Operand, Rest, Result, Variable
+from onnxsmith.graph.patterns.pattern_validation import choices
+from onnxsmith.graph.patterns.search_plan import Plan, operands
+from onnxsmith.graph.structure import walk
+
+_ALIKE = 0.6
+"""Share of letters in common of two operators with similar names: HardSigmoid and Sigmoid. A choice."""
+
+
+@dataclass(frozen=True)
+class Rating:
+    """How much of a part of a pattern matches: its nodes, the number of those that do not, and what differs.
+    `agreeing` counts constants and names that agree, and operators with similar names."""
+
+    nodes: Mapping[int, ir.Node] = field(default_factory=dict)
+    bindings: Mapping[str, ir.Value] = field(default_factory=dict)
+    missing: int = 0
+    agreeing: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """Larger is nearer."""
+        total = len(self.nodes) + self.missing
+        return (len(self.nodes) / total if total else 1.0, -len(self.notes), self.agreeing)
+
+
+class Rater:
+    """Rates nodes of the graphs that have these versions of operator sets."""
+
+    def __init__(self, plan: Plan, imports: Mapping[str, int]) -> None:
+        self._plan, self._imports = plan, imports
+        self._known: dict[tuple[int, ir.Node], Rating] = {}
+        self._sizes = [self._size(index) for index in range(len(plan.pattern.nodes))]
+
+    def at(self, index: int, node: ir.Node) -> Rating:
+        """Rates a node that has the operator of this node of the pattern."""
+        found = self._known.get((index, node))
+        if found is None:
+            found = self._known[index, node] = self._rated(index, node)
+        return found
+
+    def size(self, index: int) -> int:
+        """The number of nodes in the part of the pattern behind a node, with the node."""
+        return self._sizes[index]
+
+    def _size(self, index: int) -> int:
+        seen: set[int] = set()
+        queue = [index]
+        while queue:
+            at = queue.pop()
+            if at not in seen:
+                seen.add(at)
+                inner = self._plan.pattern.nodes[at].inputs
+                queue += [one.node for operand in inner for one in choices(operand) if isinstance(one, Result)]
+        return len(seen)
+
+    def _rated(self, index: int, node: ir.Node) -> Rating:
+        wanted = self._plan.pattern.nodes[index]
+        version = self._imports.get(node.domain, 0)
+        rating = Rating({index: node}, notes=tuple(mismatch_text.of_attributes(wanted, node, version)))
+        fixed, more = operands(wanted)
+        given = actual_operands(wanted, node, version)
+        if len(given) > len(fixed) and not more:
+            rating = _noted(rating, mismatch_text.of_operands(len(fixed), len(given), node))
+        padded = given + [None] * (len(fixed) - len(given))
+        if is_commutative(node) and len(padded) >= 2:
+            return self._best_order(rating, fixed, padded, node)
+        return self._row(rating, fixed, padded, node)
+
+    def _best_order(
+        self, rating: Rating, fixed: Sequence[Operand], given: Sequence[ir.Value | None], node: ir.Node
+    ) -> Rating:
+        """Rates operands that may change places: both orders of two, otherwise each takes the best that is left."""
+        if len(given) == 2:
+            orders = (self._row(rating, fixed, given, node), self._row(rating, fixed, given[::-1], node))
+            return max(orders, key=lambda one: one.rank)
+        left = list(given)
+        for operand in sorted(fixed, key=self._plan.is_free):
+            rated = [(self._operand(operand, value, node), value) for value in left]
+            if not rated:
+                break
+            best, value = max(rated, key=lambda one: one[0].rank)
+            left.remove(value)
+            rating = self._both(rating, best)
+        return rating
+
+    def _row(self, rating: Rating, fixed: Sequence[Operand], given: Sequence[ir.Value | None], node: ir.Node) -> Rating:
+        for operand, value in zip(fixed, given, strict=False):
+            rating = self._both(rating, self._operand(operand, value, node))
+        return rating
+
+    def _operand(self, operand: Operand, value: ir.Value | None, reader: ir.Node) -> Rating:
+        label = walk.node_label(reader)
+        if operand is None or value is None:
+            if operand is None and value is None:
+                return Rating()
+            note = f"{label} reads {value.name}, too" if value is not None else f"an operand of {label} is left out"
+            return Rating(notes=(note,), missing=self._wanted(operand))
+        if isinstance(operand, Variable):
+            fits = constant_matching.is_kind(value, operand.kind)
+            return Rating(
+                bindings={operand.name: value}, notes=() if fits else (mismatch_text.of_variable(value, operand),)
+            )
+        if isinstance(operand, Result):
+            return self._result(operand, value)
+        if isinstance(operand, Either):
+            return max((self._operand(one, value, reader) for one in operand.choices), key=lambda one: one.rank)
+        if isinstance(operand, Anything | Rest):
+            return Rating()
+        if constant_matching.equals(value, operand):
+            return Rating(agreeing=1)
+        return Rating(notes=(mismatch_text.of_constant(value, operand),))
+
+    def _wanted(self, operand: Operand) -> int:
+        return self._sizes[operand.node] if isinstance(operand, Result) else 0
+
+    def _result(self, operand: Result, value: ir.Value) -> Rating:
+        """Rates the producer of a value; if it is another operator, also the operator before it."""
+        wanted = self._plan.pattern.nodes[operand.node]
+        node = value.producer()
+        if node is None:
+            return Rating(missing=self._sizes[operand.node], notes=(mismatch_text.of_producer(value, wanted),))
+        if not wanted.op_type or (node.domain, node.op_type) == (wanted.domain, wanted.op_type):
+            rating = self.at(operand.node, node)
+            if value.index() != operand.output:
+                note = f"output {value.index()} of {walk.node_label(node)} is read (pattern: output {operand.output})"
+                return _noted(rating, note)
+            return rating
+        before = [
+            one.producer()
+            for one in node.inputs
+            if one is not None and one.producer() is not None and one.index() == operand.output
+        ]
+        behind = next((one for one in before if one and walk.op_name(one) == wanted.title), None)
+        if behind is not None:
+            between = f"`{walk.op_name(node)}` {walk.node_label(node)} stands after {walk.node_label(behind)}"
+            return _noted(self.at(operand.node, behind), between)
+        likeness = difflib.SequenceMatcher(None, node.op_type, wanted.op_type).ratio() >= _ALIKE
+        note = mismatch_text.of_producer(value, wanted)
+        return Rating(missing=self._sizes[operand.node], agreeing=int(likeness), notes=(note,))
+
+    def _both(self, a: Rating, b: Rating) -> Rating:
+        agreeing = a.agreeing + b.agreeing
+        notes = [*a.notes, *(note for note in b.notes if note not in a.notes)]
+        for name, value in b.bindings.items():
+            other = a.bindings.get(name)
+            if other is not None and not constant_matching.same(other, value, self._plan.kinds[name]):
+                notes.append(f"{name} is {other.name} and {value.name}, which differ")
+            else:
+                agreeing += other is not None
+        nodes = {**b.nodes, **a.nodes}
+        missing = a.missing + b.missing
+        return Rating(nodes, {**b.bindings, **a.bindings}, missing, agreeing, tuple(notes))
+
+
+def _noted(rating: Rating, note: str) -> Rating:
+    return Rating(rating.nodes, rating.bindings, rating.missing, rating.agreeing, (*rating.notes, note))

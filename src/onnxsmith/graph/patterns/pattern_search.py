@@ -1,0 +1,93 @@
+"""Finds a pattern in a model: in its main graph, in branches and bodies, and in functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.graph.patterns.match import Match
+from onnxsmith.graph.patterns.match_search import Search, Way
+from onnxsmith.graph.patterns.pattern import Pattern
+from onnxsmith.graph.patterns.pattern_conversion import pattern_of
+from onnxsmith.graph.patterns.retained_nodes import kept
+from onnxsmith.graph.patterns.search_plan import Plan
+from onnxsmith.graph.structure import walk
+
+
+def find(
+    model: ir.Model,
+    pattern: Pattern | str | Callable[..., Any],
+    *,
+    overlapping: bool = False,
+    allowed: Callable[[Match], bool] | None = None,
+    looks_at: Collection[str] = (),
+) -> list[Match]:
+    """Returns the places where the model has the pattern, in the order of the model's nodes.
+
+    Matches do not overlap: a node that a replacement of one match removes is in no other; the first comes first. With
+    `overlapping`, each node that makes the first result of the pattern gives its first match. With
+    `allowed`, only the matches that it allows count; of the ways to match at one node it sees those that differ in the
+    names that it `looks_at`.
+
+    Raises:
+        OnnxsmithError: a `pattern/…` problem.
+    """
+    plan = Plan(pattern_of(pattern), looks_at)
+    found: list[Match] = []
+    for graph, imports in scopes(model):
+        search = Search(plan, imports)
+        for node in walk.nodes(graph):
+            if not may_end_at(plan, node):
+                continue
+            match = next((one for one in ways(plan, search, node) if allowed is None or allowed(one)), None)
+            if match is not None:
+                found.append(match)
+                if not overlapping:
+                    search.block(match.removable)
+    return found
+
+
+def scopes(model: ir.Model) -> Iterator[tuple[ir.Graph | ir.Function, Mapping[str, int]]]:
+    """Yields the main graph and the functions, with the versions of their operator sets."""
+    yield model.graph, model.opset_imports
+    for function in model.functions.values():
+        yield function, function.opset_imports
+
+
+def may_end_at(plan: Plan, node: ir.Node) -> bool:
+    """Whether the node has the operator of the pattern's first result."""
+    return (node.domain, node.op_type) in plan.anchor_types or ("", "") in plan.anchor_types
+
+
+def every_match(plan: Plan, node: ir.Node) -> Iterator[Match]:
+    """Yields the matches whose first result the node makes, and whose nodes are all in the node's graph. With a plan
+    that keeps all names apart, these are all there are. Which nodes stay in use is not computed: `kept` is empty."""
+    assert node.graph is not None
+    for way, outputs in Search(plan, node.graph.opset_imports, node.graph).ways(node):
+        yield _match(plan.pattern, way, outputs)
+
+
+def ways(plan: Plan, search: Search, node: ir.Node) -> Iterator[Match]:
+    """Yields the matches whose first result the node makes."""
+    for way, outputs in search.ways(node):
+        found = _match(plan.pattern, way, outputs)
+        nodes = [one for one in found.nodes if one is not None]
+        yield replace(found, kept=kept(nodes, outputs, found.graph))
+
+
+def _match(pattern: Pattern, way: Way, outputs: tuple[ir.Value, ...]) -> Match:
+    nodes = tuple(way.get(index) for index in range(len(pattern.nodes)))
+    node = outputs[0].producer()
+    assert node is not None
+    assert node.graph is not None
+    return Match(
+        pattern,
+        node.graph,
+        nodes,
+        {one.name: way[one.name] for one in pattern.variables if one.name in way},
+        {key[0]: value for key, value in way.items() if isinstance(key, tuple)},
+        outputs,
+    )

@@ -1,0 +1,87 @@
+"""Cuts the text of a pattern into tokens."""
+
+from __future__ import annotations
+
+import re
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<token>
+        "(?:\\.|[^"\\])*"
+      | => | \.\.\. | ::
+      | -?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)? | -inf\b
+      | [^\W\d]\w*(?:(?:\.|::)[^\W\d]\w*)*
+      | [{}()\[\]<>=,?:@-]
+    )|(?P<bad>\S))""",
+    re.VERBOSE | re.DOTALL,
+)
+_OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}", "<": ">"}, set(")]}>")
+
+
+class Tokens:
+    """The tokens of a text, and the place in it."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self._where, self._text = where, text
+        self._found: list[tuple[str, int, int]] = []
+        for found in _TOKEN.finditer(text):
+            if found["bad"]:
+                raise self.wrong(f"the character {found['bad']!r} has no meaning", found.start("bad"))
+            self._found.append((found["token"], found.start("token"), found.end("token")))
+        self._at = 0
+
+    def peek(self, ahead: int = 0) -> str:
+        """The token at the place, or some tokens further; "" at the end."""
+        return self._found[self._at + ahead][0] if self._at + ahead < len(self._found) else ""
+
+    def next(self) -> str:
+        """Takes a token."""
+        token = self.peek()
+        if not token:
+            raise self.wrong("the text ends too early")
+        self._at += 1
+        return token
+
+    def take(self, token: str) -> bool:
+        """Takes the token if it is this one."""
+        if self.peek() != token:
+            return False
+        self._at += 1
+        return True
+
+    def expect(self, token: str) -> None:
+        """Takes the token, which has to be this one."""
+        if not self.take(token):
+            raise self.wrong(f"{token!r} is expected" + (f", not {self.peek()!r}" if self.peek() else " at the end"))
+
+    def name(self, what: str) -> str:
+        """Takes a name."""
+        token = self.peek()
+        if not (token[:1].isalpha() or token[:1] == "_"):
+            raise self.wrong(f"{what} is expected" + (f", not {token!r}" if token else " at the end"))
+        return self.next()
+
+    def until(self, stops: str) -> str:
+        """Takes everything up to one of the characters, outside of brackets, and returns it as it is written."""
+        begin, depth, end = self._at, 0, self._at
+        while depth or self.peek() not in stops or not self.peek():
+            token = self.next()
+            depth += (token in _OPEN) - (token in _CLOSE)
+            if depth < 0:
+                raise self.wrong(f"{token!r} closes nothing")
+            end = self._at
+        return self._text[self._found[begin][1] : self._found[end - 1][2]] if end > begin else ""
+
+    def wrong(self, what: str, offset: int | None = None) -> OnnxsmithError:
+        """Makes the error of the text at the place."""
+        if offset is None:
+            offset = self._found[self._at][1] if self._at < len(self._found) else len(self._text)
+        line = self._text.count("\n", 0, offset) + 1
+        column = offset - (self._text.rfind("\n", 0, offset) + 1) + 1
+        return problem(
+            "pattern/text",
+            f"the text of the pattern cannot be read: {what}",
+            where=f"{self._where}, line {line}, column {column}",
+            fix="write { a = Relu(x)  y = Mul(a, 0.5) }; docs/patterns.md has the notation",
+        )

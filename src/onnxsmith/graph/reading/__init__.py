@@ -1,0 +1,1 @@
+"""Reads a model for people: scopes, weights, statistics of tensors, lines of the torch program."""

@@ -1,0 +1,109 @@
+"""Evaluates the text of a dimension: a name, or an expression written by a file or by shape inference.
+
+Expressions have sums, products, quotients, powers and the calls Max, Min, Mod, floor, ceiling, Abs and Broadcast. Any
+other text has no value; neither has an expression with a name of unknown size.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from onnxsmith.graph.structure.signature import Dim, Signature
+
+_NAME = re.compile(r"[^\W\d][\w.]*(?![\w.]|\s*\()")
+_MOST = 1 << 40
+"""The largest value that counts as a size. A choice: larger than any tensor; a power beyond it is no dimension."""
+
+_DIVISIBLE = 720720
+"""A size at which every usual expression has a value: it is lcm(1, …, 16), so all numbers up to 16 divide it."""
+
+
+def _broadcast(*sizes: Fraction) -> Fraction:
+    """Returns the size that is not 1. Raises ValueError if the sizes cannot be broadcast."""
+    found = {size for size in sizes if size != 1}
+    if len(found) > 1:
+        raise ValueError("sizes that cannot be broadcast")
+    return found.pop() if found else Fraction(1)
+
+
+_CALLS: dict[str, Callable[..., Any]] = {
+    "max": max, "min": min, "mod": operator.mod, "floor": math.floor, "ceiling": math.ceil, "ceil": math.ceil,
+    "abs": abs, "broadcast": _broadcast,
+}  # fmt: skip
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+}  # fmt: skip
+
+
+def evaluate(dim: Dim | None, sizes: Mapping[str, int]) -> int | None:
+    """Returns the size of a dimension, 0 or more; None if these sizes give no value."""
+    if dim is None or isinstance(dim, int):
+        return dim
+    if dim in sizes:
+        return sizes[dim]
+    tree, names = _parsed(dim)
+    if tree is None or any(name not in sizes for name in names):
+        return None
+    try:
+        value = _value(tree, [sizes[name] for name in names])
+    except (ArithmeticError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return int(value) if value == int(value) and 0 <= value < _MOST else None
+
+
+def names_in(dim: str) -> tuple[str, ...]:
+    """Returns the names in an expression; none if the text is not an expression."""
+    tree, names = _parsed(dim)
+    return names if tree is not None else ()
+
+
+def symbols(signature: Signature) -> tuple[str, ...]:
+    """Returns the symbols that need sizes: those of the signature, and dimensions that cannot be computed from them.
+
+    A file may contain an expression that shape inference made up, such as `Broadcast(batch, unk__12)`. The names inside
+    are then symbols like others, and the dimension itself is one, too; its size is found by trial. A text that is not
+    an expression is a symbol."""
+    found = list(signature.symbols())
+    known = dict.fromkeys(found, _DIVISIBLE)
+    for port in signature.required():
+        for dim in port.shape or ():
+            if isinstance(dim, str) and evaluate(dim, known) is None:
+                found.append(dim)
+                known[dim] = _DIVISIBLE
+    return tuple(found)
+
+
+@lru_cache(maxsize=8192)
+def _parsed(text: str) -> tuple[ast.expr | None, tuple[str, ...]]:
+    """Returns the syntax tree, with the n-th name written as `_n`, and the names. The tree is None for other texts."""
+    names: dict[str, int] = {}
+    plain = _NAME.sub(lambda match: f"_{names.setdefault(match[0], len(names))}", text)
+    try:
+        return ast.parse(plain.strip(), mode="eval").body, tuple(names)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None, ()
+
+
+def _value(node: ast.expr, sizes: list[int]) -> Fraction:
+    match node:
+        case ast.Constant(value=int() as number):
+            return Fraction(number)
+        case ast.Name(id=name):
+            return Fraction(sizes[int(name[1:])])
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return -_value(inner, sizes)
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int() as power)) if 0 <= power <= 8:
+            return _value(left, sizes) ** power
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return Fraction(_OPERATORS[type(op)](_value(left, sizes), _value(right, sizes)))
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name.lower() in _CALLS:
+            return Fraction(_CALLS[name.lower()](*(_value(argument, sizes) for argument in arguments)))
+    raise ValueError("not an expression over sizes")

@@ -1,0 +1,100 @@
+"""Sound shape rules for If and Loop, where onnx-shape-inference assumes too much.
+
+The engine gives an If the shape of one branch when the other's is unknown. It assumes that a loop runs at least once,
+runs to its limit, and keeps the shape of its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.seams.shape_engine import bind_scan
+
+Infer = Callable[[Any, ir.Node], None]
+
+
+def branch(infer: Infer) -> Infer:
+    """Makes the shape of a result unknown if one branch's is unknown; the engine would take the other branch's
+    shape."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        infer(context, node)
+        branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
+        for value, *results in zip(node.outputs, *(branch.outputs for branch in branches), strict=True):
+            if any(result.shape is None for result in results):
+                value.shape = None
+
+    return careful
+
+
+def loop(infer: Infer) -> Infer:
+    """Allows for a loop that never runs, so that its initial state is the result, or that its condition ends early. The
+    engine assumes neither. A loop without a condition counts as one whose condition is true: the engine asks for one,
+    which the standard makes optional."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        with _conditioned(node):
+            infer(context, node)
+        body = node.attributes["body"].as_graph()
+        states = len(node.inputs) - 2
+        for index, (value, result) in enumerate(zip(node.outputs, body.outputs[1:], strict=True)):
+            if index < states:
+                start = node.inputs[2 + index]
+                value.shape = _either(context, None if start is None else start.shape, result.shape)
+            elif value.shape is not None and not _runs_to_its_limit(node, body):
+                value.shape = ir.Shape([context.new_symbolic_dim(), *list(value.shape)[1:]])
+
+    return careful
+
+
+@contextmanager
+def _conditioned(node: ir.Node) -> Iterator[None]:
+    """Gives a loop without a condition one, inside the block."""
+    if len(node.inputs) < 2 or node.inputs[1] is not None:
+        yield
+        return
+    node.replace_input_with(1, ir.Value(type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([])))
+    try:
+        yield
+    finally:
+        node.replace_input_with(1, None)
+
+
+def _either(context: Any, a: ir.Shape | None, b: ir.Shape | None) -> ir.Shape | None:
+    """Returns the shape of a value that may have either shape: a new name on each axis where the two differ."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return ir.Shape([x if x == y else context.new_symbolic_dim() for x, y in zip(a, b, strict=True)])
+
+
+def _runs_to_its_limit(node: ir.Node, body: ir.Graph) -> bool:
+    """Whether the loop's condition is true at the start and stays true."""
+
+    def is_true(value: ir.Value | None) -> bool:
+        tensor = None if value is None or value.is_graph_input() else ir.convenience.get_const_tensor(value)
+        return tensor is not None and bool(np.asarray(tensor.numpy()).all())
+
+    condition, after = node.inputs[1], body.outputs[0]
+    maker = after.producer()
+    passed_on = maker is not None and maker.op_type == "Identity" and maker.inputs[0] is body.inputs[1]
+    return (condition is None or is_true(condition)) and (after is body.inputs[1] or passed_on or is_true(after))
+
+
+def enter_bodies(context: Any, node: ir.Node) -> None:
+    """Replaces the engine's function. A loop's state has the dtype of its initial value, and may change its shape; the
+    state of a Scan may not."""
+    if node.domain:
+        return
+    if node.op_type == "Scan":
+        bind_scan(context, node)
+    body = node.attributes.get("body") if node.op_type == "Loop" else None
+    if body is None or body.is_ref():
+        return
+    for start, value in zip(node.inputs[2:], body.as_graph().inputs[2:], strict=False):
+        if start is not None and start.dtype is not None and value.dtype is None:
+            context.set_dtype(value, start.dtype)

@@ -1,0 +1,104 @@
+"""Infers shapes with symbols: every shape that follows from the graph inputs.
+
+The engine is onnx-shape-inference, an alpha release. It is therefore pinned and covered by a contract test, and a
+failure of the engine is a note, never a failure of the caller."""
+
+from __future__ import annotations
+
+import itertools
+
+import onnx_ir as ir
+
+from onnxsmith.base.seams import shape_engine
+from onnxsmith.base.words import several
+from onnxsmith.graph.shapes import odd_names, sound_shapes, standard_inference
+from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.walk import node_label, op_name
+
+_SHOWN = 3
+"""Nodes that a note names. A choice: one line."""
+_LONGEST = 200
+"""Characters of a reason. A choice: some errors repeat a whole node."""
+
+
+def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
+    """Returns a copy of `model` (weights shared) with inferred shapes, and a note on failure, else None.
+
+    Declared dimensions without a meaning (`?`, -1) are unknown in the copy; `model` itself keeps them.
+    """
+    copy = cloned(model)
+    return copy, infer_in_place(copy)
+
+
+def infer_in_place(model: ir.Model, *, elements: bool = False) -> str | None:
+    """Infers shapes in a model that nobody else holds, as `inferred` does in a copy; returns a note on failure. With
+    `elements`, the values of sequences get the shapes of their elements."""
+    _forget_nameless(model)
+    return infer(model, elements=elements)
+
+
+def infer(model: ir.Model, *, elements: bool = False) -> str | None:
+    """Infers shapes in `model` itself, and returns a note on failure, else None. Use it on a copy made by `inferred`
+    after a change: known shapes stay, and new symbols get unused names. Where the inference of a node fails, onnx's own
+    is asked; what neither finds is unknown, and so is what depends on it."""
+    failures = _Failures(model)
+    defaults = {v: v.const_value for graph in walk.graphs(model) for v in graph.inputs if v.const_value is not None}
+    try:
+        for value in defaults:
+            value.const_value = None  # a default: the caller may replace it, so no shape may depend on it
+        context = sound_shapes.context(model, elements=elements)
+        context.failed = failures.add
+        with odd_names.renamed(model), shape_engine.walking():
+            context.reserve_symbol_names(shape_engine.symbol_names(model.graph))
+            shape_engine.walk(
+                context, model.graph, model_functions=model.functions, inference_cache={}, op_function_cache={}
+            )
+            shape_engine.adopt_declared_names(context, model.graph)
+    except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; what it found so far stays
+        return f"only some shapes are known: {type(error).__name__}: {error}"
+    finally:
+        for value, tensor in defaults.items():
+            value.const_value = tensor
+    return failures.note()
+
+
+class _Failures:
+    """The nodes whose inference failed, with the reasons."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self._model = model
+        self._reasons: dict[str, str] = {}
+
+    def add(self, node: ir.Node, error: Exception) -> None:
+        """Asks onnx's own inference about a node, and notes the node if it knows no shape either."""
+        try:
+            version = self._model.opset_imports.get(node.domain)
+            if version is not None and not any(True for _ in captures.subgraphs(node)):
+                for value, found in standard_inference.infer(node, version).items():
+                    standard_inference.adopt(value, found)
+        except standard_inference.RefusedError as refused:
+            error = refused
+        if any(value.name and value.shape is None for value in node.outputs):
+            named = f"{op_name(node)} {node_label(node)}".strip()
+            source = error.__cause__ or error
+            reason = str(getattr(source, "message", "") or source)
+            self._reasons.setdefault(named, " ".join(reason.split())[:_LONGEST])
+
+    def note(self) -> str | None:
+        """Says in one line which nodes they are, and why."""
+        if not self._reasons:
+            return None
+        shown = [f"{named} ({reason})" for named, reason in list(self._reasons.items())[:_SHOWN]]
+        more = f", and {several(len(self._reasons) - _SHOWN, 'more node')}" if len(self._reasons) > _SHOWN else ""
+        return f"no shapes are known of what depends on {', '.join(shown)}{more}: their inference failed"
+
+
+def _forget_nameless(model: ir.Model) -> None:
+    inputs = (value for graph in walk.graphs(model) for value in graph.inputs)
+    outputs = (value for node in walk.all_nodes(model) for value in node.outputs)
+    for value in itertools.chain(inputs, outputs):
+        shape = value.shape
+        if shape is None or all(sound_shapes.is_sound(dim) for dim in shape):
+            continue
+        value.shape = ir.Shape([dim if sound_shapes.is_sound(dim) else None for dim in shape])

@@ -1,0 +1,165 @@
+"""Walks over a whole model, with its subgraphs and functions."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import onnx_ir as ir
+
+from onnxsmith.graph.structure import captures
+
+
+def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """Yields every node of the main graph, of branches and loop bodies, and of model-local functions."""
+    yield from nodes(model.graph)
+    for function in model.functions.values():
+        yield from nodes(function)
+
+
+_TENSOR, _TENSORS = ir.AttributeType.TENSOR, ir.AttributeType.TENSORS
+FLAT = "onnxsmith.flat"
+"""Key of a graph's `meta`: it has no branches or bodies and will not get any, so that walks need not look for them."""
+
+
+def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
+    """Yields every node of a graph, each followed by the nodes of its branches or body."""
+    if FLAT in graph.meta:
+        yield from graph
+        return
+    for node in graph:
+        yield node
+        if captures.has_subgraphs(node):
+            for inner in captures.subgraphs(node):
+                yield from nodes(inner)
+
+
+def inside(node: ir.Node) -> Iterator[ir.Node]:
+    """Yields every node in the branches or the body of a node."""
+    for inner in captures.subgraphs(node):
+        yield from nodes(inner)
+
+
+def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
+    """Yields every branch and loop body in a graph, at any depth."""
+    for node in graph if FLAT not in graph.meta else ():
+        if captures.has_subgraphs(node):
+            for inner in captures.subgraphs(node):
+                yield inner
+                yield from nested(inner)
+
+
+def main_graphs(model: ir.Model) -> Iterator[ir.Graph]:
+    """Yields the main graph, and every branch and loop body in it."""
+    yield model.graph
+    yield from nested(model.graph)
+
+
+def count_nodes(model: ir.Model) -> int:
+    """Counts the nodes of the model without `Constant` nodes, which compute nothing."""
+    return sum(node.op_type != "Constant" or node.domain != "" for node in all_nodes(model))
+
+
+def histogram(model: ir.Model) -> dict[str, int]:
+    """Counts the operators of the model, the most frequent first; operators of other domains have a prefix."""
+    counts = Counter(op_name(node) for node in all_nodes(model))
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def op_name(node: ir.Node) -> str:
+    """`Conv`, or `com.microsoft::Gelu` for an operator of another domain."""
+    return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+
+
+def around(model: ir.Model, graph: ir.Graph) -> list[ir.Graph]:
+    """Returns the graphs from the main graph, or a function's, down to `graph`; empty if it is not in the model."""
+    for root in (model.graph, *(function.graph for function in model.functions.values())):
+        found = _descend(root, graph)
+        if found:
+            return found
+    return []
+
+
+def _descend(root: ir.Graph, graph: ir.Graph) -> list[ir.Graph]:
+    if root is graph:
+        return [root]
+    for node in root if FLAT not in root.meta else ():
+        for inner in captures.subgraphs(node):
+            found = _descend(inner, graph)
+            if found:
+                return [root, *found]
+    return []
+
+
+RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+)
+"""Operators that draw random numbers."""
+
+
+def random_nodes(model: ir.Model) -> list[ir.Node]:
+    """Returns the nodes that draw random numbers without a seed, so that two runs differ."""
+    return [n for n in all_nodes(model) if n.op_type in RANDOM and not n.domain and "seed" not in n.attributes]
+
+
+def node_label(node: ir.Node) -> str:
+    """Names a node: by its name, or by its first named output."""
+    if node.name:
+        return node.name
+    return next((f"-> {value.name}" for value in node.outputs if value.name), f"an unnamed {node.op_type}")
+
+
+def graphs(model: ir.Model) -> Iterator[ir.Graph]:
+    """Yields the main graph, and every branch and loop body, those in functions too."""
+    yield from main_graphs(model)
+    for function in model.functions.values():
+        yield from nested(function)
+
+
+def values(model: ir.Model) -> Iterator[ir.Value]:
+    """Yields every value of every graph: inputs, initializers, results of nodes."""
+    for graph in graphs(model):
+        yield from dict.fromkeys((*graph.inputs, *graph.initializers.values()))
+    for node in all_nodes(model):
+        yield from node.outputs
+
+
+def initializers(model: ir.Model) -> Iterator[ir.Value]:
+    """Yields every initializer with a value, in the main graph and all subgraphs."""
+    for graph in graphs(model):
+        yield from (value for value in graph.initializers.values() if value.const_value is not None)
+
+
+def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """Yields every stored tensor: initializers, attributes, default attributes of functions."""
+    yield from initializer_tensors(model)
+    yield from attribute_tensors(model)
+
+
+FIRST_WITH_CONSTANTS = 4
+"""The first IR version in which an initializer need not be a graph input (onnx.proto: IR_VERSION_2019_1_22)."""
+
+
+def has_own_initializers(model: ir.Model) -> bool:
+    """Whether initializers may be constants. Before IR version 4 each is also an input, which a caller may replace."""
+    return model.ir_version is None or model.ir_version >= FIRST_WITH_CONSTANTS
+
+
+def initializer_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """Yields the tensors of `initializers`."""
+    yield from (value.const_value for value in initializers(model) if value.const_value is not None)
+
+
+def attribute_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """Yields tensors in attributes: mostly of `Constant` nodes."""
+    holders: Iterable[ir.Node | ir.Function] = itertools.chain(all_nodes(model), model.functions.values())
+    for holder in holders:
+        for attribute in holder.attributes.data.values():  # the dictionary itself: most nodes have no tensor
+            kind = attribute.type
+            if (kind is not _TENSOR and kind is not _TENSORS) or attribute.is_ref():
+                continue
+            if kind is _TENSOR:
+                yield attribute.value  # as `as_tensor`, whose check of the type takes longer than the walk
+            else:
+                yield from attribute.as_tensors()

@@ -1,0 +1,102 @@
+"""Joins two models into one: outputs of the first become inputs of the second."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+
+import onnx
+import onnx_ir as ir
+
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.model_copy import cloned
+
+
+def joined(first: ir.Model, second: ir.Model, wires: Mapping[str, str]) -> ir.Model:
+    """Returns a copy of `first` with the nodes of `second` behind its own. `wires` maps inputs of `second` to the names
+    of tensors of `first`'s main graph; its other inputs become inputs of the whole, or are those of `first` with the
+    same name. The outputs are those of `first`, then those of `second`.
+
+    Tensors and nodes of `second` whose names are taken get a number behind their names. The caller sees to it that the
+    opsets are the same and that local functions of one name are equal.
+    """
+    whole, part = cloned(first), cloned(second)
+    graph = whole.graph
+    values = {value.name: value for node in graph for value in node.outputs}
+    values |= {value.name: value for value in (*graph.initializers.values(), *graph.inputs)}
+    names = Names(whole)
+    ports = list(part.graph.inputs)
+    outputs = list(part.graph.outputs)
+    joints = {port: values[wires[port.name or ""]] for port in ports if port.name in wires}
+    own_inputs = {value.name: value for value in graph.inputs}
+    joints |= {port: own_inputs[port.name] for port in ports if port not in joints and port.name in own_inputs}
+    part.graph.inputs.clear()
+    part.graph.outputs.clear()
+    for port, value in joints.items():
+        outputs = [value if one is port else one for one in outputs]
+        port.replace_all_uses_with(value)
+        part.graph.initializers.pop(port.name or "", None)
+    free = [port for port in ports if port not in joints]
+    for graph_ in walk.graphs(part):
+        for value in list(dict.fromkeys((*graph_.inputs, *graph_.initializers.values()))):
+            value.name = names.free(value.name or "")
+        for node in graph_:
+            for value in node.outputs:
+                if value.name:
+                    value.name = names.free(value.name)
+    for port in free:
+        if port.name not in part.graph.initializers:
+            port.name = names.free(port.name or "")
+    taken = {node.name for node in walk.all_nodes(whole) if node.name}
+    for node in walk.nodes(part.graph):
+        if node.name:
+            node.name = _free(node.name, taken)
+            taken.add(node.name)
+    nodes = list(part.graph)
+    part.graph.remove(nodes)
+    weights = list(part.graph.initializers.values())
+    part.graph.initializers.clear()
+    for value in weights:
+        graph.initializers[value.name or ""] = value
+    graph.inputs.extend(free)
+    graph.extend(nodes)
+    graph.outputs.extend(outputs)
+    for domain, version in part.opset_imports.items():
+        whole.opset_imports.setdefault(domain, version)
+    for identifier, function in part.functions.items():
+        whole.functions.setdefault(identifier, function)
+    return whole
+
+
+def equal_functions(one: ir.Function, two: ir.Function) -> bool:
+    """Whether two functions are equal, up to docs, metadata and declared shapes."""
+    return _body(one) == _body(two)
+
+
+def _body(function: ir.Function) -> onnx.FunctionProto:
+    """The message of a function without what no run reads."""
+    proto = ir.serde.serialize_function(function)
+    for field in ("doc_string", "metadata_props", "value_info"):
+        proto.ClearField(field)
+    _strip(proto.node)
+    return proto
+
+
+def _strip(nodes: Iterable[onnx.NodeProto]) -> None:
+    for node in nodes:
+        node.ClearField("doc_string")
+        node.ClearField("metadata_props")
+        for attribute in node.attribute:
+            attribute.ClearField("doc_string")
+            for graph in (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ():
+                _strip(graph.node)
+                graph.ClearField("value_info")
+
+
+def _free(name: str, taken: set[str]) -> str:
+    numbers = itertools.count(1)
+    wish = name
+    while name in taken:
+        name = f"{wish}_{next(numbers)}"
+    return name

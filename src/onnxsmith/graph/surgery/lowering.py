@@ -1,0 +1,162 @@
+"""Writes a model in an earlier opset: each operator in the form that it had there.
+
+An operator that changed since gets its earlier form change by change, the last change first. Each change is undone by
+its file in `lowerings/`, if it has one, and by leaving out attributes without effect. An operator that did not exist,
+or whose earlier form takes other dtypes, is replaced by its body, if the ONNX specification gives one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import onnx_ir as ir
+
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import provenance, schema, walk
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.surgery.expansion import expand
+from onnxsmith.graph.surgery.inlining import inlined
+from onnxsmith.graph.surgery.lowerings.base import lowerings
+from onnxsmith.graph.surgery.node_insertion import Inserter, release
+from onnxsmith.graph.surgery.older_schema import write_older
+
+_find = cache(schema.find)
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A node that cannot be written in the earlier opset, by its operator and name, its origin in the source, and
+    why."""
+
+    node: str
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A copy of a model in the earlier opset, as far as the nodes that are `stuck` allow."""
+
+    model: ir.Model
+    stuck: tuple[Stuck, ...]
+
+
+def lowered(model: ir.Model, target: int) -> Lowered:
+    """Writes a copy of the model (weights shared) in opset `target`, which is lower than the model's.
+
+    Functions stay functions, unless a node in one is stuck: a function knows no dtypes and no values of its attributes.
+    Then all functions are inlined.
+    """
+    found = _lowered(model, target)
+    if found.stuck and model.functions:
+        flat, reason = inlined(model)
+        return _lowered(flat, target) if not reason else found
+    return found
+
+
+def _lowered(model: ir.Model, target: int) -> Lowered:
+    copy = inferred(model)[0]
+    names = Names(copy)
+    declared = _Declared(model, copy)
+    stuck: list[Stuck] = []
+    owners: list[ir.Graph | ir.Function] = [copy.graph, *copy.functions.values()]
+    for owner in owners:
+        imported = owner.opset_imports if isinstance(owner, ir.Function) else copy.opset_imports
+        version = imported.get("", imported.get("ai.onnx", copy.opset_imports.get("", 0)))
+        for node in list(walk.nodes(owner)):
+            if node.domain in ("", "ai.onnx") and version > target:
+                stuck += _lower(node, version, target, names)
+        if version > target:
+            imported.pop("ai.onnx", None)
+            imported[""] = target
+    for graph in walk.graphs(copy):
+        if "" in graph.opset_imports:
+            graph.opset_imports[""] = target
+    declared.restore(copy)
+    facts.forget(copy)
+    return Lowered(copy, tuple(stuck))
+
+
+def _lower(node: ir.Node, version: int, target: int, names: Names) -> list[Stuck]:
+    """Lowers a node that is written in opset `version`, and the nodes that replace it."""
+    label, source = f"{node.op_type} {walk.node_label(node)}", provenance.of(node).source
+    while True:
+        newer = _find(node.op_type, "", version)
+        if newer is None or newer.since <= target:
+            node.version = None
+            return []
+        before = newer.since - 1
+        write = Inserter(node, f"opset{target}_", before, names.free)
+        operands = [value for value in node.inputs if value is not None]
+        made, written, reason = _changed(node, newer, version, target, write)
+        if reason:
+            return [Stuck(label, source, reason)]
+        provenance.inherit(made, [node])
+        for (
+            new
+        ) in made:  # the bodies of operators number their nodes from the start, and onnxruntime wants unique names
+            new.name = names.free(f"{node.name}_{new.op_type}") if node.name else None
+        gone = node.graph is None
+        for value in operands if gone else ():
+            release(value)
+        found = [one for new in made for one in _lower(new, written, target, names)]
+        if found:
+            return [Stuck(label, source, f"in what replaces it, {found[0].node}: {found[0].reason}")]
+        if gone:
+            return []
+        version = before
+
+
+def _changed(
+    node: ir.Node, newer: schema.Schema, version: int, target: int, write: Inserter
+) -> tuple[list[ir.Node], int, str]:
+    """Undoes one change. Returns the new nodes, the opset they are written in, and why it is impossible."""
+    older = _find(node.op_type, "", newer.since - 1)
+    reason = ""
+    if older is not None and not older.deprecated:
+        change = lowerings().get((node.op_type, newer.since))
+        reason = change.lower(node, write) if change is not None else ""
+        if not reason and node.graph is not None:
+            reason = write_older(node, newer, older)
+        if not reason:
+            return write.made, newer.since - 1, ""
+    elif change := lowerings().get((node.op_type, newer.since)):
+        reason = change.lower(node, write)
+        return write.made, newer.since - 1, reason
+    expanded = expand(node, version, target, write)
+    if isinstance(expanded, str):
+        return [], 0, reason or expanded
+    return *expanded, ""
+
+
+class _Declared:
+    """The types and shapes that a model declares. A copy gets them back in the end: an inferred one must not become a
+    part of the interface of a file."""
+
+    def __init__(self, model: ir.Model, copy: ir.Model) -> None:
+        pairs = list(zip(walk.graphs(model), walk.graphs(copy), strict=True))
+        self._values = {
+            new: (old.type, old.shape)
+            for before, after in pairs
+            for old, new in zip(_all(before), _all(after), strict=True)
+        }
+        self._outputs = [(after, [(one.type, one.shape) for one in before.outputs]) for before, after in pairs]
+
+    def restore(self, copy: ir.Model) -> None:
+        for graph in walk.graphs(copy):
+            for value in _all(graph):
+                if not value.is_initializer():
+                    value.type, value.shape = self._values.get(value, (None, None))
+        for graph, outputs in self._outputs:
+            for value, (type_, shape) in zip(graph.outputs, outputs, strict=True):
+                value.type, value.shape = type_, shape
+
+
+def _all(graph: ir.Graph) -> Iterator[ir.Value]:
+    yield from graph.inputs
+    yield from graph.initializers.values()
+    for node in graph:
+        yield from node.outputs

@@ -1,0 +1,65 @@
+"""The base class of all lowerings, and what they share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cache
+from typing import ClassVar
+
+import onnx_ir as ir
+
+from onnxsmith.base import rooms
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.surgery.node_insertion import Inserter, release
+
+
+class Lowering(ABC):
+    """Writes an operator in the form that it had before one of its changes.
+
+    `operators` maps each operator to the opset that changed it. `lower` changes the node itself, or replaces its
+    outputs by those of nodes that it inserts (`Inserter.opset` is the version before the change). Attributes that the
+    earlier form lacks, at their defaults, are removed afterwards.
+    """
+
+    operators: ClassVar[Mapping[str, int]]
+
+    @abstractmethod
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        """Lowers the node. Returns "", or why that is impossible; then nothing was changed."""
+
+
+@cache
+def lowerings() -> dict[tuple[str, int], Lowering]:
+    """Returns the lowering of each operator and opset that has one."""
+    found = rooms.members("onnxsmith.graph.surgery.lowerings", Lowering).values()
+    return {change: one for one in found for change in one.operators.items()}
+
+
+def numbers(value: ir.Value | None) -> list[int] | None:
+    """Returns the elements of an integer tensor that is constant, or that follows from constants and static shapes;
+    None if it depends on an input."""
+    known = facts.constant(value)
+    if known is not None:
+        return [int(one) for one in known.ravel()]
+    elements = facts.integers(value)
+    whole = [one for one in elements or () if isinstance(one, int)]
+    return whole if elements is not None and len(whole) == len(elements) else None
+
+
+def rank(value: ir.Value | None) -> int | None:
+    """Returns the number of dimensions of a tensor; None if it is unknown."""
+    return None if value is None or value.shape is None else len(value.shape)
+
+
+def operand(node: ir.Node, index: int) -> ir.Value | None:
+    """Returns the input at a position; None if it is left out."""
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def drop_operands(node: ir.Node, count: int) -> None:
+    """Keeps the first `count` operands. Constants that nothing reads any more are removed."""
+    dropped = [value for value in node.inputs[count:] if value is not None]
+    node.resize_inputs(min(count, len(node.inputs)))
+    for value in dropped:
+        release(value)

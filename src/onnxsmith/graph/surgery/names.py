@@ -1,0 +1,108 @@
+"""Renames graph inputs, graph outputs and symbolic dimensions to the names that the user knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from onnxsmith.graph.shapes.dims import evaluate
+from onnxsmith.graph.structure import walk
+
+
+def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Names the graph's inputs and outputs, in order. Renames other values that have one of these names.
+
+    A value that is an output twice, and an input or initializer that is an output, gets an Identity, because two names
+    need two values.
+    """
+    graph = model.graph
+    _separate_outputs(graph)
+    wanted = dict(zip((*graph.inputs, *graph.outputs), (*inputs, *outputs), strict=True))
+    taken = set(wanted.values())
+    names = {value.name for value in _values(model)}
+    for value in list(_values(model)):  # a list, because renaming an initializer changes the graph's dictionary
+        if value.name in taken and wanted.get(value) != value.name:
+            value.name = _free(f"{value.name}_inner", names | taken)
+            names.add(value.name)
+    for value, name in wanted.items():
+        value.name = name
+
+
+def fix_symbols(model: ir.Model, sizes: Mapping[str, int]) -> None:
+    """Gives symbolic dimensions sizes, inside expressions too: with {n: 2}, `3*n` becomes 6."""
+    for value in _values(model) if sizes else ():
+        if value.shape is not None and not value.shape.is_static():
+            value.shape = fixed_shape(value.shape, sizes)
+
+
+def fixed_shape(shape: ir.Shape, sizes: Mapping[str, int]) -> ir.Shape:
+    """The shape with sizes in place of the symbols that have one."""
+    known = [dim if isinstance(dim, int) else evaluate(dim.value, sizes) for dim in shape]
+    return ir.Shape([dim if size is None else size for dim, size in zip(shape, known, strict=True)])
+
+
+def prefix_names(model: ir.Model, prefix: str) -> None:
+    """Puts a prefix before the names of tensors, nodes, graph inputs and outputs, also in branches and bodies.
+
+    Symbolic dimensions and the contents of local functions keep their names.
+    """
+    if not prefix:
+        return
+    for value in dict.fromkeys(_values(model)):  # a copy, because renaming an initializer changes the dictionary
+        value.name = f"{prefix}{value.name}" if value.name else value.name
+    for node in walk.nodes(model.graph):
+        node.name = f"{prefix}{node.name}" if node.name else node.name
+
+
+def _operand(name: str) -> str:
+    return f"({name})" if " " in name else name
+
+
+def _separate_outputs(graph: ir.Graph) -> None:
+    seen: set[ir.Value] = set()
+    for index, value in enumerate(graph.outputs):
+        if value in seen or value.is_graph_input() or value.is_initializer():
+            node = ir.node("Identity", [value])
+            graph.append(node)
+            copy = node.outputs[0]
+            copy.type, copy.shape, copy.name = value.type, value.shape, f"{value.name}_output_{index}"
+            graph.outputs[index] = copy
+        else:
+            seen.add(value)
+
+
+def _free(name: str, taken: set[str | None]) -> str:
+    number = 0
+    candidate = name
+    while candidate in taken:
+        number += 1
+        candidate = f"{name}_{number}"
+    return candidate
+
+
+def _values(model: ir.Model) -> Iterator[ir.Value]:
+    for graph in walk.main_graphs(model):
+        yield from graph.inputs
+        yield from graph.initializers.values()
+        for node in graph:
+            yield from node.outputs
+
+
+def rename_symbols(model: ir.Model, new: Mapping[str, str]) -> None:
+    """Renames symbolic dimensions, inside expressions too: with {s0: height}, `3*s0` becomes `3*height`."""
+    if not new:
+        return
+    pattern = re.compile(r"\b(" + "|".join(re.escape(name) for name in sorted(new, key=len, reverse=True)) + r")\b")
+    for value in _values(model):
+        shape = value.shape
+        if shape is None or shape.is_static():
+            continue
+        dims = [
+            new.get(dim.value) or pattern.sub(lambda match: _operand(new[match[1]]), dim.value)
+            if isinstance(dim, ir.SymbolicDim) and dim.value is not None
+            else dim
+            for dim in shape
+        ]
+        value.shape = ir.Shape(dims)

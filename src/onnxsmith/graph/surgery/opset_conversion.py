@@ -1,0 +1,83 @@
+"""Converts a model to another opset, or raises if that is impossible."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+
+from onnxsmith.base.problem import problem
+from onnxsmith.base.words import several
+from onnxsmith.graph.surgery.lowering import lowered
+from onnxsmith.graph.surgery.raising import raised
+
+_SHOWN = 3
+"""Nodes that a refusal names; a choice."""
+
+
+def of(model: ir.Model) -> int:
+    """Returns the version of ONNX's own operator set that the model imports; 0 without an import."""
+    return model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
+
+
+def convert(model: ir.Model, target: int | None) -> ir.Model:
+    """Returns a copy of `model` at opset `target`; the same model if it has that opset already, or if `target` is None.
+    Local functions whose bodies cannot be converted are inlined; see `inlined_functions`.
+
+    Raises:
+        OnnxsmithError: `export/opset` when the version does not exist, or the converters cannot convert an operator.
+    """
+    now = of(model)
+    if target is None or now == target:
+        return model
+    newest = onnx.defs.onnx_opset_version()
+    if not 7 <= target <= newest:
+        raise problem(
+            "export/opset",
+            f"opset {target} cannot be written",
+            why=f"the installed onnx {onnx.__version__} writes opsets 7 to {newest}",
+            fix=f"choose an opset from this range; without --opset the model keeps {now}",
+        )
+    return _lower(model, now, target) if target < now else _raise(model, now, target)
+
+
+def inlined_functions(before: ir.Model, after: ir.Model) -> list[str]:
+    """A note if a change to a model left local functions out, which then were inlined; else nothing."""
+    gone = [f"{domain}::{name}" for domain, name, _ in before.functions if (domain, name, _) not in after.functions]
+    return [f"local functions were inlined: {', '.join(gone)}"] if gone else []
+
+
+def _lower(model: ir.Model, now: int, target: int) -> ir.Model:
+    found = lowered(model, target)
+    if found.stuck:
+        first, more = found.stuck[:_SHOWN], len(found.stuck) - _SHOWN
+        reasons = [f"{one.node}: {one.reason}" for one in first] + (
+            [f"and {several(more, 'node')} more"] if more > 0 else []
+        )
+        raise problem(
+            "export/opset",
+            f"the model is at opset {now} and could not be brought to {target}",
+            where=", ".join(f"{one.node} ({one.source})" if one.source else one.node for one in first),
+            why="; ".join(reasons),
+            fix=_nearest(model, now, target),
+        )
+    return found.model
+
+
+def _nearest(model: ir.Model, now: int, target: int) -> str:
+    """The lowest opset above the requested one that the model can be brought to; each one is tried."""
+    found = next((one for one in range(target + 1, now) if not lowered(model, one).stuck), None)
+    if found is None:
+        return f"omit the opset: the model stays at {now}"
+    return f"choose opset {found}, the lowest in which the model can be written: --opset {found}"
+
+
+def _raise(model: ir.Model, now: int, target: int) -> ir.Model:
+    copy, errors = raised(model, target)
+    if errors:
+        raise problem(
+            "export/opset",
+            f"the model is at opset {now} and could not be brought to {target}",
+            why="; ".join(errors),
+            fix=f"omit the opset (the model stays at {now}), or choose an opset nearer to {now}",
+        )
+    return copy

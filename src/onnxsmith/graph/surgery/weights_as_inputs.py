@@ -1,0 +1,171 @@
+"""Turns a model's weights into inputs, so that one session can run it with other weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from onnxsmith.graph.structure.model_copy import cloned
+
+_FLOATS = {
+    ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16,
+}  # fmt: skip
+_LEVELS = {ir.DataType.INT8, ir.DataType.UINT8}
+_QUANTISERS = {"QuantizeLinear", "DequantizeLinear"}
+_PRODUCTS_OF_LEVELS = {"ConvInteger", "MatMulInteger", "QGemm", "QLinearConv", "QLinearMatMul", "DequantizeLinear"}
+_NOT_AS_INPUTS = {
+    "Resize", "Upsample", "Range", "Clip", "Pow", "Pad", "OneHot", "ConstantOfShape", "TopK", "NonMaxSuppression",
+    "RoiAlign", "Loop", "Where",
+}  # fmt: skip
+"""Operators whose float operands are sizes, bounds, exponents or fillers: a change by an ulp can change their
+meaning."""
+_MOVING = {"Transpose", "Reshape", "Identity", "Cast", "Squeeze", "Unsqueeze", "Flatten", "Gather", "Expand"}
+"""Operators that only move elements, so that the weight's real reader comes behind them."""
+_PLACING = {"Concat", "ScatterElements", "ScatterND"}
+"""Operators that put the elements of a weight beside others."""
+_INTEGERS = 4
+"""The accuracy level of MatMulNBits that computes with integers of 8 bits. onnxruntime's kernel then reads the scales
+when the model is loaded, and computes without them if they are not constant (1.31, 1.32)."""
+_OLDEST_IR = 4
+"""The IR version since which initializers need not be inputs; an initializer that is an input is then a default."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """One weight: its name, its stored values, and the number of `terms` that its reader sums. A weight that
+    `is_placed` is only put somewhere, as a label or a filling: no reader computes with it."""
+
+    name: str
+    tensor: ir.TensorProtocol
+    terms: int
+    is_placed: bool = False
+
+    @property
+    def is_levels(self) -> bool:
+        """Whether the weight holds quantised integers."""
+        return self.tensor.dtype in _LEVELS
+
+
+def adjustable(model: ir.Model) -> tuple[ir.Model, tuple[Weight, ...]]:
+    """Returns a copy of `model` in which every weight of the main graph is an input with a default, and these weights
+    in the order of the nodes that read them. Weights inside branches, bodies and functions stay as they are.
+
+    A weight is a tensor of floats, or of quantised integers, in an initializer or a Constant node. Sizes, bounds,
+    exponents and single numbers are not weights, except the scales of quantisers.
+    """
+    made = cloned(model)
+    made.ir_version = max(made.ir_version or _OLDEST_IR, _OLDEST_IR)
+    _lift_constants(made)
+    graph = made.graph
+    taken = {value.name for value in graph.inputs}
+    found: dict[str, Weight] = {}
+    for node in graph:
+        for index, value in enumerate(node.inputs):
+            tensor = value.const_value if value is not None and value.is_initializer() else None
+            if value is None or tensor is None or value.name in found or value.name in taken or not value.name:
+                continue
+            if value.graph is graph and _computes(node, index, tensor):
+                is_placed = all(reader.op_type in _PLACING for reader in value.consumers())
+                found[value.name] = Weight(value.name, tensor, _terms(node, tensor), is_placed)
+                if value.type is None:
+                    value.type = ir.TensorType(tensor.dtype)
+                value.shape = _shape(tensor)
+                graph.inputs.append(value)
+    return made, tuple(found.values())
+
+
+def single_numbers(model: ir.Model) -> dict[str, ir.TensorProtocol]:
+    """Returns the one-element constants of the main graph by name: floats, and the zero points of quantisers."""
+    found: dict[str, ir.TensorProtocol] = {}
+    for node in model.graph:
+        for value in node.inputs:
+            tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+            if value is None or tensor is None or tensor.size != 1 or not value.name:
+                continue
+            quantises = node.op_type in _QUANTISERS or node.op_type in _PRODUCTS_OF_LEVELS
+            if tensor.dtype in _FLOATS or (tensor.dtype in _LEVELS and quantises):
+                found[value.name] = tensor
+    return found
+
+
+def with_numbers(model: ir.Model, values: Mapping[str, ir.TensorProtocol]) -> ir.Model:
+    """Returns a copy of `model` with other values for the initializers and Constants of these names."""
+    made = cloned(model)
+    held = {value.name: value for node in made.graph for value in node.inputs if value is not None}
+    for name, tensor in values.items():
+        array, old = tensor.numpy(), held[name]
+        fresh = f"{name}.other"
+        new = ir.Value(name=fresh, type=ir.TensorType(tensor.dtype), shape=_shape(tensor))
+        new.const_value = ir.tensor(array, dtype=tensor.dtype, name=fresh)
+        old.replace_all_uses_with(new)
+        made.graph.register_initializer(new)
+    return made
+
+
+def _lift_constants(model: ir.Model) -> None:
+    """Turns Constant nodes of the main graph into initializers."""
+    for node in list(model.graph):
+        if node.op_type != "Constant" or node.domain or "value" not in node.attributes:
+            continue
+        attribute = node.attributes["value"]
+        if attribute.is_ref() or attribute.type != ir.AttributeType.TENSOR:
+            continue
+        value = node.outputs[0]
+        if value.is_graph_output() or not value.name:
+            continue
+        new = ir.Value(
+            name=value.name,
+            type=ir.TensorType(attribute.as_tensor().dtype),
+            shape=_shape(attribute.as_tensor()),
+            const_value=attribute.as_tensor(),
+        )
+        value.replace_all_uses_with(new)
+        value.name = f"{value.name}.constant"
+        model.graph.remove(node, safe=True)
+        model.graph.register_initializer(new)
+
+
+def _shape(tensor: ir.TensorProtocol) -> ir.Shape:
+    return ir.Shape([size for size in tensor.shape if isinstance(size, int)])
+
+
+def _computes(node: ir.Node, index: int, tensor: ir.TensorProtocol) -> bool:
+    """Whether operand `index` of the node is a weight. Operands 0, 1 and 3 of quantised products are data and weights;
+    the others are scales and zero points."""
+    if node.domain == "" and node.op_type in _NOT_AS_INPUTS:
+        return False
+    if node.op_type == "MatMulNBits" and node.attributes.get_int("accuracy_level", 0) == _INTEGERS:
+        return False
+    if tensor.dtype in _LEVELS:
+        return node.op_type in _PRODUCTS_OF_LEVELS and tensor.size > 1 and index in (0, 1, 3)
+    if tensor.dtype not in _FLOATS or tensor.size == 0:
+        return False
+    return tensor.size > 1 or (node.op_type in _QUANTISERS and index == 1)
+
+
+def _terms(node: ir.Node, tensor: ir.TensorProtocol) -> int:
+    """Returns how many products the weight's reader sums for one result; 1 if the weight's shape does not tell."""
+    sizes = [size for size in tensor.shape if isinstance(size, int)]
+    for reader in _readers(node):
+        if reader.op_type in ("MatMul", "Gemm") and len(sizes) >= 2:
+            return max(sizes[-2:])
+        if reader.op_type == "Conv" and len(sizes) > 2:
+            return math.prod(sizes[1:])
+        if reader.op_type == "ConvTranspose" and len(sizes) > 2:
+            return math.prod([sizes[0], *sizes[2:]])
+        if reader.op_type in ("LSTM", "GRU", "RNN") and len(sizes) == 3:
+            return sizes[-1]
+    return 1
+
+
+def _readers(node: ir.Node) -> Iterator[ir.Node]:
+    """Yields the node, or the readers of its output if the node only moves elements."""
+    if node.op_type not in _MOVING:
+        yield node
+        return
+    for user, _ in node.outputs[0].uses():
+        if user.op_type not in _MOVING:
+            yield user

@@ -1,1 +1,0 @@
-"""Looking at a model without running it."""

@@ -1,0 +1,1 @@
+"""Makes a graph smaller without changing its numbers."""

@@ -1,0 +1,258 @@
+"""What masks the scores of a written-out attention, and the one mask that the operator Attention can take for it.
+
+Runtimes give zeros where all keys of a query are hidden: those whose mask is -∞ or the lowest number of the dtype. The
+written-out form gives NaN where all of them are -∞, and the mean of their values where they are the lowest number,
+which swallows any score. Half of the lowest number swallows scores as well, but hides nothing from a runtime: masks
+that hold it instead give the mean, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.shapes.uniform_tensors import uniform
+from onnxsmith.optimizer.rules._first_column import is_first_column, keeps_rows, sees_a_key
+from onnxsmith.optimizer.rules._patterns import two_ways
+from onnxsmith.optimizer.rules._ranges import largest
+from onnxsmith.optimizer.rules.base import NoMatch
+
+_DEEPEST = 8
+"""Operators that are followed back from a mask. A choice that bounds the cost."""
+_MOVING = ("Expand", "Identity", "Unsqueeze", "Reshape", "Slice", "Squeeze", "Transpose", "Gather")
+"""Operators that give elements of their first input."""
+
+
+@dataclass(frozen=True)
+class Added:
+    """A mask that is added to the scores."""
+
+    value: ir.Value
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A condition, bool, under which scores are kept (or, without `keeps`, replaced) by a number `fill`."""
+
+    value: ir.Value
+    keeps: bool
+    fill: float
+
+
+Step = Added | Chosen
+
+
+class Kind(Enum):
+    """What the elements of a mask that is added may be."""
+
+    SMALL = 0
+    """Numbers within half of the dtype's range: nothing that a runtime takes as hidden."""
+    HUGE = 1
+    """0, or numbers that swallow a score; -∞ where a step before has overflowed."""
+    SHOWING = 2
+    """-∞, and others; each query has a key that is not hidden."""
+
+
+@dataclass(frozen=True)
+class Mask:
+    """The mask of Attention for all steps, the innermost first."""
+
+    steps: tuple[Step, ...]
+    guarded: bool
+    dtype: ir.DataType
+
+    def refusal(self) -> NoMatch | None:
+        """Why no mask of the operator would give the same; None if one does."""
+        unbounded = overflowing = 0
+        for step in self.steps if not self._is_constant_as_it_is() else ():
+            if isinstance(step, Added):
+                found = [kind(part, self.dtype, guarded=self.guarded) for part in self._parts(step.value)]
+                wrong = next((one for one in found if isinstance(one, NoMatch)), None)
+                unbounded += found.count(Kind.SHOWING)
+                overflowing += found.count(Kind.HUGE)
+            else:
+                wrong = self._hides(step)
+                unbounded += step.fill == -math.inf
+            if wrong is not None:
+                return wrong
+        if unbounded > 1 and not self.guarded:
+            return NoMatch("two masks together may hide all keys from a query", self.steps[-1].value)
+        if overflowing > 1 and self.guarded:
+            return NoMatch("two masks together may overflow, which the guard against NaN makes 0", self.steps[-1].value)
+        return None
+
+    def _hides(self, step: Chosen) -> NoMatch | None:
+        if step.fill > _lowest(self.dtype) / 2:
+            return NoMatch(f"a score of {step.fill:g} does not hide a key for certain", step.value)
+        if step.fill == -math.inf and not self.guarded and not sees_a_key(step.value, step.keeps):
+            return NoMatch(f"the mask {MAY_HIDE_ALL}: NaN there, where runtimes give zeros", step.value)
+        return None
+
+    def _is_constant_as_it_is(self) -> bool:
+        """Whether the mask is a constant that shows each query a key, and nothing else masks."""
+        step = self.steps[0]
+        array = facts.constant(step.value) if len(self.steps) == 1 and isinstance(step, Added) else None
+        if array is None or not array.ndim:
+            return False
+        return bool((array.max(axis=-1, initial=-math.inf) > _lowest(self.dtype) / 2).all())
+
+    def write(self, tape: ir.tape.Tape) -> ir.Value | None:
+        """The mask: bool if a choice is all there is and each query sees a key, else of the scores' dtype."""
+        mask: ir.Value | None = None
+        first = self.steps[0] if len(self.steps) == 1 else None
+        if isinstance(first, Chosen) and sees_a_key(first.value, first.keeps):
+            return first.value if first.keeps else tape.op("Not", [first.value])
+        for step in self.steps:
+            if isinstance(step, Added):
+                for part in self._parts(step.value):
+                    made = self._softened(tape, part)
+                    mask = made if mask is None else tape.op("Add", [mask, made])
+            else:
+                shown = self._number(tape, 0.0) if mask is None else mask
+                hidden = self._number(tape, step.fill / 2)
+                mask = tape.op("Where", [step.value, *((shown, hidden) if step.keeps else (hidden, shown))])
+        return mask
+
+    def _parts(self, value: ir.Value) -> Sequence[ir.Value]:
+        """The value itself, or the summands that it consists of where these are of different kinds."""
+        node = value.producer()
+        whole = kind(value, self.dtype, guarded=self.guarded)
+        if not isinstance(whole, NoMatch) or node is None or node.op_type != "Add" or node.domain:
+            return (value,)
+        return [one for one in node.inputs if one is not None]
+
+    def _softened(self, tape: ir.tape.Tape, value: ir.Value) -> ir.Value:
+        """The part of a mask with half of each number that swallows a score, where that decides anything."""
+        if self._is_constant_as_it_is() or kind(value, self.dtype, guarded=self.guarded) is not Kind.HUGE:
+            return value
+        return tape.op("Mul", [value, self._number(tape, 0.5)])
+
+    def _number(self, tape: ir.tape.Tape, number: float) -> ir.Value:
+        return tape.initializer(ir.tensor(np.array(number, self.dtype.numpy())), name="mask_number")
+
+
+MAY_HIDE_ALL = "may hide all keys from a query"
+
+
+def kind(value: ir.Value, dtype: ir.DataType, *, guarded: bool = False, depth: int = _DEEPEST) -> Kind | NoMatch:
+    """What the elements of an added mask are, or why that is not known. `guarded`: NaN of the softmax become zeros."""
+    lowest = _lowest(dtype)
+    array, number = facts.constant(value), uniform(value)
+    if array is not None or (number is not None and math.isfinite(number)):
+        return _of_numbers(np.array(number) if array is None else array, value, lowest, guarded)
+    if _bound(value, depth) < -lowest / 2:
+        return Kind.SMALL
+    node = value.producer()
+    if node is None or node.domain or depth == 0:
+        return NoMatch(f"the mask {MAY_HIDE_ALL}, of which runtimes make different things", value)
+    source = node.inputs[0]
+    if node.op_type == "Where":
+        return _of_choice(node, dtype, guarded, depth)
+    if node.op_type == "Mul" and any(_is_huge_factor(a, b, lowest) for a, b in two_ways(node)):
+        return Kind.HUGE
+    if node.op_type == "Add":
+        found = [kind(one, dtype, guarded=guarded, depth=depth - 1) for one in node.inputs if one is not None]
+        both = found == [Kind.HUGE] * 2 and not guarded  # the sum may overflow, which the guard makes 0
+        return Kind.HUGE if both else NoMatch(f"the mask {MAY_HIDE_ALL}", value)
+    if node.op_type == "Trilu" and source is not None:
+        number = uniform(source)
+        if number is not None and is_first_column(value, wanted=False):
+            return Kind.SHOWING if number == -math.inf else Kind.HUGE if number < lowest / 2 else Kind.SMALL
+    if node.op_type in _MOVING and source is not None:
+        moved = kind(source, dtype, guarded=guarded, depth=depth - 1)
+        if moved is not Kind.SHOWING or guarded or keeps_rows(node):
+            return moved
+    return NoMatch(f"the mask {MAY_HIDE_ALL}, of which runtimes make different things", value)
+
+
+def _of_numbers(array: npt.NDArray[Any], value: ir.Value, lowest: float, guarded: bool) -> Kind | NoMatch:
+    """What the numbers of a constant are."""
+    if np.isfinite(array).all() and (array >= lowest / 2).all():
+        return Kind.SMALL
+    if ((array == 0) | (np.isfinite(array) & (array < lowest / 2))).all():
+        return Kind.HUGE
+    hides = array == -math.inf
+    shows = array.ndim > 0 and bool((~hides).any(axis=-1).all())
+    if (hides | (np.isfinite(array) & (array >= lowest / 2))).all() and (shows or guarded):
+        return Kind.SHOWING
+    return NoMatch(f"the mask {MAY_HIDE_ALL}, of which runtimes make different things", value)
+
+
+def _of_choice(node: ir.Node, dtype: ir.DataType, guarded: bool, depth: int) -> Kind | NoMatch:
+    """What a choice between two masks gives."""
+    condition, *sides = node.inputs
+    numbers = [uniform(one) for one in sides]
+    if -math.inf in numbers:
+        other = sides[1 - numbers.index(-math.inf)]
+        shown = None if other is None else kind(other, dtype, depth=depth - 1)
+        sees = sees_a_key(condition, numbers[1] == -math.inf)
+        if shown is Kind.SMALL and (sees or (guarded and numbers[1 - numbers.index(-math.inf)] == 0)):
+            return Kind.SHOWING
+        return NoMatch(f"the mask {MAY_HIDE_ALL}: NaN there, where runtimes give zeros", node)
+    found = {kind(one, dtype, depth=depth - 1) for one in sides if one is not None}
+    if found == {Kind.HUGE}:
+        return Kind.HUGE
+    if found == {Kind.HUGE, Kind.SMALL} and (0 in numbers or _is_zero_otherwise(condition, sides)):
+        return Kind.HUGE  # what is not huge has to be 0, because all of it is halved
+    return NoMatch(f"the mask {MAY_HIDE_ALL}, of which runtimes make different things", node)
+
+
+def _is_zero_otherwise(condition: ir.Value | None, sides: Sequence[ir.Value | None]) -> bool:
+    """Whether the second side is 0 wherever it is chosen: the condition is this side itself, cast to bool."""
+    node = condition.producer() if condition is not None else None
+    return node is not None and node.op_type == "Cast" and not node.domain and node.inputs[0] is sides[1]
+
+
+def _is_huge_factor(value: ir.Value, factor: ir.Value, lowest: float) -> bool:
+    """Whether integers are multiplied by a number that makes all but 0 swallow a score."""
+    number = uniform(factor)
+    return number is not None and abs(number) >= -lowest / 2 and math.isfinite(number) and _is_whole(value, _DEEPEST)
+
+
+def _is_whole(value: ir.Value | None, depth: int) -> bool:
+    """Whether all elements of a floating-point value are integers: casts of integers, their sums and products."""
+    array, node = facts.constant(value), value.producer() if value is not None else None
+    if array is not None:
+        return array.dtype.kind == "f" and bool((np.isfinite(array) & (array == np.round(array))).all())
+    if node is None or node.domain or depth == 0:
+        return False
+    if node.op_type == "Cast":
+        dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
+        return dtype is not None and (dtype.is_integer() or dtype is ir.DataType.BOOL)
+    if node.op_type in ("Add", "Sub", "Mul", "Neg"):
+        return all(_is_whole(one, depth - 1) for one in node.inputs)
+    return node.op_type in _MOVING and _is_whole(node.inputs[0], depth - 1)
+
+
+def _bound(value: ir.Value | None, depth: int) -> float:
+    """A bound of the absolute values of a floating-point value; infinity if none is known."""
+    array, node = facts.constant(value), value.producer() if value is not None else None
+    if array is not None:
+        return float(np.abs(array).max(initial=0.0)) if np.isfinite(array).all() else math.inf
+    if node is None or node.domain or depth == 0:
+        return math.inf
+    if node.op_type in ("Add", "Sub"):
+        return sum(_bound(one, depth - 1) for one in node.inputs)
+    if node.op_type == "Mul":
+        first, second = (_bound(one, depth - 1) for one in node.inputs)
+        return first * second if first and second else 0.0
+    if node.op_type == "Where":
+        return max(_bound(one, depth - 1) for one in node.inputs[1:])
+    if node.op_type == "Neg" or node.op_type in _MOVING:
+        return _bound(node.inputs[0], depth - 1)
+    source = node.inputs[0] if node.inputs else None
+    if node.op_type == "Cast" and source is not None and source.dtype is ir.DataType.BOOL:
+        return 1.0
+    return largest(value)
+
+
+def _lowest(dtype: ir.DataType) -> float:
+    return float(np.finfo(dtype.numpy()).min)

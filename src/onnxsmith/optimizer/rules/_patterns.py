@@ -1,0 +1,87 @@
+"""Helpers that many rules use: the producer of a value, constants that fit, other readers, opset checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.graph.shapes import facts, symbols
+from onnxsmith.graph.structure.uses import is_read_outside
+from onnxsmith.optimizer.rules.base import Match, NoMatch, TooOld
+
+FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
+def maker(value: ir.Value | None, reader: ir.Node, *op_types: str) -> ir.Node | None:
+    """Returns the producer of the value if it has one of these types (in ONNX's own domain) and is in `reader`'s
+    graph."""
+    node = value.producer() if value is not None else None
+    if node is None or node.op_type not in op_types or node.domain or node.graph is not reader.graph:
+        return None
+    return node
+
+
+def two_ways(node: ir.Node) -> tuple[tuple[ir.Value, ir.Value], ...]:
+    """Returns both orders of a binary operator's inputs."""
+    a, b = node.inputs[:2]
+    return () if a is None or b is None else ((a, b), (b, a))
+
+
+def integer(node: ir.Node, name: str, default: int) -> int | None:
+    """Returns an integer attribute. None if it refers to an attribute of a function, or is not an integer: before opset
+    6 the dtype of a Cast was a string."""
+    attribute = node.attributes.get(name)
+    if attribute is None:
+        return default
+    return None if attribute.is_ref() or attribute.type != ir.AttributeType.INT else attribute.as_int()
+
+
+def is_number(value: ir.Value | None, wanted: float, beside: ir.Value) -> bool:
+    """Whether a value is this one constant number, to the precision of its dtype, and does not widen `beside`."""
+    array = facts.constant(value)
+    if array is None or array.size != 1 or not fits(array.shape, beside):
+        return False
+    if array.dtype.kind == "f":
+        return bool(abs(float(array.item()) - wanted) <= 2 * float(np.finfo(array.dtype).eps) * abs(wanted))
+    return array.dtype.kind in "iu" and int(array.item()) == wanted
+
+
+def fits(shape: Sequence[facts.Element | None], beside: ir.Value) -> bool:
+    """Whether a tensor of this shape broadcasts to the shape of `beside`, without raising its rank or widening it."""
+    if not shape:
+        return True
+    dims = facts.dims(beside)
+    if dims is None or len(shape) > len(dims):
+        return False
+    pairs = zip(reversed(shape), reversed(dims), strict=False)
+    return all(size == 1 or symbols.covers(dim, size) for size, dim in pairs)
+
+
+def passes_on(node: ir.Node) -> Match | None:
+    """Returns the match that replaces a node's result by its first input."""
+    return Match(node, (node,)) if node.inputs[0] is not None else None
+
+
+def passed_on(match: Match) -> ir.Value:
+    """Returns the value that replaces the result of a node matched by `passes_on`."""
+    source = match.node.inputs[0]
+    assert source is not None
+    return source
+
+
+def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:
+    """Returns a refusal if a result of `nodes`, except of the anchor (the first), is read by other nodes."""
+    for node in nodes[1:]:
+        for value in node.outputs:
+            if is_read_outside(value, nodes):
+                return NoMatch(f"a result of {node.op_type} in the middle is used elsewhere too", value)
+    return None
+
+
+def too_old(node: ir.Node, op_type: str, since: int) -> TooOld | None:
+    """Returns a refusal if the model's opset does not have the operator. Where an earlier opset has it in another form,
+    `op_type` names the form: `Slice with axes as an input`."""
+    have = facts.opset(node)
+    return None if have >= since else TooOld(f"opset {have} has no {op_type}, which came with {since}", node, since)

@@ -1,0 +1,37 @@
+"""Views (Reshape, Squeeze, Unsqueeze, Flatten) that add, remove and move dimensions of 1 only.
+
+They leave the order of the other axes alone. An order says, for each axis of a value, which axis of the first value of
+a row of operators stands there, and None for a dimension of 1.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.graph.shapes import facts
+
+Dims = tuple[facts.Element, ...]
+Order = list[int | None]
+
+
+def known_dims(value: ir.Value | None) -> Dims | None:
+    """The dimensions of a value where each has a number or a name."""
+    dims = facts.dims(value)
+    known = tuple(dim for dim in dims or () if dim is not None)
+    return known if dims is not None and len(known) == len(dims) else None
+
+
+def first_order(dims: Dims) -> Order:
+    """The order of a value that a row begins with."""
+    return [None if dim == 1 else axis for axis, dim in enumerate(dims)]
+
+
+def viewed(node: ir.Node, order: Order) -> Order | None:
+    """The order after a view that only moves dimensions of 1; None where it does more."""
+    before, after = known_dims(node.inputs[0]), known_dims(node.outputs[0])
+    if before is None or after is None:
+        return None
+    if [dim for dim in before if dim != 1] != [dim for dim in after if dim != 1]:
+        return None
+    axes = iter([axis for axis in order if axis is not None])
+    return [None if dim == 1 else next(axes) for dim in after]

@@ -1,0 +1,104 @@
+"""Helpers for views: operators that keep the elements and their order and only change the shape; targets of a
+Reshape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.graph.shapes import facts, symbols
+from onnxsmith.optimizer.rules._patterns import integer
+from onnxsmith.optimizer.rules.base import Match
+
+VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+
+Dims = Sequence[facts.Element | None]
+
+
+def target(data: Dims | None, wanted: Dims | None) -> list[int] | None:
+    """The constant target with which a Reshape of `data` gives the dimensions `wanted`, for every size; None where
+    there is none.
+
+    0 copies the dimension at the same place, -1 stands for one more that is worked out, where no other dimension can be
+    empty: beside an empty one a Reshape fails. An empty dimension cannot be said.
+    """
+    if data is None or wanted is None:
+        return None
+    written = []
+    for index, dim in enumerate(wanted):
+        if isinstance(dim, int):
+            written.append(dim)
+        elif dim is not None and index < len(data) and dim == data[index]:
+            written.append(0)
+        else:
+            written.append(-1)
+    if any(dim == 0 for dim in wanted) or written.count(-1) > 1:
+        return None
+    beside = [dim for dim, element in zip(wanted, written, strict=True) if element == 0]
+    return None if -1 in written and not all(dim and symbols.at_least(dim, 1) for dim in beside) else written
+
+
+def dims_after(node: ir.Node) -> tuple[facts.Element | None, ...] | None:
+    """The dimensions of the result of one of `VIEWS`, from its shape and, where that leaves some open, from the
+    target; None without a rank."""
+    inferred = facts.dims(node.outputs[0])
+    target = facts.integers(node.inputs[1]) if node.op_type == "Reshape" and len(node.inputs) > 1 else None
+    if target is None or (inferred is not None and len(inferred) != len(target)):
+        return inferred
+    data, copies = facts.dims(node.inputs[0]) or (), integer(node, "allowzero", 0) == 0
+    said: list[facts.Element | None] = []
+    for index, element in enumerate(target):
+        if element == 0 and copies:
+            said.append(data[index] if index < len(data) else None)
+        else:
+            said.append(None if element == -1 else element)
+    if inferred is None:
+        return tuple(said)
+    return tuple(one if isinstance(one, int) or two is None else two for one, two in zip(inferred, said, strict=True))
+
+
+def is_kept(data: Dims | None, wanted: Dims | None, element: int, index: int, allowzero: int) -> bool:
+    """Whether an element of a target means the same for `data` as for what gave `wanted`: only 0 may not."""
+    if element or allowzero:
+        return True
+    at = slice(index, index + 1)
+    return data is not None and wanted is not None and facts.same(tuple(data[at]) or None, tuple(wanted[at]))
+
+
+def integers(tape: ir.tape.Tape, numbers: Sequence[int], beside: ir.Value | None) -> ir.Value:
+    """A new int64 constant, named after the value whose place it takes."""
+    name = beside.name if beside is not None and beside.name else "target"
+    return tape.initializer(ir.Tensor(np.array(numbers, np.int64)), name=f"{name}_known")
+
+
+def reshaped(tape: ir.tape.Tape, match: Match) -> ir.Value:
+    """A Reshape of `match.found["source"]` to the constant `match.found["target"]`."""
+    beside = match.node.inputs[1] if len(match.node.inputs) > 1 else None
+    return tape.op("Reshape", [match.found["source"], integers(tape, match.found["target"], beside)])
+
+
+def axes(node: ir.Node, rank: int | None) -> tuple[int, ...] | None:
+    """The axes of a Squeeze or Unsqueeze, from 0 on and in order; None where they are not said or not known. `rank` is
+    that of the longer side."""
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    attribute = node.attributes.get("axes")
+    numbers: Sequence[facts.Element] | None
+    if given is not None:
+        numbers = facts.integers(given)
+    else:
+        numbers = None if attribute is None or attribute.is_ref() else list(attribute.as_ints())
+    if numbers is None or not all(isinstance(axis, int) for axis in numbers):
+        return None
+    found = sorted(int(axis) + (rank or 0 if int(axis) < 0 else 0) for axis in numbers)
+    return None if rank is None and any(int(axis) < 0 for axis in numbers) else tuple(found)
+
+
+def perm(node: ir.Node) -> list[int] | None:
+    """Which axis of a Transpose's input comes where; None where it is not said and the rank is not known."""
+    given = node.attributes.get("perm")
+    if given is not None:
+        return None if given.is_ref() else list(given.as_ints())
+    dims = facts.dims(node.inputs[0])
+    return None if dims is None else list(range(len(dims)))[::-1]

@@ -1,0 +1,125 @@
+"""Two constants in a row: factors, or summands."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.optimizer.rules import _activations
+from onnxsmith.optimizer.rules._channels import Step, steps
+from onnxsmith.optimizer.rules._patterns import FLOATS, maker, read_elsewhere
+from onnxsmith.optimizer.rules._ranges import largest
+from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+
+_SLACK = 1024
+"""Bytes by which the joined constant may be larger than both. A choice: a saved node is worth 1 kB."""
+_FAR = 2.0**10
+"""The factor from which an intermediate value counts as far from the result. A choice: beyond it, more than 10 bits may
+be lost."""
+Array = npt.NDArray[np.float64]
+
+
+class ConstantChain(Rule):
+    """(x * a) * b is x * (a·b), and (x + a) + b is x + (a+b), where a and b are constants. Division by a constant and
+    Neg are factors, subtraction of a constant is a summand. The constants are joined in float64.
+
+    Refused:
+    1. The intermediate value has other readers, or is a graph output.
+    2. The constant overflows, or is too small to be a normal number of the dtype.
+    3. Two summands cancel each other to less than 2^-10, or the first factor is below 2^-10 or above 2^10: the
+       intermediate value loses digits, overflows or vanishes, and the result may show that.
+    4. The first factor is above 1 and the second below: x * 512 overflows where x * 512 / 1024 does not, and infinity
+       would become a number. Allowed if the operators before prove that x is not so large (Sigmoid, Clip, a Cast of
+       integers). Summands of both signs that are large enough to overflow are refused likewise.
+    5. The joined constant would be over 1 kB larger than both, because they are broadcast to each other.
+
+    Integers, which shapes are computed with, are no match, nor is the last factor of a written-out Gelu or Swish with
+    what follows it.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,2] x) => (float[N,2] y) <float a = {4}, float[2] b = {3, 6}, float c = {0.5}> {
+            d = Mul(x, a)
+            e = Mul(b, d)
+            y = Div(e, c)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,2] x) => (float[N,2] y) <float[2] c = {24, 48}> {
+            y = Mul(x, c)
+        }
+    """
+
+    anchor = ("Mul", "Div", "Neg", "Add", "Sub")
+    exactness = Exactness.REASSOCIATES
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        for _, outer in steps(node):
+            first = None if isinstance(outer, NoMatch) else maker(outer.source, node, *self.anchor)
+            if first is None or isinstance(outer, NoMatch) or outer.source.dtype not in FLOATS:
+                continue
+            for where, inner in steps(first):
+                if isinstance(inner, NoMatch) or _scales(first) != _scales(node):
+                    continue
+                found = read_elsewhere((node, first)) or _joined(node, first, inner, outer, where.name or "")
+                if isinstance(found, Match) and _activations.is_part(first) and not _activations.is_part(node):
+                    continue
+                return found
+        return None
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        constant = tape.initializer(ir.tensor(match.found["constant"]), name=f"{match.found['name']}_joined")
+        return tape.op(match.found["op_type"], [match.found["source"], constant])
+
+
+def _scales(node: ir.Node) -> bool:
+    return node.op_type in ("Mul", "Div", "Neg")
+
+
+def _joined(node: ir.Node, first: ir.Node, inner: Step, outer: Step, name: str) -> Match | NoMatch:
+    """Joins both constants; the shape of the result stays, because broadcasting is associative."""
+    dtype = outer.source.dtype
+    assert dtype is not None
+    factors = _scales(node)
+    a, b = (inner.scale, outer.scale) if factors else (inner.shift, outer.shift)
+    try:
+        shape = np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        return NoMatch("the constants are broadcast by the data only", name)
+    if (np.prod(shape) - max(a.size, b.size)) * dtype.itemsize > _SLACK:
+        return NoMatch("the constants take more room together", name)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        exact = a * b if factors else a + b
+        constant = np.asarray(exact).astype(dtype.numpy())
+    size, limits = np.abs(exact), np.finfo(dtype.numpy())
+    small = (size < limits.tiny) & (a != 0) & (b != 0) if factors else np.zeros(shape, bool)
+    if not np.isfinite(constant).all() or small.any():
+        return NoMatch("the constant is out of the range of the dtype", name)
+    if _shows(a, b, exact, factors):
+        return NoMatch("what is between the two loses digits, overflows or vanishes", name)
+    if largest(inner.source) > _room(a, b, float(limits.max), float(limits.eps), factors):
+        return NoMatch("what is between the two overflows where the result does not", name)
+    found = {"source": inner.source, "constant": constant, "op_type": "Mul" if factors else "Add", "name": name}
+    return Match(node, (node, first), found)
+
+
+def _shows(a: Array, b: Array, both: Array, factors: bool) -> bool:
+    """Whether the result may show that the intermediate value overflowed, vanished or lost digits."""
+    if factors:
+        inner = np.abs(a[a != 0])
+        return bool((inner > _FAR).any() or (inner < 1 / _FAR).any())
+    return bool((_FAR * np.abs(both) < np.maximum(np.abs(a), np.abs(b))).any())
+
+
+def _room(a: Array, b: Array, most: float, epsilon: float, factors: bool) -> float:
+    """Returns the largest input for which the intermediate value does not overflow unless the result does, too."""
+    a, b = np.broadcast_arrays(a, b)
+    if factors:
+        back = np.abs(a[(np.abs(a) > 1) & (np.abs(b) < 1)])
+        return most / float(back.max()) if back.size else math.inf
+    size = np.abs(a[(a * b < 0) & (np.abs(a) >= most * epsilon / 4)])  # a smaller one is rounded off
+    return most - float(size.max()) if size.size else math.inf

@@ -1,0 +1,75 @@
+"""A `Resize` to the nearest of a tensor that was resized in the same way."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.graph.shapes import facts
+from onnxsmith.optimizer.rules import _resizes
+from onnxsmith.optimizer.rules._patterns import maker, read_elsewhere
+from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+
+_MOST = 2**10
+"""Largest scale of the two together. A choice: far above any upsampling, and places stay exact in float32."""
+
+
+class ResizeChain(Rule):
+    """Two Resizes that repeat each element a whole number of times are one, whose scales are the products. Interleaved
+    repeats along one axis after another end so.
+
+    Refused:
+    1. The first result has other readers, or is a graph output.
+
+    Other modes than `nearest` with `asymmetric` and `floor`, and scales that are no whole numbers, are no match.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,2,H,W] x) => (float[N,2,A,B] y)
+        <float[4] high = {1, 1, 2, 1}, float[4] wide = {1, 1, 1, 3}> {
+            a = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">
+                (x, , high)
+            y = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">
+                (a, , wide)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,2,H,W] x) => (float[N,2,A,B] y) <float[4] scales = {1, 1, 2, 3}> {
+            y = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">
+                (x, , scales)
+        }
+    """
+
+    anchor = ("Resize",)
+    exactness = Exactness.BITWISE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        first = maker(node.inputs[0], node, "Resize")
+        if first is None or facts.opset(node) < 11:
+            return None
+        one, two = _repeats(first), _repeats(node)
+        if one is None or two is None or len(one) != len(two):
+            return None
+        factors = [a * b for a, b in zip(one, two, strict=True)]
+        if max(factors) > _MOST:
+            return None
+        return read_elsewhere((node, first)) or Match(node, (node, first), {"factors": factors})
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        node, first = match.nodes
+        opset = facts.opset(node)
+        return _resizes.write(tape, first.inputs[0], match.found["factors"], dict(node.attributes), opset)
+
+
+def _repeats(node: ir.Node) -> list[int] | None:
+    """How often a Resize repeats the elements along each axis; None for one that does something else."""
+    said = {name: node.attributes.get(name) for name in _resizes.REPEATS}
+    if not _resizes.is_plain(node) or set(node.attributes) - set(said):
+        return None
+    words = {name: attribute.as_string() for name, attribute in said.items() if attribute is not None}
+    if {"mode": "nearest", "coordinate_transformation_mode": "half_pixel", **words} != _resizes.REPEATS:
+        return None
+    scales = _resizes.scales(node)
+    if not scales or any(scale < 1 or scale != int(scale) for scale in scales):
+        return None
+    return [int(scale) for scale in scales]

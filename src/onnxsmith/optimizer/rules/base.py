@@ -1,0 +1,108 @@
+"""The base class of rules. A rule is a local rewrite that keeps the model's meaning, or says why it does not apply.
+
+A rule is one file. Its path is its id (`optimizer/rules/fuse/conv_batchnorm.py` is `fuse/conv-batchnorm`). Its
+docstring is its page: the rewrite and its reason, the numbered refusals, and `Before:` and `After:` as ONNX text, which
+are its first test."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, ClassVar
+
+import onnx_ir as ir
+
+from onnxsmith.graph.structure import walk
+
+Blamed = ir.Node | ir.Value | str
+"""What a refusal is about: a node, a value or the name of one."""
+
+
+class Exactness(IntEnum):
+    """How far a rewrite may change a number: by no bit; not in value (-0.0 may become 0.0, infinity stays); by
+    rounding.
+
+    A rewrite that reassociates may turn infinity into a number, or the other way round, if an intermediate number
+    leaves the range of its dtype; the rule's page says where. It is refused before a quantiser, unless the caller
+    allows it."""
+
+    BITWISE = 0
+    VALUE = 1
+    REASSOCIATES = 2
+
+
+@dataclass(frozen=True)
+class NoMatch:
+    """A refusal: the pattern is there, but the rewrite is not allowed. `where` is the value or node to blame, or its
+    name; the anchor if it is empty."""
+
+    reason: str
+    where: Blamed = ""
+
+    def place(self, anchor: ir.Node) -> str:
+        """The name of what is to blame."""
+        if isinstance(self.where, ir.Node):
+            return walk.node_label(self.where)
+        name = self.where.name if isinstance(self.where, ir.Value) else self.where
+        return name or walk.node_label(anchor)
+
+
+@dataclass(frozen=True)
+class TooOld(NoMatch):
+    """A refusal at an opset below `since`, which brought what the rule would make."""
+
+    since: int = 0
+
+
+@dataclass(frozen=True)
+class Match:
+    """A place where a rule applies: the anchor `node`, the `nodes` that the rewrite makes redundant, and data in
+    `found`.
+
+    New nodes go before the anchor, or before the node `before` if the rewrite replaces results that are read above the
+    anchor. `scaled` are intermediate values that hold something else after the rewrite, themselves or in their
+    replacement: they get a new name. `grows` are the bytes of constants that the model then stores twice.
+    """
+
+    node: ir.Node
+    nodes: tuple[ir.Node, ...]
+    found: Mapping[str, Any] = field(default_factory=dict)
+    before: ir.Node | None = None
+    scaled: tuple[ir.Value, ...] = ()
+    grows: int = 0
+
+
+class Rule(ABC):
+    """One rewrite. Rules have no state."""
+
+    anchor: ClassVar[tuple[str, ...]]
+    """Operator types (of ONNX's own domain) at which the rule starts."""
+    exactness: ClassVar[Exactness]
+    domain: ClassVar[str] = ""
+    """The domain of the operator that it makes, if that is a runtime's own: such a rule runs only if asked for."""
+    target: ClassVar[str] = ""
+    """The target on which the rewrite was measured faster, if it takes as many nodes as before or more: it runs for
+    that target only, or if it is named."""
+    makes: ClassVar[str] = ""
+    """The standard operator that it makes, if a runtime without a kernel would unfold that into more than was there
+    before: the rule then needs a kernel in the runtime that verifies. Gelu, HardSwish and Mish unfold into what they
+    are made of."""
+    slower: ClassVar[str] = ""
+    """The measurement after which the rule does not run with the others of its domain, but only if it is named."""
+
+    @abstractmethod
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        """Returns a match at `node`, None if the pattern is not there, `NoMatch` if the pattern must not be
+        rewritten."""
+
+    @abstractmethod
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value | Mapping[ir.Value, ir.Value]:
+        """Returns the replacement of the anchor's first output: a value built on `tape`, or an existing value. A
+        mapping gives replacements for several results, of the anchor or of other nodes of the match."""
+
+
+def is_sole_use(value: ir.Value) -> bool:
+    """Whether exactly one node reads the value, once, and it is not a graph output."""
+    return len(value.uses()) == 1 and not value.is_graph_output()

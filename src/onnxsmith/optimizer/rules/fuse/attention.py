@@ -1,0 +1,268 @@
+"""Scaled dot-product attention that is written out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.graph.shapes import facts, symbols
+from onnxsmith.graph.shapes.uniform_tensors import uniform
+from onnxsmith.optimizer.rules import _views
+from onnxsmith.optimizer.rules._attention_masks import Added, Chosen, Mask, Step
+from onnxsmith.optimizer.rules._patterns import fits, integer, maker, read_elsewhere, too_old, two_ways
+from onnxsmith.optimizer.rules._views import perm
+from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+
+_MOST_MASKS = 3
+"""Masks one after the other on the same scores. A choice: models have two."""
+_DTYPES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+_Dim = facts.Element | None
+_SWAPPED = [0, 1, 3, 2]
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Softmax(query · keys * scale, masked), the keys transposed; `guarded` where rows of NaN become zeros."""
+
+    nodes: tuple[ir.Node, ...]
+    query: ir.Value
+    keys: ir.Value
+    scale: float
+    masks: tuple[Step, ...]
+    guarded: bool
+
+    @property
+    def mask(self) -> Mask | None:
+        """All masks in one."""
+        dtype = self.query.dtype
+        return Mask(self.masks, self.guarded, dtype) if self.masks and dtype is not None else None
+
+
+class Attention(Rule):
+    """softmax(Q·Kᵀ·scale + mask)·V over heads is Attention (A. Vaswani et al., 2017), which newer opsets have as one
+    operator and runtimes compute without writing the scores down. torch puts zeros where a row of the softmax is NaN,
+    because all of it was masked; the operator gives such rows zeros by itself.
+
+    Refused:
+    1. The model's opset is below 23, which brought Attention.
+    2. An intermediate result has other readers, or is a graph output.
+    3. It is not provably four axes, with the same batch and heads for Q, K and V.
+    4. The mask does not provably have a column for each key, or has not a row for each query, which runtimes ask for
+       though the operator broadcasts, and is not one row of known size, which is expanded. Or it widens batch or heads:
+       a name that two inputs have may stand for two sizes.
+    5. The mask may hide all keys from a query, and what the graph gives there is not what the operator does: it is
+       computed in a way that is not followed, or a row has nothing but -∞, and no NaN become zeros.
+    6. A number that takes the place of scores is above half of the lowest one: it does not hide a key for certain.
+
+    A mask may be added to the scores, or choose between them and a number (`masked_fill`), also one after the other.
+    -∞ is allowed where each query provably sees a key: in the rows of a constant, below a diagonal, by a comparison of
+    positions, in a slice of these. The lowest number of the dtype, and integers times it, swallow the scores, so that a
+    query gets the mean of the keys if all of them are hidden; runtimes give zeros there, but not for half of that
+    number, which therefore takes its place. It swallows scores below 2^100. A choice also hides a score that is no
+    number, the operator does not; and steps that overflow before the mask is added may give something else.
+
+    Dtypes other than float and double are no match: runtimes differ in which precision the softmax has then. Runtimes
+    also refuse empty axes there: where the model took some, the check finds it and the graph stays as it was.
+
+    Before:
+        <ir_version: 10, opset_import: ["": 23]>
+        g (float[1,2,16,4] x) => (float[1,2,16,4] y) <float half = {0.5}> {
+            k = Abs(x)
+            v = Tanh(x)
+            t = Transpose <perm = [0, 1, 3, 2]> (k)
+            m = MatMul(x, t)
+            d = Mul(m, half)
+            s = Softmax(d)
+            y = MatMul(s, v)
+        }
+
+    After:
+        <ir_version: 10, opset_import: ["": 23]>
+        g (float[1,2,16,4] x) => (float[1,2,16,4] y) {
+            k = Abs(x)
+            v = Tanh(x)
+            y = Attention <scale = 0.5> (x, k, v)
+        }
+    """
+
+    anchor = ("MatMul",)
+    exactness = Exactness.REASSOCIATES
+    makes = "Attention"
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        found = _scores(node)
+        values = node.inputs[1]
+        if found is None or values is None or node.outputs[0].dtype not in _DTYPES:
+            return None
+        refused = too_old(node, "Attention", 23) or read_elsewhere((node, *found.nodes)) or _misfit(found, values)
+        return refused or Match(node, (node, *found.nodes), {"scores": found})
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        found: _Scores = match.found["scores"]
+        inputs = [found.query, _keys(tape, found.keys, match.node), match.node.inputs[1]]
+        if found.mask is not None:
+            inputs.append(_mask(tape, found, found.mask))
+        return tape.op("Attention", inputs, {"scale": found.scale})
+
+
+def _scores(node: ir.Node) -> _Scores | None:
+    """Returns the parts of the left operand of the second product."""
+    nodes: list[ir.Node] = []
+    value = node.inputs[0]
+    guard = _guard(value, node)
+    if guard is not None:
+        nodes += guard
+        value = guard[0].inputs[2]
+    softmax = maker(value, node, "Softmax")
+    if softmax is None or integer(softmax, "axis", -1) not in (-1, 3):
+        return None
+    found = _masked(softmax.inputs[0], node, _MOST_MASKS)
+    if found is None:
+        return None
+    (matmul, scale, between), masks, masking = found
+    query, keys = matmul.inputs
+    if query is None or keys is None:
+        return None
+    every = (*nodes, softmax, *masking, *between, matmul)
+    return _Scores(every, query, keys, scale, masks, guard is not None)
+
+
+_Product = tuple[ir.Node, float, list[ir.Node]]
+_Masked = tuple[_Product, tuple[Step, ...], tuple[ir.Node, ...]]
+
+
+def _masked(value: ir.Value | None, node: ir.Node, most: int) -> _Masked | None:
+    """Returns the scaled product, its masks, the innermost first, and the nodes that mask, the outermost first."""
+    product = _product(value, node)
+    if product is not None:
+        return product, (), ()
+    masks = maker(value, node, "Add", "Where") if most else None
+    for scores, step in _steps(masks) if masks is not None else ():
+        found = _masked(scores, node, most - 1)
+        if found is not None and masks is not None:
+            return found[0], (*found[1], step), (masks, *found[2])
+    return None
+
+
+def _steps(node: ir.Node) -> Iterator[tuple[ir.Value, Step]]:
+    """Yields the ways to see an Add or a Where as what masks scores, with the scores."""
+    if node.op_type == "Add":
+        yield from ((one, Added(other)) for one, other in two_ways(node))
+        return
+    condition, first, second = node.inputs
+    for scores, other in ((first, second), (second, first)):
+        fill, shape = uniform(other), facts.dims(other)
+        if condition is None or scores is None or fill is None or shape is None:
+            continue
+        if fits(shape, scores):
+            yield scores, Chosen(condition, scores is first, float(fill))
+
+
+def _guard(value: ir.Value | None, node: ir.Node) -> list[ir.Node] | None:
+    """Returns the Where and the IsNaN of `0 where p is NaN, else p`, in the shape of p."""
+    where = maker(value, node, "Where")
+    zeros = where.inputs[1] if where is not None else None
+    if where is None or where.inputs[2] is None or uniform(zeros) != 0:
+        return None
+    shape = facts.dims(zeros)
+    if shape is None or not fits(shape, where.inputs[2]):
+        return None
+    test = maker(where.inputs[0], node, "IsNaN")
+    return [where, test] if test is not None and test.inputs[0] is where.inputs[2] else None
+
+
+def _product(value: ir.Value | None, node: ir.Node) -> tuple[ir.Node, float, list[ir.Node]] | None:
+    """Returns the MatMul, and the number that its result is multiplied by."""
+    matmul = maker(value, node, "MatMul")
+    if matmul is not None:
+        return matmul, 1.0, []
+    scaled = maker(value, node, "Mul", "Div")
+    for one, other in two_ways(scaled)[: 2 if scaled.op_type == "Mul" else 1] if scaled is not None else ():
+        number, matmul = facts.constant(other), maker(one, node, "MatMul")
+        if scaled is None or matmul is None or number is None or number.size != 1 or not float(number.item()) > 0:
+            continue
+        if not fits(number.shape, one):
+            continue
+        factor = float(number.item())
+        return matmul, factor if scaled.op_type == "Mul" else 1 / factor, [scaled]
+    return None
+
+
+def _misfit(found: _Scores, values: ir.Value) -> NoMatch | None:
+    query, keys, held = facts.dims(found.query), facts.dims(found.keys), facts.dims(values)
+    if query is None or keys is None or held is None or not len(query) == len(keys) == len(held) == 4:
+        return NoMatch("not all of it has four axes", found.query)
+    if not (facts.same(query[:2], keys[:2]) and facts.same(query[:2], held[:2])):
+        return NoMatch("batch or heads are not provably the same", found.query)
+    if found.mask is None:
+        return None
+    for step in found.masks:
+        refused = _shaped_otherwise(step.value, query, keys[3])
+        if refused is not None:
+            return refused
+    shapes = [facts.dims(step.value) or () for step in found.masks]
+    has_rows = any(_is_size(dims[-2], query[2]) for dims in shapes)
+    if not has_rows and not all(isinstance(dim, int) for dims in (*shapes, query[2:3]) for dim in dims):
+        return NoMatch("the mask does not provably have a row for each query", found.masks[0].value)
+    return found.mask.refusal()
+
+
+def _shaped_otherwise(mask: ir.Value, query: Sequence[_Dim], keys: _Dim) -> NoMatch | None:
+    """Why the shape of a mask does not fit the operator; None if it does."""
+    dims = facts.dims(mask)
+    if dims is None or not 2 <= len(dims) <= 4:
+        return NoMatch("the mask does not have two to four axes", mask)
+    if not _is_size(dims[-1], keys):
+        said = _other_name(dims[-1], keys)
+        return NoMatch(f"the mask does not provably have a column for each key{said}", mask)
+    for dim, there in zip(reversed(dims[:-2]), reversed(query[:2]), strict=False):
+        if dim != 1 and not facts.same([dim], [there]):
+            said = _other_name(dim, there)
+            return NoMatch(f"the mask is not known to leave batch and heads as they are{said}", mask)
+    if dims[-2] != 1 and not _is_size(dims[-2], query[2]):
+        return NoMatch("the mask does not provably have a row for each query", mask)
+    return None
+
+
+def _is_size(dim: _Dim, wanted: _Dim) -> bool:
+    """Whether a dimension is the wanted one wherever it is broadcast to it: they are equal, or one is 1 only with the
+    other, as Min(64, n) and n."""
+    if facts.same([dim], [wanted]):
+        return True
+    least = symbols.smallest([2, wanted])
+    return least is not None and dim is not None and symbols.covers(wanted, dim) and symbols.at_least(dim, least)
+
+
+def _other_name(dim: _Dim, wanted: _Dim) -> str:
+    """What to say where two inputs have one name for two sizes, which inference keeps apart."""
+    for one, other in ((dim, wanted), (wanted, dim)):
+        if isinstance(one, str) and isinstance(other, str) and re.fullmatch(rf"dim_{re.escape(other)}_\d+", one):
+            return f": inputs may have two sizes for {other} (--set-dim {other}=SIZE makes it one)"
+    return ""
+
+
+def _mask(tape: ir.tape.Tape, found: _Scores, mask: Mask) -> ir.Value | None:
+    """Returns the mask, expanded to one row for each query."""
+    made, query = mask.write(tape), facts.dims(found.query)
+    shapes = [facts.dims(step.value) or () for step in mask.steps]
+    assert query is not None
+    if made is None or any(_is_size(dims[-2], query[2]) for dims in shapes):
+        return made
+    target = np.broadcast_shapes(*(tuple(int(dim) for dim in dims if dim is not None) for dims in shapes))
+    sizes = [*target[:-2], int(query[2] or 0), target[-1]]
+    return tape.op("Expand", [made, _views.integers(tape, sizes, None)])
+
+
+def _keys(tape: ir.tape.Tape, keys: ir.Value, node: ir.Node) -> ir.Value:
+    """Returns the keys before the Transpose of their last two axes."""
+    transpose = maker(keys, node, "Transpose")
+    order = perm(transpose) if transpose is not None else None
+    if transpose is None or order is None or transpose.inputs[0] is None:
+        return tape.op("Transpose", [keys], {"perm": _SWAPPED})
+    back = [order[axis] for axis in _SWAPPED]
+    source: ir.Value = transpose.inputs[0]
+    return source if back == sorted(back) else tape.op("Transpose", [source], {"perm": back})

@@ -1,0 +1,48 @@
+"""A batch normalisation before a convolution or a matrix product goes into its weights."""
+
+from __future__ import annotations
+
+from onnxsmith.optimizer.rules._fold_into_weights import BeforeLinear
+
+
+class BatchnormConv(BeforeLinear):
+    """Conv(BatchNormalization(x)) in inference is one Conv: with s = scale / sqrt(var + epsilon), its weights are W·s
+    along the input channels and its bias is b and the sum of W·(B - mean·s). The same goes for Gemm, and for a MatMul
+    of two matrices, which becomes one; and for ConvTranspose where B - mean·s is 0 or the kernel is one pixel.
+
+    A normalisation that can go into a linear operator before it does; this rule leaves it alone.
+
+    The weights are computed in float64 and stored in their old dtype.
+
+    Refused:
+    1. The normalisation's result has other readers, or is a graph output.
+    2. Bias or statistics are not constants (a graph input with a default is none).
+    3. The normalisation is in training mode, or gives more than one output.
+    4. `spatial` is 0 (opsets 7 and 8): statistics then differ by position.
+    5. The weights have other readers: the model would store them twice.
+    6. The convolution pads: the zeros are padded after the normalisation, so that the border would change.
+    7. A product or the bias overflows.
+    8. A ConvTranspose of a larger kernel, with a stride or larger outputs spreads a shift by other weights to each
+       position.
+    9. A Gemm transposes its data, or the MatMul is of higher rank: its columns are then not the channels.
+
+    Weights that are not constants are no match.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,1,4,4] x) => (float[N,1,4,4] y)
+        <float[1,1,1,1] w = {2}, float[1] s = {3}, float[1] b = {1}, float[1] m = {0.5}, float[1] v = {0.99999}> {
+            a = BatchNormalization(x, s, b, m, v)
+            y = Conv(a, w)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,1,4,4] x) => (float[N,1,4,4] y) <float[1,1,1,1] w2 = {6}, float[1] b2 = {-1}> {
+            y = Conv(x, w2, b2)
+        }
+    """
+
+    anchor = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+    steps_by = ("BatchNormalization",)
+    underflow = True

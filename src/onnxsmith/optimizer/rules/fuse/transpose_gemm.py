@@ -1,0 +1,51 @@
+"""A product with a transposed weight."""
+
+from __future__ import annotations
+
+from onnxsmith.graph.patterns.match import Match
+from onnxsmith.graph.shapes import facts
+from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
+from onnxsmith.optimizer.rules._patterns import FLOATS
+from onnxsmith.optimizer.rules._views import perm
+from onnxsmith.optimizer.rules.base import Exactness, NoMatch
+
+
+class TransposeGemm(PatternRule):
+    """MatMul(x, Transpose(w)) of two matrices is Gemm with `transB`, which reads w as it is: a large weight that lies
+    in a file of its own need not be written anew.
+
+    Refused:
+    1. The dtype is not known to be floating point: Gemm takes others on few runtimes.
+
+    Operands that are not known to be matrices, and a Transpose of something that changes, are no match.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,3] x, float[2,3] v) => (float[N,2] y) <float[2,3] v = {1, 2, 3, 4, 5, 6}> {
+            t = Transpose <perm = [1, 0]> (v)
+            y = MatMul(x, t)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,3] x, float[2,3] v) => (float[N,2] y) <float[2,3] v = {1, 2, 3, 4, 5, 6}> {
+            y = Gemm <transB = 1> (x, v)
+        }
+    """
+
+    anchor = ("MatMul",)
+    exactness = Exactness.REASSOCIATES
+    pattern = "t = Transpose(w)  y = MatMul(x, t)"
+    replacement = "Gemm <transB = 1> (x, w)"
+    since = 11
+    form = "an optional last operand"
+
+    def check(self, found: Match) -> Answer:
+        weight = found["w"]
+        if not weight.is_initializer() or [len(facts.dims(found[name]) or ()) for name in "xw"] != [2, 2]:
+            return None
+        if perm(found.made("t")) != [1, 0]:
+            return None
+        if weight.dtype not in FLOATS:
+            return NoMatch("the dtype is not known to be floating point", weight)
+        return {}

@@ -1,0 +1,162 @@
+"""Changes what a model takes and gives before it is simplified: defaults, sizes of inputs, outputs."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.shapes.dims import symbols
+from onnxsmith.graph.structure import tensor_paths, walk
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.graph.surgery.names import fix_symbols
+
+_AXIS = re.compile(r"(?P<input>.+):(?P<axis>\d+)=(?P<size>\d+)")
+_SYMBOL = re.compile(r"(?P<name>[^=:]+)=(?P<size>\d+)")
+
+
+@dataclass(frozen=True)
+class Interface:
+    """Narrows a model. `fix_defaults` makes constants of initializers that are graph inputs too, `dims` gives symbolic
+    dimensions a size for good (`batch=1`, or `x:0=1` for the first axis of the input x), `outputs` are the graph
+    outputs that stay, all without any, and `dropped` those that go: names, or patterns such as `head_*`."""
+
+    fix_defaults: bool = False
+    dims: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.fix_defaults or bool(self.dims or self.outputs or self.dropped)
+
+    def narrowed(self, model: ir.Model) -> tuple[ir.Model, tuple[str, ...]]:
+        """A copy of the model with the narrower interface (weights shared), and what changed.
+
+        Raises:
+            OnnxsmithError: `simplify/no-such-port` for an output, input, axis or dimension that the model lacks;
+                `simplify/all-outputs` if no output stays.
+        """
+        made = cloned(model)
+        notes = [*self._fix_sizes(made), *self._keep_outputs(made), *(_constants(made) if self.fix_defaults else ())]
+        return made, tuple(notes)
+
+    def _fix_sizes(self, model: ir.Model) -> Iterator[str]:
+        inputs = {value.name or "": value for value in model.graph.inputs}
+        for text in self.dims:
+            if (named := _SYMBOL.fullmatch(text.strip())) is not None:
+                sizes = {named["name"].strip(): int(named["size"])}
+                known = symbols(signature(model))
+                if not sizes.keys() <= set(known):
+                    raise _missing("symbolic dimension", named["name"].strip(), list(known))
+            elif (placed := _AXIS.fullmatch(text.strip())) is not None:
+                if placed["input"] not in inputs:
+                    raise _missing("graph input", placed["input"], list(inputs))
+                sizes = _fix_axis(inputs[placed["input"]], int(placed["axis"]), int(placed["size"]))
+            else:
+                raise problem(
+                    "simplify/no-such-port",
+                    f"{text!r} says no size of a dimension",
+                    fix='write "batch=1" for all dimensions of this name, or "x:0=1" for an axis of the input x',
+                )
+            fix_symbols(model, sizes)
+            yield f"fixed for good: {text.strip()}"
+
+    def _keep_outputs(self, model: ir.Model) -> Iterator[str]:
+        names = [value.name or "" for value in model.graph.outputs]
+        kept = (_named(self.outputs, names) if self.outputs else set(names)) - _named(self.dropped, names)
+        if names and not kept:
+            raise problem(
+                "simplify/all-outputs",
+                "no output of the model would stay",
+                why=f"{', '.join(self.dropped)} leaves out {', '.join(names)}",
+                fix=f"keep one: --keep-output {names[0]!r} alone, without --drop-output",
+            )
+        left = [value for value in model.graph.outputs if value.name in kept]
+        if gone := [name for name in names if name not in kept]:
+            model.graph.outputs.clear()
+            model.graph.outputs.extend(left)
+            yield f"outputs left out: {', '.join(gone)}"
+
+
+def _named(texts: tuple[str, ...], names: list[str]) -> set[str]:
+    """The outputs that names or patterns mean."""
+    found: set[str] = set()
+    for text in texts:
+        fitting = [text] if text in names else fnmatch.filter(names, text)
+        if not fitting:
+            raise _missing("graph output", text, names)
+        found.update(fitting)
+    return found
+
+
+def defaults(model: ir.Model) -> list[ir.Value]:
+    """The initializers that are graph inputs too, so that a caller may replace them."""
+    return [value for value in model.graph.inputs if value.const_value is not None and value.is_initializer()]
+
+
+def told(reason: str, node: ir.Node) -> str:
+    """The reason of a refusal at a node. Where a constant is missing, it says which default could be one."""
+    return f"{reason}{replaceable(node)}" if "constant" in reason else reason
+
+
+def replaceable(node: ir.Node) -> str:
+    """What has to be said of the first default of a graph input that the node, or one right before it, reads."""
+    makers = (value.producer() for value in node.inputs if value is not None)
+    for one in (node, *(maker for maker in makers if maker is not None)):
+        for value in one.inputs:
+            if value is not None and value.is_initializer() and value.is_graph_input():
+                return f"; {value.name} is a graph input too, which a caller may replace (--fix-defaults)"
+    return ""
+
+
+def _constants(model: ir.Model) -> Iterator[str]:
+    found = defaults(model)
+    if not found:
+        return
+    gone = set(found)
+    left = [value for value in model.graph.inputs if value not in gone]
+    model.graph.inputs.clear()
+    model.graph.inputs.extend(left)
+    for value in found:
+        model.graph.initializers[value.name or ""] = value
+    was = model.ir_version
+    if not walk.has_own_initializers(model):
+        model.ir_version = walk.FIRST_WITH_CONSTANTS
+        yield f"IR version {was} → {model.ir_version}: before version 4 a constant has to be a graph input too"
+    yield f"defaults of inputs that are constants now: {len(found)}"
+
+
+def _fix_axis(value: ir.Value, axis: int, size: int) -> dict[str, int]:
+    """Gives an axis its size. Returns the symbol that it had: other values may declare it, too."""
+    name = value.name or ""
+    if value.shape is None or axis >= len(value.shape):
+        raise problem(
+            "simplify/no-such-port",
+            f"the input {name!r} has no axis {axis}",
+            why="its rank is " + ("unknown" if value.shape is None else str(len(value.shape))),
+            fix='write "x:0=1" for the first axis of the input x; `onnxsmith inspect MODEL` shows the axes',
+        )
+    was = value.shape[axis]
+    if isinstance(was, int) and was >= 0 and was != size:
+        raise problem(
+            "simplify/no-such-port",
+            f"axis {axis} of the input {name!r} has the fixed size {was}",
+            fix=f'make it dynamic first: onnxsmith set-dim MODEL "{name}:{axis}=n" -o OUT',
+        )
+    value.shape = ir.Shape([size if index == axis else dim for index, dim in enumerate(value.shape)])
+    return {was.value: size} if isinstance(was, ir.SymbolicDim) and was.value else {}
+
+
+def _missing(kind: str, name: str, known: list[str]) -> OnnxsmithError:
+    near = tensor_paths.near(name, known)
+    return problem(
+        "simplify/no-such-port",
+        f"the model has no {kind} {name!r}",
+        why=f"it has {', '.join(known) or 'none'}",
+        fix=f"write {(near or known)[0]!r}" if known else "leave it out",
+    )

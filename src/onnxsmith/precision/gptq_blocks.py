@@ -1,0 +1,88 @@
+"""Rounds a matrix to blocks so that the errors of its elements make up for each other.
+
+This is GPTQ (Frantar et al., "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained Transformers", arXiv
+2210.17323): rows are rounded one after the other, and what each loses is added to the rows that follow, as far as their
+inputs go together. It is written here because that of onnxruntime (1.31 and 1.32) adds nothing to them: it multiplies
+by the half of a triangular matrix that is zero, and gives the numbers of plain rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from onnxsmith.precision.scaled_blocks import Array, Blocks, packed
+
+_DAMPING = 0.01
+"""What is added to the diagonal of the moments, as a share of its mean (section 3.3)."""
+_TRIES = 4
+"""How often the damping grows tenfold if the moments have no inverse. A choice."""
+
+
+def compensated(matrix: Array, moments: Array, block: int, rounded: Callable[[Array], Blocks]) -> Blocks:
+    """The float32 matrix [rows, columns] in blocks of 4 bits, whose product with inputs of these second moments,
+    float64 [rows, rows], is close to the matrix's. `rounded` gives the scales and zero points of one block of rows.
+    Where plain rounding is closer for a column, that is taken."""
+    rows, columns = matrix.shape
+    plain = rounded(matrix)
+    factor = inverse_factor(moments)
+    if factor is None:
+        return plain
+    left = matrix.astype(np.float64)
+    count = plain.data.shape[1]
+    numbers = np.zeros((columns, count * block), np.uint8)
+    scales, zeros = np.zeros((columns, count), np.float32), np.zeros((columns, count), np.uint8)
+    for index in range(count):
+        start, end = index * block, min((index + 1) * block, rows)
+        part = rounded(left[start:end].astype(np.float32))
+        scales[:, index] = part.scales[:, 0]
+        zeros[:, index] = 8 if part.zeros is None else part.zeros[:, 0]
+        numbers[:, start:end] = _rows(left, factor, (start, end), part.scales[:, 0], zeros[:, index]).T
+        numbers[:, end : (index + 1) * block] = zeros[:, index, None]
+    data = packed(numbers, plain.bits).reshape(columns, count, -1)
+    found = Blocks(rows, plain.bits, data, scales, None if plain.zeros is None else zeros)
+    closer = _lost(found, matrix, moments) < _lost(plain, matrix, moments)
+    return found.part(np.broadcast_to(closer[:, None], scales.shape), plain)
+
+
+def _rows(left: Array, factor: Array, span: tuple[int, int], scales: Array, zeros: Array) -> Array:
+    """Rounds the rows of a block, uint8 [end - start, columns], and adds what they lose to all rows that follow."""
+    start, end = span
+    steps = np.where(scales == 0, 1.0, scales.astype(np.float64))
+    offsets = zeros.astype(np.float64)
+    numbers = np.zeros((end - start, left.shape[1]), np.uint8)
+    lost = np.zeros((end - start, left.shape[1]))
+    for row in range(start, end):
+        whole = np.clip(np.round(left[row] / steps) + offsets, 0, 15)
+        numbers[row - start] = whole
+        error = (left[row] - (whole - offsets) * scales) / factor[row, row]
+        left[row:end] -= np.outer(factor[row, row:end], error)
+        lost[row - start] = error
+    left[end:] -= factor[start:end, end:].T @ lost
+    return numbers
+
+
+def inverse_factor(moments: Array) -> Array | None:
+    """The upper triangular factor of the inverse of second moments float64 [n, n], which says how far the following
+    elements make up for what one loses; None if there is none."""
+    diagonal = np.diag(moments).copy()
+    diagonal[diagonal == 0] = 1.0  # an input that was always 0
+    share = _DAMPING * float(diagonal.mean())
+    for _ in range(_TRIES):
+        damped = moments.copy()
+        np.fill_diagonal(damped, diagonal + share)
+        try:
+            factor = np.asarray(np.linalg.cholesky(np.linalg.inv(damped)).T)
+        except np.linalg.LinAlgError:
+            factor = np.full(1, np.nan)
+        if np.isfinite(factor).all():
+            return factor
+        share *= 10
+    return None
+
+
+def _lost(blocks: Blocks, matrix: Array, moments: Array) -> Array:
+    """The squared error of the product, for each column."""
+    apart = (blocks.matrix() - matrix).astype(np.float64)
+    return np.asarray(np.einsum("rc,rc->c", apart, moments @ apart))

@@ -1,0 +1,192 @@
+"""Reads and writes a keep-list: the names of the nodes that are not as narrow as the others, one on each line, or as
+JSON.
+
+A line that begins with `#` is a comment. `*` in a name stands for any characters. A name that would be misread is
+written as a JSON string. A name alone means that the node stays as it is. `quantize` also writes, and reads again:
+
+- `weights-alone: ` before a name: the layer's weights become narrow, its activations do not (int8)
+- `8-bits: ` before a name: the layer's weights have 8 bits where those of others have 4 (int4)
+- `scheme: `, `form: ` and `model: `: how the rest of the file was made, so that the list gives the same file again
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+
+ALONE = "weights-alone: "
+"""Before the name of a layer whose weights alone become narrow."""
+EIGHT = "8-bits: "
+"""Before the name of a layer whose weights have 8 bits, not 4."""
+SCHEME, WAY, MODEL = "scheme: ", "form: ", "model: "
+"""Before the scheme of the method; the form of the layers in `weights-alone`; whether the model was simplified."""
+SIMPLIFIED, AS_GIVEN = "simplified", "as given"
+"""What stands behind `MODEL`."""
+_KINDS = (ALONE, EIGHT)
+_SETTINGS = (SCHEME, WAY, MODEL)
+_KEYS = {prefix: prefix.removesuffix(": ") for prefix in _SETTINGS}
+"""The keys of the settings in JSON."""
+_MEANINGS = {
+    ALONE: "its weights have 8 bits, and it computes in float",
+    EIGHT: "its weights have 8 bits, not 4",
+    SCHEME: "how the others were made; the same list and data give the same file",
+}
+
+
+class Entry(str):
+    """An entry of a keep-list that was read from a file."""
+
+    file: str
+    line: int | None
+    """The number of the line; None in JSON."""
+
+    @staticmethod
+    def of(text: str, file: Path, line: int | None = None) -> Entry:
+        """The entry on a line of a file."""
+        made = Entry(text)
+        made.file, made.line = str(file), line
+        return made
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The entries of a keep-list by what they mean: layers that stay as they are, with their `weights` alone narrow, or
+    in `eight` bits; and the settings, "" without one."""
+
+    wide: tuple[str, ...] = ()
+    weights: tuple[str, ...] = ()
+    eight: tuple[str, ...] = ()
+    scheme: str = ""
+    way: str = ""
+    model: str = ""
+
+
+def wishes(entries: Iterable[str]) -> Wishes:
+    """Sorts the entries of a keep-list. The layers are entries as they were read, without what stands before a name in
+    `bare`."""
+    listed = tuple(entries)
+    held = {
+        prefix: one.removeprefix(prefix).strip() for one in listed for prefix in _SETTINGS if one.startswith(prefix)
+    }
+    return Wishes(
+        tuple(one for one in listed if not one.startswith((*_KINDS, *_SETTINGS))),
+        tuple(one for one in listed if one.startswith(ALONE)),
+        tuple(one for one in listed if one.startswith(EIGHT)),
+        held.get(SCHEME, ""), held.get(WAY, ""), held.get(MODEL, ""),
+    )  # fmt: skip
+
+
+def named(entries: Iterable[str]) -> tuple[str, ...]:
+    """The entries that name layers, without settings."""
+    return tuple(one for one in entries if not one.startswith(_SETTINGS))
+
+
+def text(entries: Sequence[str], to: str, *, as_json: bool = False, layers: bool = False) -> str:
+    """The file's content: `entries` are names, with what stands before them. With `layers` the list is one of
+    `quantize`, whose header says what its entries mean."""
+    names = named(entries)
+    if as_json:
+        settings = {
+            key: one.removeprefix(prefix) for one in entries for prefix, key in _KEYS.items() if one.startswith(prefix)
+        }
+        return json.dumps({"to": to, **settings, "keep": list(names)}, ensure_ascii=False, indent=2) + "\n"
+    head = [f"nodes that stay in float32 while the rest of the model is {to}"]
+    if layers:
+        head = [
+            f"layers that are not {to} as the others are, for `onnxsmith quantize --to {to} --keep` with this file",
+            "a name alone: the layer stays as it is",
+        ]
+        head += [
+            f"{prefix.strip()} {said}"
+            for prefix, said in _MEANINGS.items()
+            if any(one.startswith(prefix) for one in entries)
+        ]
+    return "".join(f"# {line}\n" for line in head) + "".join(f"{_line(one)}\n" for one in entries)
+
+
+def read(path: str | Path) -> tuple[str, ...]:
+    """Reads the entries of a keep-list, each an `Entry`.
+
+    Raises:
+        OnnxsmithError: `input/unreadable` without such a file, `bisect/keep-list` if it is no keep-list.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise problem(
+            "input/unreadable",
+            "there is no such keep-list" if not file.exists() else "the keep-list is no file",
+            where=str(path),
+            why="a keep-list is a file with the name of a node on each line",
+            fix="correct the path; `quantize --keep-list FILE` and `bisect -o FILE` write one",
+        )
+    try:
+        content = file.read_text(encoding="utf-8")
+        if file.suffix == ".json":
+            held = json.loads(content)
+            names = _names(_listed(held))
+            settings = _names([prefix + held[key] for prefix, key in _KEYS.items() if key in held])
+            return tuple(Entry.of(one, file) for one in (*settings, *names))
+        lines = [(line.strip(), number) for number, line in enumerate(content.split("\n"), 1)]
+        return tuple(Entry.of(_name(line), file, number) for line, number in lines if line and line[0] != "#")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise unreadable(file, str(error)) from error
+
+
+def _listed(content: object) -> object:
+    """The names in a JSON keep-list."""
+    if isinstance(content, dict) and "keep" in content:
+        return content["keep"]
+    if isinstance(content, dict) and content and all(isinstance(axes, dict) for axes in content.values()):
+        raise ValueError(
+            "it is what `onnxsmith prune --keep-list` wrote: the indices that stayed of each weight, for "
+            "`onnxsmith.shrink`; it names no layers to keep"
+        )
+    raise ValueError('it has no list "keep" of names')
+
+
+def matching(pattern: str, names: Iterable[str]) -> set[str]:
+    """The names that an entry of a keep-list means: the name itself, or those that fit it, where `*` stands for any
+    characters."""
+    return {name for name in names if name == pattern or fnmatchcase(name, pattern)}
+
+
+def unreadable(file: Path, why: str) -> OnnxsmithError:
+    """The problem of a file that is no keep-list."""
+    return problem(
+        "bisect/keep-list",
+        "this file is not a keep-list",
+        where=str(file),
+        why=why,
+        fix='write the name of a node on each line, or {"keep": ["name", …]} into a .json file',
+    )
+
+
+def _names(found: object) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise ValueError("the names are not a list of strings")
+    return tuple(found)
+
+
+def bare(entry: str) -> str:
+    """The name or pattern of an entry, without what stands before it."""
+    return next((str(entry)[len(kind) :] for kind in _KINDS if entry.startswith(kind)), str(entry))
+
+
+def _line(entry: str) -> str:
+    for kind in _KINDS:
+        if entry.startswith(kind):
+            return kind + _line(entry[len(kind) :])
+    plain = entry == entry.strip() and entry.isprintable() and entry and entry[0] not in '#"'
+    return entry if plain else json.dumps(entry)
+
+
+def _name(line: str) -> str:
+    for kind in _KINDS:
+        if line.startswith(kind):
+            return kind + _name(line[len(kind) :].strip())
+    return str(json.loads(line)) if line.startswith('"') else line

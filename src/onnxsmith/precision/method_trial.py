@@ -1,0 +1,231 @@
+"""Tries one method on a prepared model: the smallest keep-list that meets the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.parts.quantisation import CurvePoint, LayerDamage, LeftAlone
+from onnxsmith.graph.structure import walk
+from onnxsmith.precision import ranges, unknown_names
+from onnxsmith.precision.keep_list import SCHEME, WAY, Wishes, bare, matching
+from onnxsmith.precision.keep_list_search import Keep
+from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work
+from onnxsmith.precision.quantisation_request import Given
+from onnxsmith.precision.refused_layers import TRIES, culprits
+from onnxsmith.precision.schemes import Schemes
+from onnxsmith.precision.unchanged_reasons import everything, nothing
+from onnxsmith.precision.variant_evaluation import REFUSED, WORDS, Evaluations
+from onnxsmith.precision.weight_counts import stored_bytes
+from onnxsmith.runtimes.base import Options, Runtime
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a method reached: the model, None if no keep-list meets the budget; the layers and the evaluations."""
+
+    name: str
+    method: Method
+    model: ir.Model | None
+    layers: tuple[LayerDamage, ...]
+    curve: tuple[CurvePoint, ...]
+    evaluations: int
+    notes: tuple[str, ...]
+    keep: Keep = frozenset()
+    nbytes: int = 0
+    """Bytes of the weights of the model that was to be changed."""
+    left: tuple[LeftAlone, ...] = ()
+    calibrated: int = 0
+    """Samples that the ranges were measured on."""
+    scheme: str = ""
+    """The scheme of the method that was taken."""
+    settings: tuple[str, ...] = ()
+    """The entries of a keep-list that say how the layers were made that it does not name."""
+
+
+@dataclass
+class Trying:
+    """Searches the keep-list of a method. `wishes` are those of the user."""
+
+    name: str
+    method: Method
+    work: Work
+    given: Given
+    seen: Evaluations
+    wishes: Wishes = field(default_factory=Wishes)
+
+    def __post_init__(self) -> None:
+        self.work.name = self.name
+        self._schemes = Schemes(self.seen, ())
+        self._why: dict[str, str] = {}
+        self._needed = "the budget needs it"
+        self._last: Keep = frozenset()
+
+    def run(self) -> Tried:
+        """Searches the smallest keep-list.
+
+        Raises:
+            OnnxsmithError: `quantize/nothing`, `quantize/unknown-layer`; those of the quantiser and of the runtime.
+        """
+        work, wishes = self.work, self.wishes
+        layers = self.method.layers(work)
+        if not layers:
+            raise nothing(self.name, self.method, work)
+        if work.ranges is None and (self.method.needs_ranges or self.given.is_real):
+            with stage("ranges"):
+                work.ranges = ranges.measured(work.model, self.seen.runtime, (one for one in self.given.calibration))
+        names = [layer.name for layer in layers]
+        self._refuse_unknown(names)
+        self._ask(names)
+        work.listed = layers = self.method.layers(work)  # once more: which values are finite is known now
+        why = dict.fromkeys(_met(names, wishes.wide), ASKED) | dict(self.method.always(work))
+        always = work.always = frozenset(why)
+        if always >= frozenset(names):
+            raise everything(self.name, self.method, why)
+        self._schemes, self._why = Schemes(self.seen, layers), why
+        return self._tried(self._accepted(layers, why))
+
+    def without_activations(self, because: str) -> Tried | None:
+        """The method with the weights alone narrow, after `run`; None if that is no scheme of it, or out of the budget.
+        One keep-list is evaluated. `because` is the reason."""
+        last = self.method.last_scheme(self.work)
+        if not last:
+            return None
+        self.work.scheme, self.work.kept_as, self.work.is_asked = last, "", False
+        self.work.always = always = frozenset(self._why)
+        self.seen.most = max(self.seen.most, len(self.seen.curve) + 1)
+        self._needed = because
+        with stage("search"):
+            return self._tried(always) if self.seen.meets(always) else None
+
+    def without_refused(self, takes: Callable[[ir.Model], bool], why: str) -> Tried | None:
+        """The method with more layers as they are, after `run`: those because of which a runtime does not take the
+        file. None if they are more than half of the layers. `takes` says whether the runtime takes a model."""
+        kept, always, layers = self._last, self.work.always, self._schemes.layers
+
+        def works(stay: Keep) -> bool:
+            self.work.always = always | stay
+            return takes(self.method.variant(self.work, kept | stay))
+
+        with stage("refused layers"):
+            found = culprits([layer.name for layer in layers], always, works)
+        self.work.always = always | found
+        if not found:
+            return None
+        self._why |= dict.fromkeys(found, why)
+        self.seen.whole = self.work.always
+        self.seen.most += len(self.seen.curve)  # as many evaluations as before
+        self.work.scheme, self.work.kept_as, self.work.is_asked = "", "", False
+        return self._tried(self._schemes.smallest(self.work.always))
+
+    def again(self, runtime: Runtime, options: Options) -> Tried:
+        """The method after `run`, where the budget has to be met in one more way to run the model."""
+        self.seen.require(runtime, options)
+        self.work.scheme, self.work.kept_as, self.work.is_asked = "", "", False
+        with stage("search"):
+            return self._tried(self._schemes.smallest(self.work.always))
+
+    def _ask(self, names: Sequence[str]) -> None:
+        """Tells the method of the user's wishes; the report says which of them it does not take."""
+        work, wishes, method = self.work, self.wishes, self.method
+        work.alone = frozenset(_met(names, map(bare, wishes.weights)))
+        work.eight = frozenset(_met(names, map(bare, wishes.eight)))
+        for asked, taken, said in (
+            (work.alone, bool(method.last_scheme(work)), "weights-alone:"),
+            (work.eight, method.has_eight(work), "8-bits:"),
+        ):
+            if asked and not taken:
+                work.notes.append(f"{self.name} takes no `{said}` of a keep-list: these layers become narrow")
+        known = (*method.schemes(work), method.last_scheme(work))
+        if wishes.scheme in known and wishes.scheme:
+            work.asked_scheme, work.asked_way = wishes.scheme, wishes.way
+        elif wishes.scheme:
+            work.notes.append(f"{self.name} has no scheme {wishes.scheme!r}, which the keep-list names: all were tried")
+
+    def _refuse_unknown(self, names: Sequence[str]) -> None:
+        """Refuses entries of the keep-list that name no node at all."""
+        nodes = {*names, *(node.name or "" for node in walk.all_nodes(self.work.model))}
+        entries = (*self.wishes.wide, *self.wishes.weights, *self.wishes.eight)
+        lost = [one for one in entries if not matching(bare(one), nodes)]
+        if lost:
+            said = unknown_names.told(lost, nodes)
+            raise problem(
+                "quantize/unknown-layer",
+                said.what,
+                where=said.where,
+                why="the list was made for another model, or the node was merged with others when the model was "
+                f"simplified{said.near}",
+                fix="`onnxsmith simplify MODEL -o s.onnx`, then `onnxsmith inspect s.onnx --nodes` lists the names",
+            )
+
+    def _tried(self, kept: Keep | None) -> Tried:
+        work, method = self.work, self.method
+        layers = self._schemes.layers
+        names = [layer.name for layer in layers]
+        is_whole = kept is not None and len(kept) == len(layers) and not work.kept_as
+        if kept is not None and is_whole and not method.stored(work, kept):
+            kept = None  # that is the given model
+        self._last = kept if kept is not None else frozenset()
+        settings = [f"{SCHEME}{work.scheme}"] if len(method.schemes(work)) > 1 and work.scheme else []
+        settings += [f"{WAY}{way}"] if (way := method.named_way(work)) else []
+        return Tried(
+            self.name, method, None if kept is None else method.variant(work, kept),
+            self._shown(layers, kept, self._why), tuple(self.seen.curve), len(self.seen.curve),
+            (*work.notes, *method.said(work)),
+            kept if kept is not None else frozenset(names), stored_bytes(work.model), method.left(work),
+            work.ranges.samples if work.ranges is not None else 0, work.scheme, tuple(settings),
+        )  # fmt: skip
+
+    def _shown(self, layers: Sequence[Layer], kept: Keep | None, why: Mapping[str, str]) -> tuple[LayerDamage, ...]:
+        """The layers for the report. Without a keep-list that meets the budget, those of the nearest list are kept."""
+        work, method = self.work, self.method
+        if kept is None:
+            found, stored, eight = self.seen.nearest()
+        else:
+            found, stored, eight = kept, method.stored(work, kept), method.eight(work, kept)
+        idle = "it has no large weights" if work.scheme == method.last_scheme(work) != "" else ""
+        needed = self._needed if kept is not None else "the nearest model keeps it"
+        narrow = needed if kept is not None else "it is so in the nearest model"
+        shown = []
+        for one in layers:
+            reasons = {"kept": "", "weights": "", "eight": ""}
+            if one.name in stored:
+                reasons["weights"] = one.weights_alone or narrow
+            elif one.name in eight:
+                reasons["eight"] = ASKED if one.name in work.eight else narrow
+            elif one.name in why or one.name in found or idle:
+                reasons["kept"] = why.get(one.name, needed if one.name in found else idle)
+            shown.append(LayerDamage(one.name, one.op, one.nbytes, self._schemes.errors.get(one.name), **reasons))
+        return tuple(shown)
+
+    def _accepted(self, layers: Sequence[Layer], why: dict[str, str]) -> Keep | None:
+        """The smallest keep-list. If all layers together are refused because of a few, these stay, and are added to
+        `why` with the message."""
+        always, noted = self.work.always, len(self.work.notes)
+        self.seen.whole = always
+        try:
+            return self._schemes.smallest(always)
+        except OnnxsmithError as error:
+            if error.problem.id not in REFUSED:
+                raise
+            refused = error
+        self.work.scheme, self.work.kept_as = self.method.schemes(self.work)[0], ""
+        with stage("refused layers"):
+            most = TRIES // 4 if self.method.engine.runs_the_model else TRIES  # a try may take minutes there
+            found = culprits([layer.name for layer in layers], always, self.seen.is_accepted, most)
+        if not found:
+            raise refused
+        said = f"{refused.problem.what}: {refused.problem.why}"[:WORDS]
+        why |= dict.fromkeys((layer.name for layer in layers if layer.name in found), said)
+        del self.work.notes[noted:]
+        always = self.work.always = self.seen.whole = frozenset(why)
+        return self._schemes.smallest(always)
+
+
+def _met(names: Sequence[str], patterns: Iterable[str]) -> set[str]:
+    """The names that are meant by at least one of the patterns."""
+    return {name for pattern in patterns for name in matching(pattern, names)}

@@ -1,0 +1,130 @@
+"""Records which elements of which axes are one channel.
+
+An element is an index along an axis of a tensor. Operators tie elements of their inputs, weights and outputs: what is
+tied can only be removed together. An axis is `live` if it comes from the output channels of a weight; all other axes
+keep their size. A pin is a reason for which elements stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.graph.structure import walk
+
+Slot = tuple[str, int]
+"""A tensor by name, and an axis of it, counted from the front."""
+Indices = npt.NDArray[np.int64]
+Sizes = tuple[int, ...]
+
+
+@dataclass
+class Links:
+    """The ties of one graph. `views` says which axis of a divided axis holds the channels, by the sizes before and
+    after (`regrouping`); the outermost one without an entry."""
+
+    views: Mapping[tuple[Sizes, Sizes], int] = field(default_factory=dict)
+    slots: dict[Slot, int] = field(default_factory=dict)
+    """The size of each axis that is tied."""
+    live: set[Slot] = field(default_factory=set)
+    opened: dict[Slot, str] = field(default_factory=dict)
+    """Axes of results that begin with a weight's output channels, with the label of the node."""
+    products: dict[Slot, str] = field(default_factory=dict)
+    """Axes of weights over which a node sums, with the label of the node. A channel for which they are zero is not
+    read."""
+    read: dict[Slot, list[Slot]] = field(default_factory=dict)
+    """The axes of computed tensors that are multiplied with such an axis of a weight."""
+    ties: list[tuple[Slot, Indices, Slot, Indices]] = field(default_factory=list)
+    pins: list[tuple[Slot, str]] = field(default_factory=list)
+    divided: dict[tuple[Sizes, Sizes], int] = field(default_factory=dict)
+    """The divisions of live axes that could be seen otherwise, with the number of ways."""
+    readers: dict[Slot, set[int]] = field(default_factory=dict)
+    twins: tuple[tuple[str, str], ...] = ()
+    """Pairs of matrices of which one is the transpose of the other: a weight that a module uses in both ways."""
+    node: ir.Node | None = None
+
+    @property
+    def label(self) -> str:
+        """The node that is being followed."""
+        return "the graph" if self.node is None else f"{self.node.op_type} {walk.node_label(self.node)!r}"
+
+    def is_live(self, value: ir.Value | None, axis: int) -> bool:
+        """Whether channels may be removed along this axis."""
+        return value is not None and (value.name or "", axis) in self.live
+
+    def live_axes(self, value: ir.Value | None) -> list[int]:
+        """The live axes of a tensor."""
+        rank = 0 if value is None or value.shape is None else len(value.shape)
+        return [axis for axis in range(rank) if self.is_live(value, axis)]
+
+    def open(self, value: ir.Value, axis: int) -> None:
+        """Begins a live axis: the node's output channels."""
+        slot = self._slot(value, axis)
+        assert self.node is not None
+        self.opened[slot] = walk.node_label(self.node)
+        self.live.add(slot)
+
+    def tie(
+        self, a: ir.Value, axis: int, b: ir.Value, other: int, at: Indices | None = None, to: Indices | None = None
+    ) -> None:
+        """Ties elements `at` of an axis of `a` to the elements `to` of an axis of `b`; all of them by default, in
+        order. The axis of `b` becomes live if `b` is computed."""
+        sizes = static(a, axis), static(b, other)
+        first = np.arange(sizes[0] or 0) if at is None else at
+        second = np.arange(sizes[1] or 0) if to is None else to
+        if None in sizes or len(first) != len(second):
+            for value, place, size in ((a, axis, sizes[0]), (b, other, sizes[1])):
+                if size is not None:
+                    self.pin(value, place, f"a shape is not known behind {self.label}")
+            return
+        one, two = self._slot(a, axis), self._slot(b, other)
+        self.ties.append((one, first, two, second))
+        if not is_weight(b):
+            self.live.add(two)
+
+    def pass_by(self, value: ir.Value, axis: int) -> None:
+        """Notes that the node may go on as it is when elements of a live axis go."""
+        self._slot(value, axis)
+
+    def pin(self, value: ir.Value, axis: int, reason: str) -> None:
+        """Keeps all channels along a live axis."""
+        slot = self._slot(value, axis)
+        self.pins.append((slot, reason))
+
+    def sums(self, value: ir.Value, at: int, weight: ir.Value, axis: int) -> None:
+        """Notes that the node sums over this axis of a weight, times that of a computed tensor."""
+        assert self.node is not None
+        slot = self._slot(weight, axis)
+        self.products[slot] = walk.node_label(self.node)
+        self.read.setdefault(slot, []).append(self._slot(value, at))
+
+    def _slot(self, value: ir.Value, axis: int) -> Slot:
+        slot = (value.name or "", axis)
+        size = static(value, axis)
+        assert size is not None, f"the size of {slot} is not known"
+        self.slots.setdefault(slot, size)
+        if self.node is not None:
+            self.readers.setdefault(slot, set()).add(id(self.node))
+        return slot
+
+
+def static(value: ir.Value | None, axis: int) -> int | None:
+    """The size of an axis, None if it is not known before a run."""
+    if value is None or value.shape is None:
+        return None
+    size = value.shape[axis] if -len(value.shape) <= axis < len(value.shape) else None
+    return size if isinstance(size, int) else None
+
+
+def rank(value: ir.Value | None) -> int | None:
+    """The number of axes, None if it is not known."""
+    return None if value is None or value.shape is None else len(value.shape)
+
+
+def is_weight(value: ir.Value | None) -> bool:
+    """Whether the tensor is stored in the model and cannot be replaced by a caller."""
+    return value is not None and value.is_initializer() and value.const_value is not None and not value.is_graph_input()

@@ -1,0 +1,139 @@
+"""Removes channels from a model, and makes the reference that the result is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.problem import problem
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.shapes.symbolic_inference import infer
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.precision.pruning.channel_links import Indices, Slot
+from onnxsmith.precision.pruning.channel_propagation import families
+from onnxsmith.precision.pruning.cuts import Cuts
+from onnxsmith.precision.pruning.groups import Channel, Channels
+
+Kept = Mapping[Slot, Indices]
+
+
+def kept_without(found: Channels, gone: Iterable[Channel]) -> Kept:
+    """The indices that stay along each axis that becomes shorter."""
+    masks: dict[Slot, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
+    for channel in gone:
+        for slot, at in channel:
+            masks.setdefault(slot, np.ones(found.links.slots[slot], bool))[at] = False
+    return {slot: np.flatnonzero(mask) for slot, mask in masks.items()}
+
+
+def pruned(model: ir.Model, kept: Kept) -> ir.Model:
+    """A copy of the model with the elements of `kept` only; other axes stay whole.
+
+    Raises:
+        OnnxsmithError: `prune/shapes` if the shapes that follow are not those that the cut means.
+    """
+    made = cloned(model)
+    cuts = Cuts(kept, Names(made))
+    for node in made.graph:
+        family = families().get(node.op_type) if not node.domain else None
+        if family is not None and any(cuts.axes(value) for value in (*node.inputs, *node.outputs)):
+            family.rewrite(node, cuts)
+    for value in list(made.graph.initializers.values()):
+        axes = cuts.axes(value)
+        if axes:
+            _cut(value, axes)
+        if not value.uses() and not value.is_graph_output():
+            del made.graph.initializers[value.name or ""]
+    expected = _forget_shapes(made, cuts)
+    note = infer(made)
+    _check(made, expected, note)
+    facts.forget(made)
+    return made
+
+
+def _cut(value: ir.Value, axes: Mapping[int, Indices]) -> None:
+    assert value.const_value is not None
+    array = value.const_value.numpy()
+    for axis, indices in axes.items():
+        array = np.take(array, indices, axis)
+    array = np.ascontiguousarray(array)
+    value.const_value = ir.Tensor(array, value.const_value.dtype, name=value.name)
+    value.shape = ir.Shape(array.shape)
+
+
+def _forget_shapes(model: ir.Model, cuts: Cuts) -> dict[str, tuple[int | None, ...]]:
+    """Forgets the shapes of what became smaller, and returns those that they should have."""
+    expected = {}
+    for node in model.graph:
+        for value in node.outputs:
+            axes = cuts.axes(value)
+            if axes and value.shape is not None:
+                expected[value.name or ""] = tuple(
+                    len(axes[at]) if at in axes else (size if isinstance(size, int) else None)
+                    for at, size in enumerate(value.shape)
+                )
+                value.shape = None
+    return expected
+
+
+def _check(model: ir.Model, expected: Mapping[str, tuple[int | None, ...]], note: str | None) -> None:
+    for node in model.graph:
+        for value in node.outputs:
+            wanted = expected.get(value.name or "")
+            if wanted is None:
+                continue
+            found = None if value.shape is None else tuple(d if isinstance(d, int) else None for d in value.shape)
+            wrong = found is None or len(found) != len(wanted)
+            pairs = () if wrong or found is None else zip(found, wanted, strict=True)
+            if wrong or any(a != b for a, b in pairs if a is not None and b is not None):
+                raise problem(
+                    "prune/shapes",
+                    "the shapes behind the removed channels are not those that the cut means",
+                    where=f"{value.name} of {node.op_type} {node.name!r}",
+                    why=f"inferred {found}, meant {wanted}" + (f"; {note}" if note else ""),
+                    fix="report this as a bug, with the model; nothing was written",
+                )
+
+
+def masked(model: ir.Model, kept: Kept, products: Iterable[Slot]) -> ir.Model:
+    """A copy of the model, all channels in place, in which no sum reads the removed ones: their weights in the sums are
+    zero.
+
+    What is left is, at the elements that stay, what the model without the channels has to compute. A computed tensor
+    that becomes smaller is read by its own name at these elements, so that the two models have tensors in common.
+    """
+    made = cloned(model)
+    for name, axis in products:
+        value = made.graph.initializers.get(name)
+        if (name, axis) in kept and value is not None and value.const_value is not None:
+            array = np.array(value.const_value.numpy())
+            gone = np.setdiff1d(np.arange(array.shape[axis]), kept[name, axis])
+            array[(slice(None),) * axis + (gone,)] = 0
+            value.const_value = ir.Tensor(array, value.const_value.dtype, name=name)
+    _name_the_kept(made, kept)
+    return made
+
+
+def _name_the_kept(model: ir.Model, kept: Kept) -> None:
+    """Renames tensors that become smaller, and adds nodes that take their kept elements under the old name."""
+    graph, names, cuts = model.graph, Names(model), Cuts(kept)
+    for node in list(graph):
+        for value in node.outputs:
+            axes = cuts.axes(value)
+            if not axes or value.is_graph_output():
+                continue
+            name = value.name or ""
+            value.name = names.free(f"{name}_with_all_channels")
+            whole = value
+            for step, (axis, indices) in enumerate(axes.items(), 1):
+                last = step == len(axes)
+                index = ir.Value(name=names.free(f"{name}_kept"), const_value=ir.tensor(indices))
+                assert index.const_value is not None
+                index.const_value.name = index.name
+                graph.initializers[index.name or ""] = index
+                taken = ir.Value(name=name if last else names.free(f"{name}_part"), type=value.type)
+                graph.append(ir.Node("", "Gather", [whole, index], [ir.AttrInt64("axis", axis)], outputs=[taken]))
+                whole = taken

@@ -1,0 +1,78 @@
+"""Which channels go for a share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnxsmith.base.problem import problem
+from onnxsmith.precision.pruning.groups import Channel, Group
+from onnxsmith.verification.metrics.base import Floats
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How channels are chosen: as a share of each group, or of all groups together; as many stay of each group as a
+    multiple, one at least. Without a multiple, wide groups keep a multiple of `BLOCK`."""
+
+    multiple: int | None = 1
+    is_global: bool = False
+
+    def multiple_of(self, group: Group) -> int:
+        """How many channels have to stay together, so that each layer keeps a multiple of channels. An attention head
+        is many channels of a layer at once."""
+        wide = min(group.each, default=1) * len(group.channels) >= WIDE
+        multiple = (BLOCK if wide else 1) if self.multiple is None else self.multiple
+        return math.lcm(*(multiple // math.gcd(multiple, each) for each in group.each or (1,)))
+
+    def gone(self, groups: Sequence[Group], scores: Sequence[Floats], share: float) -> list[Channel]:
+        """The channels with the least scores, `share` of them, and those that nothing reads."""
+        found: list[Channel] = []
+        limit = self._limit(scores, share) if self.is_global else None
+        for group, own in zip(groups, scores, strict=True):
+            count = len(group.channels)
+            wanted = math.floor(share * count + _ROUNDING) if limit is None else int(np.sum(own <= limit))
+            stay = 1 if group.is_unread else max(1, count - wanted)
+            multiple = self.multiple_of(group)
+            stay = min(count, math.ceil(stay / multiple) * multiple)
+            found += [group.channels[index] for index in np.argsort(own, kind="stable")[: count - stay]]
+        return found
+
+    def _limit(self, scores: Sequence[Floats], share: float) -> float:
+        every = np.sort(np.concatenate(list(scores))) if scores else np.zeros(0)
+        count = math.floor(share * len(every) + _ROUNDING)
+        return float(every[count - 1]) if count else -math.inf
+
+
+BLOCK = 8
+"""Channels that a kernel of onnxruntime for convolutions takes at once (MlasNchwcGetBlockSize: 8 with AVX2, 16 with
+AVX-512)."""
+WIDE = 32
+"""Channels of a layer from which it keeps a multiple of `BLOCK`, if none is given. A choice: of fewer, a block is more
+than a quarter."""
+_ROUNDING = 1e-9
+"""Added to a number of channels before it is rounded down: 0.3 · 10 is 2.9999999999999996 in float64."""
+
+
+def share_of(given: str | float) -> float:
+    """Reads `30%` or a number between 0 and 1.
+
+    Raises:
+        OnnxsmithError: `prune/share`.
+    """
+    said = str(given).strip()
+    try:
+        amount = float(said.removesuffix("%")) / (100 if said.endswith("%") else 1)
+    except ValueError:
+        amount = math.nan
+    if not 0 < amount < 1:
+        raise problem(
+            "prune/share",
+            f"{said!r} is no share of channels",
+            why="it is a percentage between 0% and 100%, or a number between 0 and 1",
+            fix="give --share 30%",
+        )
+    return amount

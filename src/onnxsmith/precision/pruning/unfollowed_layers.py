@@ -1,0 +1,168 @@
+"""Finds layers whose channels are not followed, and says why: their weights are computed, a shape is not known, they
+are operators of onnxruntime, or they lie in branches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import onnx_ir as ir
+
+from onnxsmith.base.report.parts.pruning import FixedChannels
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.structure import captures, walk
+from onnxsmith.precision.pruning.channel_links import is_weight, rank, static
+from onnxsmith.precision.pruning.channel_propagation import is_of_onnxruntime
+from onnxsmith.precision.pruning.groups import Channels
+from onnxsmith.precision.pruning.operators.base import integer
+
+_WEIGHT = {"Conv": 1, "ConvTranspose": 1, "Gemm": 1, "GRU": 1, "LSTM": 1, "RNN": 1}
+"""Operators that need a weight, with its place. A MatMul is a layer if an operand does not depend on inputs."""
+_CHANNELS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": -1}
+"""The axis of a stored weight that has the output channels; Gemm has them on axis 0 with `transB`."""
+
+
+def unfollowed(model: ir.Model, found: Channels) -> tuple[FixedChannels, ...]:
+    """The layers of the main graph that are neither in a group nor follow another layer, as depthwise ones do."""
+    known = {name for name, _ in found.links.opened}
+    rows = []
+    for node in model.graph:
+        weight = _weight(node)
+        if weight is None or any(value.name in known for value in node.outputs) or _follows(node, weight):
+            continue
+        rows.append(FixedChannels((walk.node_label(node),), _count(node, weight), _why(node, weight)))
+    return (*rows, *_of_onnxruntime(model))
+
+
+def nested(model: ir.Model) -> str:
+    """A sentence about layers in branches and bodies, `12 Conv lie in branches of If, …`; empty without any."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for graph in walk.main_graphs(model):
+        for node in graph:
+            for inner in captures.subgraphs(node):
+                counts.update((node.op_type, one.op_type) for one in inner if _weight(one) is not None)
+    if not counts:
+        return ""
+    holders = list(dict.fromkeys(holder for holder, _ in counts))
+    said = [
+        f"{_listed({op: count for (own, op), count in counts.items() if own == holder})} "
+        f"{'lies' if sum(count for (own, _), count in counts.items() if own == holder) == 1 else 'lie'} in "
+        f"{'branches' if holder == 'If' else 'bodies'} of {holder}"
+        for holder in holders
+    ]
+    return f"{'; '.join(said)}, which prune does not change"
+
+
+def of_onnxruntime(model: ir.Model) -> str:
+    """The operators of onnxruntime in the main graph with their numbers, `9 com.microsoft::FusedConv`; empty without
+    any."""
+    return _listed(Counter(walk.op_name(node) for node in model.graph if is_of_onnxruntime(node)))
+
+
+OPTIMISED = "an operator that onnxruntime's optimisations make; prune the file from before them"
+"""What helps against operators of onnxruntime."""
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
+def _weight(node: ir.Node) -> ir.Value | None:
+    """The weight of a layer; None if the node is none."""
+    if node.domain:
+        return None
+    if node.op_type in _WEIGHT:
+        return node.inputs[_WEIGHT[node.op_type]] if len(node.inputs) > 1 else None
+    if node.op_type == "MatMul":
+        return next((value for value in reversed(node.inputs) if value is not None and _is_constant(value)), None)
+    return None
+
+
+def _is_constant(value: ir.Value) -> bool:
+    """Whether a tensor does not depend on inputs, and is no vector."""
+    if is_weight(value):
+        return (rank(value) or 0) > 1
+    seen: set[ir.Node] = set()
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        node = one.producer()
+        if node is None and not is_weight(one):
+            return False
+        if node is not None and node not in seen:
+            seen.add(node)
+            waiting += captures.reads(node)
+    return True
+
+
+def _follows(node: ir.Node, weight: ir.Value) -> bool:
+    """Whether the channels are those of the input: a depthwise layer."""
+    groups = integer(node, "group", 1)
+    axis = {"Conv": 1, "ConvTranspose": 0}.get(node.op_type)
+    if axis is None or groups == 1 or not is_weight(weight) or static(node.outputs[0], 1) is None:
+        return False
+    return static(weight, axis) == (1 if node.op_type == "Conv" else groups)
+
+
+def _count(node: ir.Node, weight: ir.Value) -> int:
+    """How many channels a layer makes; 0 if that is not known."""
+    y, axis = node.outputs[0], _CHANNELS.get(node.op_type)
+    if node.op_type in ("GRU", "LSTM", "RNN"):
+        return integer(node, "hidden_size", 0)
+    if axis is None:
+        return 0
+    if node.op_type == "Gemm" and integer(node, "transB", 0):
+        axis = 0
+    if is_weight(weight) and rank(weight):
+        count = static(weight, axis % (rank(weight) or 1)) or 0
+        return count * (integer(node, "group", 1) if node.op_type == "ConvTranspose" else 1)
+    return static(y, (rank(y) or 1) - 1 if node.op_type == "MatMul" else 1) or 0
+
+
+def _why(node: ir.Node, weight: ir.Value) -> str:
+    maker = weight.producer()
+    if maker is not None:
+        return f"its weight {weight.name!r} is computed by {walk.op_name(maker)} {walk.node_label(maker)!r}" + (
+            ": `onnxsmith simplify` computes it once" if _is_constant(weight) else ""
+        )
+    if not is_weight(weight):
+        return f"its weight {weight.name!r} is an input of the graph"
+    blind = _blind(node)
+    if blind is not None:
+        return f"the shape behind {walk.op_name(blind)} {walk.node_label(blind)!r} is not known"
+    return f"{node.op_type} with these operands and attributes is not understood here"
+
+
+def _blind(node: ir.Node) -> ir.Node | None:
+    """The first node upwards whose result has no known shape though its operands have; None if the shapes around the
+    layer are known."""
+    seen: set[ir.Node] = set()
+    while node not in seen:
+        seen.add(node)
+        makers = [value.producer() for value in node.inputs if value is not None and rank(value) is None]
+        above = next((maker for maker in makers if maker is not None), None)
+        if above is None:
+            return node if rank(node.outputs[0]) is None else None
+        node = above
+    return None
+
+
+def _of_onnxruntime(model: ir.Model) -> Iterator[FixedChannels]:
+    """A row for each operator of onnxruntime that has a weight."""
+    layers: dict[str, list[ir.Node]] = {}
+    for node in model.graph:
+        if is_of_onnxruntime(node) and any(_is_matrix(value) for value in node.inputs[:2]):
+            layers.setdefault(walk.op_name(node), []).append(node)
+    for name, nodes in layers.items():
+        labels = tuple(walk.node_label(node) for node in nodes)
+        yield FixedChannels(labels, sum(map(_first_axis, nodes)), f"{name} is {OPTIMISED}")
+
+
+def _is_matrix(value: ir.Value | None) -> bool:
+    return is_weight(value) and (rank(value) or 0) > 1 and facts.is_constant(value)
+
+
+def _first_axis(node: ir.Node) -> int:
+    """The output channels of a FusedConv; 0 for operators whose weights are not known to have them first."""
+    weight = node.inputs[1] if len(node.inputs) > 1 else None
+    return (static(weight, 0) or 0) if node.op_type == "FusedConv" and _is_matrix(weight) else 0

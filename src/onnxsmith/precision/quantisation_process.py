@@ -1,0 +1,172 @@
+"""A library's quantisation of weights and activations, in a process of its own."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.structure import walk
+from onnxsmith.precision.data.base import Sample
+from onnxsmith.precision.engines import COPIES, ONNXRUNTIME, Engine
+from onnxsmith.precision.scaled_blocks import Array, Blocks, joined
+from onnxsmith.runtimes import _bounds, _idle, _wire
+from onnxsmith.runtimes._child import Child
+from onnxsmith.runtimes.base import on_disk
+
+_SAMPLE_BYTES = 2**30
+"""Bytes of samples from which on no further one is written to disk. A choice: 1 GiB, some 300 photographs."""
+
+_ELEMENTS = 2**24
+"""Elements of a matrix that are quantised at once. A choice: k-quant holds some twenty copies of them."""
+_SLOWNESS = 10
+"""How much longer k-quant takes than the bound for a runtime. Measured: a microsecond an element."""
+
+
+class Arithmetic:
+    """Quantises one model again and again. A model that it returns may refer to files, which the next call removes, and
+    `close` in the end."""
+
+    def __init__(self, model: ir.Model, engine: Engine = ONNXRUNTIME) -> None:
+        self._model, self._engine = model, engine
+        self._folder = tempfile.TemporaryDirectory(prefix="onnxsmith-", ignore_cleanup_errors=True)
+        self._child: Child | None = None
+        self._number = 0
+        self._forms: dict[Callable[[ir.Model], ir.Model] | None, ir.Model] = {}
+        self._blocks: dict[tuple[ir.Value, bool, int, int, bool], Blocks] = {}
+        self._weight = sum(tensor.nbytes for tensor in walk.initializer_tensors(model))
+        self._samples: list[str] | None = None
+        self._largest = 0
+
+    def quantised(
+        self, do: str, exclude: Iterable[str], of: Callable[[ir.Model], ir.Model] | None = None, **options: Any
+    ) -> ir.Model:
+        """The model quantised by the function `do` of the engine's host, without the nodes in `exclude`. `of` makes
+        the form of the model that is quantised.
+
+        Raises:
+            OnnxsmithError: `quantize/refused` with the quantiser's message; `quantize/too-large`; `runtime/died` and
+                the like.
+        """
+        self._refuse_large()
+        self._number += 1
+        shutil.rmtree(Path(self._folder.name) / str(self._number - 1), ignore_errors=True)
+        out = Path(self._folder.name) / str(self._number) / "model.onnx"
+        out.parent.mkdir()
+        request: dict[str, Any] = {
+            "do": do,
+            "of": self._engine.title,
+            "out": str(out),
+            "exclude": sorted(exclude),
+            "options": options,
+            "memory": self._engine.memory(self._weight, self._largest),
+        }
+        if of not in self._forms:
+            self._forms[of] = of(self._model) if of is not None else self._model
+        with on_disk(self._forms[of], refer=False) as (path, _):
+            request["path"] = str(path.absolute())
+            try:
+                self._started().ask(request, {}, time_limit=self._engine.seconds(self._weight))
+            except OnnxsmithError:
+                self._stop()
+                raise
+        made = ir.load(out)
+        made.graph.sort()  # the quantiser's own order ignores what branches read from outside
+        return made
+
+    def blocks(
+        self,
+        value: ir.Value,
+        matrix: Callable[[], Array],
+        moments: Callable[[], Array | None],
+        *,
+        by_columns: bool,
+        bits: int,
+        block: int,
+        symmetric: bool,
+    ) -> Blocks:
+        """The float32 `matrix` [rows, columns] that a value of the model holds, `by_columns` or not, in blocks of its
+        columns. With the `moments` of its inputs, the errors of its elements make up for each other. Each is computed
+        once.
+
+        Raises:
+            OnnxsmithError: as `quantised`.
+        """
+        key = (value, by_columns, bits, block, symmetric)
+        if key not in self._blocks:
+            whole, known = matrix(), moments()
+            width = max(1, _ELEMENTS // max(1, whole.shape[0]))
+            options = {"bits": bits, "block": block, "symmetric": symmetric}
+            parts = [self._part(whole[:, at : at + width], known, options) for at in range(0, whole.shape[1], width)]
+            self._blocks[key] = joined(parts)
+        return self._blocks[key]
+
+    def _part(self, matrix: Array, moments: Array | None, options: dict[str, Any]) -> Blocks:
+        given = {"matrix": np.ascontiguousarray(matrix)} | ({} if moments is None else {"moments": moments})
+        nbytes = COPIES * sum(array.nbytes for array in given.values())
+        request = {"do": "blocks", "options": options, "memory": _bounds.memory(None, model=nbytes)}
+        try:
+            limit = _bounds.seconds(None, model=_SLOWNESS * nbytes)
+            found = self._started().ask(request, dict(given), time_limit=limit)[1]
+        except OnnxsmithError:
+            self._stop()
+            raise
+        zeros = np.asarray(found["zeros"]) if "zeros" in found else None
+        data, scales = np.asarray(found["data"]), np.asarray(found["scales"])
+        return Blocks(matrix.shape[0], options["bits"], data, scales, zeros)
+
+    def samples(self, given: Iterable[Sample], most: int) -> list[str]:
+        """Files with the first samples of `given`, at most `most`, for an engine that runs the model. They are written
+        once: the process reads one at a time, so that its memory does not grow with their number."""
+        if self._samples is None:
+            self._samples, total = [], 0
+            for number, sample in enumerate(itertools.islice(given, most)):
+                path = Path(self._folder.name) / f"sample_{number}"
+                with path.open("wb") as file:
+                    _wire.send(file, _wire.encode({}, dict(sample.feeds)))
+                self._samples.append(str(path))
+                size = path.stat().st_size
+                self._largest, total = max(self._largest, size), total + size
+                if total > _SAMPLE_BYTES:
+                    break
+        return self._samples
+
+    def _refuse_large(self) -> None:
+        most = self._engine.most
+        if most is not None and self._weight > most:
+            raise problem(
+                "quantize/too-large",
+                f"the model is too large for {self._engine.title}",
+                where=f"{self._weight:,} bytes of weights; at most {most:,} are taken",
+                fix="try another --to: int8, int8-dynamic, int4",
+            )
+
+    def _started(self) -> Child:
+        if self._child is None:
+            self._child = _idle.started(self._engine.host, self._engine.title)
+        return self._child
+
+    def _stop(self) -> None:
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def close(self) -> None:
+        """Lets the process wait for the next model, and removes the files."""
+        if self._child is not None:
+            _idle.retire(self._child, self._engine.host, [])
+            self._child = None
+        self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,122 @@
+"""Reports what a quantisation reached."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.quantisation import CurvePoint, Quantisation
+from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.base.words import several
+from onnxsmith.precision.final import Final
+from onnxsmith.precision.method_trial import Tried
+from onnxsmith.precision.quantisation_request import Given
+from onnxsmith.precision.scoring import Scored
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of the method that is taken, or of the nearest one: `final` is None if there is no file to give out.
+    `measured` is the file that was measured, also if it is refused."""
+
+    tried: Tried
+    final: Final | None
+    refused: tuple[Problem, ...] = ()
+    measured: Final | None = None
+
+
+def said(one: Outcome, before: float) -> str:
+    """One line on a method. `before` is the score of the given model."""
+    if one.final is None:
+        return f"{one.tried.name}: {'; '.join(found.what for found in one.refused)}"
+    return f"{one.tried.name}: {one.final.said(before)}"
+
+
+def not_met(tried: Tried, given: Given, before: Scored, most: int) -> Problem:
+    """The problem of a method with which no keep-list met the budget, out of at most `most`."""
+    score = given.scoring.score
+    known = [one for one in tried.curve if not math.isnan(one.score)]
+    order = sorted(known, key=lambda one: one.score, reverse=score.better == "higher")
+    nearest = f"; the nearest reaches {order[0].score:.6g} and {_keeps(order[0])}" if order else ""
+    is_spent = tried.evaluations >= most
+    rest = "others were not tried" if is_spent else "and the search has no other to try"
+    return problem(
+        "quantize/budget-not-met",
+        f"none of the {tried.name} models that were tried meets the budget",
+        where=f"{score.title} {before.value:.6g}, "
+        f"at worst {given.budget.bound(before.value, score.better):.6g} is allowed",
+        why=f"{several(tried.evaluations, 'keep-list')} of at most {most} were evaluated, {rest}{nearest}",
+        fix="give more --evaluations, a wider --budget, or another --to"
+        if is_spent
+        else "give a wider --budget, or another --to",
+    ).problem
+
+
+def _keeps(point: CurvePoint) -> str:
+    """What is not as narrow as the method makes it, in words that follow "it"."""
+    counts = {
+        "as given": point.kept,
+        "in 8 bits": point.eight,
+        "with the weights alone narrow": point.weights,
+    }
+    told = [f"{several(count, 'layer')} {how}" for how, count in counts.items() if count]
+    return f"has {', '.join(told)}" if told else "keeps no layer"
+
+
+def part(best: Outcome, given: Given, before: Scored, given_bytes: int | None, notes: tuple[str, ...]) -> Quantisation:
+    """The report's part. `given_bytes` are those of the given file, if it is one."""
+    tried, done, score = best.tried, best.measured, given.scoring.score
+    return Quantisation(
+        to=tried.name,
+        method=f"{tried.method.title}{f' ({tried.scheme})' if tried.scheme else ''}",
+        layers=tried.layers,
+        left=tried.left,
+        score=score.title,
+        better=score.better,
+        before=before.value,
+        after=None if done is None else done.scored.value,
+        bound=given.budget.bound(before.value, score.better),
+        budget=f"budget {given.budget}",
+        samples=before.samples,
+        calibrated=tried.calibrated,
+        labelled=given.scoring.has_labels,
+        measured=given.is_accuracy,
+        broken=0 if done is None else done.scored.broken,
+        bytes_before=done.nbytes_before if done is not None else given_bytes or tried.nbytes,
+        bytes_after=None if done is None else done.nbytes,
+        evaluations=tried.evaluations,
+        curve=tried.curve,
+        times_ratio=None if done is None else done.ratio,
+        times="" if done is None else done.times,
+        also={} if done is None else dict(done.also),
+        notes=(*tried.notes, *notes),
+    )
+
+
+def report(
+    where: str,
+    best: Outcome,
+    part: Quantisation,
+    rest: tuple[Part, ...],
+    doubts: Iterable[Problem],
+    model: ir.Model | None,
+) -> Result:
+    """The report, and the model if there is one."""
+    told = part.summary() if best.final is not None else f"nothing was made: {best.refused[0].what}"
+    found = Report(
+        "quantize",
+        Verdict.DONE if best.final is not None else Verdict.FAILED,
+        (part, *rest),
+        problems=(*doubts, *best.refused),
+        headline=f"{where}: {told}",
+    )
+    names = [name for one in rest if isinstance(one, Written) for name in one.files]
+    return Result(found, model, next((Path(name) for name in names if name.endswith(".onnx")), None))

@@ -1,0 +1,284 @@
+"""What a user gives for a quantisation: data, metric, budget; read and checked before anything is computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import several
+from onnxsmith.exporter import factory
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.signature import Signature, signature
+from onnxsmith.precision import calibration_data
+from onnxsmith.precision.calibration_data import Samples
+from onnxsmith.precision.data.base import Reading, Sample
+from onnxsmith.precision.scores.base import Pairs, Score
+from onnxsmith.precision.scores.cosine import Cosine
+from onnxsmith.precision.scoring import Budget, Scored, Scoring
+from onnxsmith.precision.unused_labels import unused_labels
+from onnxsmith.runtimes.base import Session
+from onnxsmith.verification.explore import Explorer, Plan
+from onnxsmith.verification.inputs.generate import Generator
+from onnxsmith.verification.rounding import roundings
+
+_SHOWN = 5
+"""Samples that a problem names. A choice."""
+_GENERATED = 8
+"""Generated inputs, where there is no data. A choice: they measure rounding, not accuracy."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of `quantize`, as given."""
+
+    data: Any = None
+    calibration: Any = None
+    metric: Any = None
+    decode: Any = None
+    preprocess: Any = None
+    budget: str | float = "1%"
+    samples: int | None = None
+    evaluations: int = 20
+    seed: int = 0
+    allow_slower: bool = False
+    measure_time: bool = True
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class Given:
+    """The request, read: samples to calibrate on and to test on (None without data), the scoring and the budget."""
+
+    calibration: Samples
+    scoring: Scoring
+    budget: Budget
+    is_real: bool
+    """Whether the samples are the user's, not generated."""
+    is_accuracy: bool
+    """Whether the score is one that the user asked for, on data of the user's."""
+    notes: tuple[str, ...] = ()
+    """What of the data is not used."""
+
+
+def read(model: ir.Model, request: Request, session: Session) -> Given:
+    """Reads the request for a model that runs in `session`.
+
+    Raises:
+        OnnxsmithError: `quantize/…`, `export/target-…` for a function that cannot be imported.
+    """
+    if request.samples is not None and request.samples < 1:
+        raise problem("quantize/samples", f"{request.samples} samples measure nothing", fix="give --samples 100")
+    if request.evaluations < 1:
+        raise problem(
+            "quantize/evaluations", f"{request.evaluations} evaluations find nothing", fix="give --evaluations 20"
+        )
+    refuse_without_data(request)
+    budget = Budget.read(request.budget)
+    interface = signature(model)
+    _refuse_unknown(request.sizes, interface)
+    reading = Reading(interface, _function(request.preprocess))
+    score = _score(request.metric)
+    if request.data is None and request.calibration is None:
+        made = _generated(model, session, request)
+        calibration = test = made
+    else:
+        calibration, test = _divided(request, reading)
+    notes: tuple[str, ...] = ()
+    if request.metric is None:  # labels are of a metric that was not given
+        notes = unused_labels(test, session)
+        test = _unlabelled(test)
+    scoring = Scoring(test, score, _function(request.decode), request.samples)
+    is_real = request.data is not None
+    return Given(calibration, scoring, budget, is_real, is_real and request.metric is not None, notes)
+
+
+def refuse_without_data(request: Request) -> None:
+    """Refuses a metric of what the model is for, where there is only generated noise to measure it on.
+
+    Raises:
+        OnnxsmithError: `quantize/no-data`; `quantize/unknown-metric`.
+    """
+    score = _score(request.metric)
+    if request.data is None and request.calibration is None and score.needs_data:
+        raise problem(
+            "quantize/no-data",
+            "the metric has no data to be measured on",
+            where=f"--metric {request.metric}" if isinstance(request.metric, str) else score.title,
+            why="without data inputs are generated: noise, of which the metric says nothing",
+            fix="give --data, or leave out --metric: then the cosine similarity of the outputs is measured",
+        )
+
+
+def _refuse_unknown(sizes: Mapping[str, int], interface: Signature) -> None:
+    """Raises for a size of a dimension that no input has."""
+    dims = [dim for port in interface.inputs for dim in port.shape or () if isinstance(dim, str)]
+    unknown = [name for name in sizes if name not in dims]
+    if unknown:
+        raise problem(
+            "quantize/unknown-dim",
+            f"no symbolic dimension of the inputs is called {unknown[0]!r}",
+            fix=f"give one of: {', '.join(dict.fromkeys(dims))}" if dims else "leave --dim out: all sizes are fixed",
+        )
+
+
+def _divided(request: Request, reading: Reading) -> tuple[Samples, Samples]:
+    data = None if request.data is None else calibration_data.read(request.data, reading)
+    if request.calibration is None:
+        assert data is not None
+        return calibration_data.divided(data)
+    calibration = calibration_data.read(request.calibration, reading)
+    limited = Samples(lambda: _first(calibration, calibration_data.MOST), calibration.described)
+    if data is None:
+        return limited, limited
+    seen = {calibration_data.digest(one): one.name for one in limited}
+    for sample in data:
+        twin = seen.get(calibration_data.digest(sample))
+        if twin is not None:
+            raise problem(
+                "quantize/same-data",
+                "a sample of the test is one of the calibration, too",
+                where=f"{sample.name} = {twin}",
+                why="what was calibrated on says nothing about other data",
+                fix="give other samples as --calibration, or leave it out: then each fourth sample of --data is used",
+            )
+    return limited, data
+
+
+def _unlabelled(samples: Samples) -> Samples:
+    return Samples(lambda: (replace(one, label=None) for one in samples), samples.described)
+
+
+def _first(samples: Samples, count: int) -> Iterator[Sample]:
+    for index, sample in enumerate(samples):
+        if index >= count:
+            return
+        yield sample
+
+
+def _generated(model: ir.Model, session: Session, request: Request) -> Samples:
+    interface: Signature = signature(model)
+    generator = Generator.for_model(inferred(model)[0]).under(interface)
+    runs = list(Explorer(session, Plan(generator, known=request.sizes, seed=request.seed), roundings(model)).runs())[
+        :_GENERATED
+    ]
+    full = [run for run in runs if all(np.size(value) for value in run.feed.values.values())] or runs
+    samples = [Sample(dict(run.feed.values), None, run.feed.label) for run in full]
+    return Samples(lambda: iter(samples), "generated inputs")
+
+
+def _function(given: Any) -> Callable[..., Any] | None:
+    return factory.function(given) if isinstance(given, str) else given
+
+
+def _score(given: Any) -> Score:
+    """The score that a name, a function or None means."""
+    if given is None:
+        return Cosine()
+    if isinstance(given, Score):
+        return given
+    known = rooms.members("onnxsmith.precision.scores", Score)
+    if isinstance(given, str) and given in known:
+        return known[given]
+    if isinstance(given, str) and not factory.is_target(given):
+        raise problem(
+            "quantize/unknown-metric",
+            f"no metric is called {given!r}",
+            fix=f"give one of: {', '.join(known)}; or file.py:function that takes the predictions and the labels",
+        )
+    return Own(factory.function(given) if isinstance(given, str) else given)
+
+
+class Own(Score):
+    """A function of the user's that takes the list of predictions and the list of labels and returns a number. A larger
+    number is better, unless the function has an attribute `better = "lower"`."""
+
+    expects = "what the function takes"
+    reads_first = False
+    source = ""
+    """The file and the line of the function, if it is known."""
+
+    def __init__(self, function: Callable[[list[Any], list[Any]], float]) -> None:
+        self._function = function
+        self.title = getattr(function, "__name__", "the metric")  # type: ignore[misc]
+        better = getattr(function, "better", "higher")
+        if better not in ("higher", "lower"):
+            raise problem(
+                "quantize/metric",
+                f"the metric's attribute better is {better!r}",
+                where=self.title,
+                why='it says whether a higher or a lower score is better, and is "higher" where it is missing',
+                fix=f'write {self.title}.better = "lower" or "higher"',
+            )
+        code = getattr(function, "__code__", None)
+        self.source = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+        self.better = "lower" if better == "lower" else "higher"  # type: ignore[misc]
+
+    def predicted(self, outputs: Any) -> Any:
+        return outputs if len(outputs) > 1 else next(iter(outputs.values()))
+
+    def value(self, pairs: Pairs) -> float:
+        found = list(pairs)
+        return float(self._function([one for one, _ in found], [label for _, label in found]))
+
+
+def refuse_worthless(scored: Scored, score: Score) -> None:
+    """Refuses a score of the given model that is no number, and one that cannot become worse: any model would meet the
+    budget.
+
+    Raises:
+        OnnxsmithError: `quantize/metric`.
+    """
+    value = scored.value
+    sign = -1 if score.better == "lower" else 1
+    if score.worst is not None and sign * value <= sign * score.worst:
+        raise problem(
+            "quantize/metric",
+            f"the score of the given model is {value:.6g}, as if it were right nowhere",
+            where=score.title,
+            why=f"each other model would meet a budget; a prediction is {score.expects}",
+            fix="check the labels, --preprocess and --decode on a few samples: `onnxsmith run MODEL --input …` shows "
+            "the outputs",
+        )
+    if not math.isfinite(value):
+        raise _no_number(scored, score)
+
+
+def _no_number(scored: Scored, score: Score) -> OnnxsmithError:
+    """The problem of a score of the given model that is no number: which function gave it, for which samples, and
+    whether the outputs of the model are to blame."""
+    is_own = isinstance(score, Own)
+    giver = f"the metric function {score.title}" if is_own else score.title
+    count = len(scored.numberless)
+    items = f"{', '.join(scored.numberless[:_SHOWN])}{', …' if count > _SHOWN else ''}"
+    alone = f"{giver} gives no number for {count} of {several(scored.samples, 'sample')} alone: {items}"
+    outputs = f"the outputs of the model are finite on all {several(scored.samples, 'sample')}"
+    if scored.broken:
+        outputs = (
+            f"the model gave outputs that are not finite on {scored.broken} of {several(scored.samples, 'sample')}, "
+            f"the first is {scored.which}"
+        )
+        fix = "`onnxsmith run MODEL --input …` shows the outputs; correct the model, or leave these samples out"
+    elif scored.undecoded:
+        listed = ", ".join(scored.undecoded[:_SHOWN])
+        outputs += f", and what the decoding makes of them is not finite on {len(scored.undecoded)} of them: {listed}"
+        fix = "correct the function that decodes; call it in Python on what `onnxsmith run` gives"
+    elif is_own:
+        fix = f"make {score.title} return a number for these samples: call it in Python on what `onnxsmith run` gives"
+    else:
+        fix = "check the labels and --decode on a few samples"
+    places = (score.source if isinstance(score, Own) else score.title, alone if count else "")
+    return problem(
+        "quantize/metric",
+        f"{giver} gave {scored.value} for the given model",
+        where="; ".join(part for part in places if part),
+        why=f"{outputs}; nothing can be measured against {scored.value}; a prediction is {score.expects}",
+        fix=fix,
+    )

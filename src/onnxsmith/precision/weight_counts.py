@@ -1,0 +1,71 @@
+"""Counts the float32 weights of a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from onnxsmith.base.report.parts.precision import InFile
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.model_copy import cloned
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Float32 tensors that a model holds, in initializers and Constants, and their bytes."""
+
+    count: int
+    nbytes: int
+
+    def __sub__(self, other: Weights) -> Weights:
+        return Weights(self.count - other.count, self.nbytes - other.nbytes)
+
+
+def float32_weights(model: ir.Model) -> Weights:
+    """The float32 tensors of `model`; a tensor that two Constants hold counts twice."""
+    sizes = [tensor.nbytes for tensor in walk.tensors(model) if tensor.dtype == ir.DataType.FLOAT]
+    return Weights(len(sizes), sum(sizes))
+
+
+def in_file(model: ir.Model, to: ir.DataType) -> InFile:
+    """What a written model holds: its nodes, those that compute in the dtype `to`, and its float weights."""
+    nodes = list(walk.nodes(model.graph))
+    held = [tensor.dtype for tensor in walk.tensors(model) if tensor.dtype in (ir.DataType.FLOAT, to)]
+    made = Counter(walk.op_name(node) for node in nodes)
+    known, _ = inferred(model)
+    narrow = sum(
+        node.op_type not in ("Cast", "Constant") and any(value.dtype == to for value in node.outputs)
+        for node in walk.nodes(known.graph)
+    )
+    return InFile(len(nodes), narrow, made["Cast"], len(held), sum(dtype == to for dtype in held))
+
+
+def stored_bytes(model: ir.Model) -> int:
+    """Bytes of the tensors that a model holds; what several names share counts once."""
+    return sum({id(tensor): tensor.nbytes for tensor in walk.tensors(model)}.values())
+
+
+def own_weights(model: ir.Model) -> ir.Model:
+    """The model without weights among its graph inputs, where its old IR version lists them: a copy, or the model."""
+    if walk.has_own_initializers(model):
+        return model
+    made = cloned(model)
+    made.ir_version = _OWN
+    kept = [value for value in made.graph.inputs if value.name not in made.graph.initializers]
+    made.graph.inputs.clear()
+    made.graph.inputs.extend(kept)
+    return made
+
+
+_OWN = 4
+"""The first IR version in which an initializer need not be a graph input (onnx IR version 4)."""
+
+
+def replaceable(model: ir.Model) -> str:
+    """A note on weights that are graph inputs as well; empty if there are none."""
+    held = [value for value in model.graph.inputs if value.name in model.graph.initializers]
+    few = sum(value.dtype == ir.DataType.FLOAT for value in held)
+    return f"{few} weights are graph inputs too, so a caller may replace them: they stay in float32" if few else ""

@@ -1,0 +1,196 @@
+"""Stores float32 constants in 8 bits, symmetric, with a scale for each channel or row; nodes make them float again.
+
+Activations stay floats, so that only the rounding of the weights is lost. There are two forms:
+
+1. Cast and Mul behind the stored constant. A runtime that computes nodes of constants when it loads a model, as
+   onnxruntime does, runs it as fast as float32. Weights of recurrent layers get two Casts, over int32: OpenVINO takes
+   one Cast and a Mul for the mark of a quantised weight and does not compute it in advance, but its recurrent layers
+   take constants alone (2026.4: "GRUSequence … expects Constant for port 3").
+2. DequantizeLinear, which onnxruntime does not compute when it loads a model. Before a MatMul it is its mark for a
+   kernel that multiplies blocks of 32 elements in 8 bits, the activations rounded block by block; TensorRT takes
+   weights in 8 bits in this form alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.precision.forms.base import PRODUCTS
+from onnxsmith.precision.methods._gemm import is_plain, written_out
+
+LEAST = 1024
+"""Elements from which a constant is stored in 8 bits. A choice: two nodes and their names take some 300 bytes."""
+_ROW = 16
+"""Elements that share a scale at least, where a table has a scale for each row. A choice: a quarter of a byte each."""
+_STEPS = 127
+_RECURRENT = ("GRU", "LSTM", "RNN")
+_WEIGHTS = dict.fromkeys((*PRODUCTS, "Add", "Mul", "Sub"), (0, 1)) | dict.fromkeys(_RECURRENT, (1, 2))
+"""The operands of operators that compute with them, where an error of half a step is small."""
+_MOVING = {
+    "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose",
+    "Unsqueeze",
+}  # fmt: skip
+"""Operators that hand elements on: what reads their results decides."""
+_MATRIX = 2
+
+
+def constants(node: ir.Node) -> list[ir.Value]:
+    """The constant operands of a node that can be stored in 8 bits.
+
+    Refused:
+    1. Constants of fewer than `LEAST` elements, and those that are not float32 or that a caller can replace.
+    2. Constants with elements that are not finite.
+    3. Constants that, moved or not, reach an operator that does more than to add or multiply: a comparison of positions
+       needs each digit.
+    """
+    return [value for index, value in enumerate(node.inputs) if value is not None and _is_storable(node, index, value)]
+
+
+def _is_storable(node: ir.Node, index: int, value: ir.Value) -> bool:
+    tensor = value.const_value
+    if tensor is None or value.is_graph_input() or value.is_graph_output() or tensor.dtype != ir.DataType.FLOAT:
+        return False
+    if (
+        tensor.size < LEAST
+        or not _computes(node, index)
+        or not all(_computes(use.node, use.idx) for use in value.uses())
+    ):
+        return False
+    return bool(np.isfinite(tensor.numpy()).all())
+
+
+def _computes(node: ir.Node, index: int) -> bool:
+    """Whether the operator, and what reads its result if it moves elements, adds or multiplies the operand."""
+    if node.domain:
+        return False
+    if index in _WEIGHTS.get(node.op_type, ()):
+        return True
+    first = index == 0 or node.op_type == "Concat"
+    return node.op_type in _MOVING and first and all(_computes(use.node, use.idx) for use in node.outputs[0].uses())
+
+
+def holders(model: ir.Model) -> Iterator[tuple[ir.Node, list[ir.Value]]]:
+    """Yields the nodes of all graphs that read constants which can be stored, each constant with its first reader."""
+    seen: set[ir.Value] = set()
+    for node in walk.nodes(model.graph):
+        found = [value for value in constants(node) if value not in seen]
+        seen.update(found)
+        if found:
+            yield node, found
+
+
+Rounded = tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]
+"""A constant in 8 bits, and its scale for each index of an axis."""
+
+
+def store(
+    model: ir.Model,
+    layers: Collection[str],
+    *,
+    by_cast: bool,
+    for_kernels: bool = True,
+    rounded: Mapping[str, Rounded] | None = None,
+) -> ir.Model:
+    """A model in which the constants of these nodes are stored in 8 bits; the model given is changed too. With
+    `by_cast` they have form 1, else form 2. With `for_kernels` a Gemm becomes a MatMul, and matrices of MatMul have
+    form 2 in any case. `rounded` are weights that were rounded already, by the nodes that read them."""
+    gemms = [node for node in model.graph if for_kernels and node.name in layers and is_plain(node)]
+    plain = [node.name or "" for node in gemms if constants(node)]
+    made = written_out(model, only=plain) if plain else model
+    names = Names(made)
+    for node, values in list(holders(made)):
+        if node.name not in layers:
+            continue
+        for value in values:
+            is_matrix = node.op_type == "MatMul" and len(value.uses()) == 1 and _rank(value) == _MATRIX
+            given = (rounded or {}).get(node.name or "") if node.inputs[1] is value else None
+            _store(value, node, names, given, by_cast=by_cast and not (for_kernels and is_matrix))
+    return made
+
+
+def _rank(value: ir.Value) -> int:
+    assert value.const_value is not None
+    return len(value.const_value.shape)
+
+
+def _store(value: ir.Value, node: ir.Node, names: Names, given: Rounded | None, *, by_cast: bool) -> None:
+    assert value.const_value is not None
+    graph = value.graph if isinstance(value.graph, ir.Graph) else node.graph
+    assert isinstance(graph, ir.Graph)
+    array = value.const_value.numpy()
+    axis = _axis(node, value, array.shape)
+    narrow, scale = given or quantised(array, axis)
+    shaped = (
+        scale.reshape([-1 if at == axis else 1 for at in range(array.ndim)]) if by_cast and axis is not None else scale
+    )
+    held = _initializer(graph, names.free(f"{value.name}_int8"), narrow)
+    step = _initializer(graph, names.free(f"{value.name}_scale"), shaped)
+    if by_cast:
+        whole = [ir.DataType.INT32] if _is_recurrent(value) else []
+        nodes: list[ir.Node] = []
+        for dtype in (*whole, ir.DataType.FLOAT):
+            nodes.append(ir.Node("", "Cast", [nodes[-1].outputs[0] if nodes else held], [ir.AttrInt64("to", dtype)]))
+            nodes[-1].outputs[0].name = names.free(f"{value.name}_{dtype.name.lower()}")
+        nodes.append(ir.Node("", "Mul", [nodes[-1].outputs[0], step]))
+    else:
+        axes = [] if axis is None else [ir.AttrInt64("axis", axis)]
+        nodes = [ir.Node("", "DequantizeLinear", [held, step], axes)]
+    result = nodes[-1].outputs[0]
+    result.name = names.free(f"{value.name}_stored")
+    result.type, result.shape = value.type, value.shape
+    for use in list(value.uses()):
+        use.node.replace_input_with(use.idx, result)
+    graph.initializers.pop(value.name or "", None)
+    first = next(iter(graph), None)
+    if first is None:
+        graph.extend(nodes)
+    else:
+        graph.insert_before(first, nodes)
+
+
+def _is_recurrent(value: ir.Value) -> bool:
+    """Whether a recurrent layer reads the value, moved or not."""
+    readers = [use.node for use in value.uses()]
+    return any(
+        node.op_type in _RECURRENT or (node.op_type in _MOVING and _is_recurrent(node.outputs[0])) for node in readers
+    )
+
+
+def quantised(array: npt.NDArray[Any], axis: int | None) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+    """The array in 8 bits from -127 to 127, and its scales: one for each index of `axis`, or one number for None."""
+    rest = tuple(at for at in range(array.ndim) if at != axis)
+    peak = np.asarray(np.abs(array).max(axis=rest, keepdims=True))
+    scale = np.where(peak > 0, peak / _STEPS, 1).astype(np.float32)
+    narrow = np.clip(np.rint(array / scale), -_STEPS, _STEPS).astype(np.int8)
+    return narrow, scale.reshape(-1) if axis is not None else scale.reshape(())
+
+
+def _axis(node: ir.Node, value: ir.Value, shape: tuple[int, ...]) -> int | None:
+    """The axis with a scale for each index: the output channels of a product, the rows of a table."""
+    is_weight = len(shape) > 1 and len(node.inputs) > 1 and node.inputs[1] is value
+    if is_weight and node.op_type == "Conv":
+        return 0
+    if is_weight and node.op_type in ("ConvTranspose", *_RECURRENT):
+        return 1
+    if is_weight and node.op_type == "MatMul":
+        return len(shape) - 1
+    if is_weight and node.op_type == "Gemm":
+        return 0 if "transB" in node.attributes and node.attributes["transB"].as_int() else 1
+    total = math.prod(shape)
+    fine = [at for at, size in enumerate(shape[:-1]) if size > 1 and total >= _ROW * size]
+    return max(fine, key=lambda at: shape[at]) if fine else None
+
+
+def _initializer(graph: ir.Graph, name: str, array: npt.NDArray[Any]) -> ir.Value:
+    tensor = ir.tensor(array, name=name)
+    made = ir.Value(name=name, const_value=tensor, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape))
+    graph.initializers[name] = made
+    return made

@@ -1,1 +1,0 @@
-"""Fewer nodes, the same numbers."""

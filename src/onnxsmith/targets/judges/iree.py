@@ -1,0 +1,14 @@
+"""IREE, a compiler and runtime, here for the CPU."""
+
+from __future__ import annotations
+
+from onnxsmith.targets.judges._by_runtime import RuntimeTarget
+
+
+class Iree(RuntimeTarget):
+    """IREE's compiler for the CPU of this machine. It is asked about the model with inferred shapes and with local
+    functions inlined, as `runtimes/_iree_host.py` prepares it."""
+
+    title = "IREE (CPU)"
+    runtime = "iree"
+    told = ("asked with inferred shapes, and with local functions inlined",)

@@ -1,0 +1,113 @@
+"""Problems for mistakes in the file of a profile: where they are, and how each key is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.targets.profiles import profile_names
+from onnxsmith.targets.profiles.profile_format import DATA, Operators, Profile, Table
+
+
+def translated(error: ErrorDetails, content: Mapping[str, Any], where: str) -> OnnxsmithError:
+    """Makes a problem of the first error that pydantic found."""
+    path = error["loc"]
+    place = f"{where}, {_place(path, content)}"
+    if error["type"] == "extra_forbidden":
+        return unknown_key(path, content, where)
+    if error["type"] == "missing":
+        return invalid(f"the key {path[-1]} is missing", place, f"add {EXAMPLES[str(path[-1])]}")
+    if error["type"] == "unknown_name":
+        return problem("profile/unknown-name", error["msg"], where=place, fix=error["ctx"]["fix"])
+    inner = [one for one in path if isinstance(one, str) and one != DATA]
+    key = inner[1] if len(inner) > 1 and inner[0] == "operators" else inner[0]
+    if error["type"] == "value_error":
+        return invalid(f"{key} is not a limit", place, error["msg"].removeprefix("Value error, "))
+    kind = _KINDS.get(error["type"], f"is not valid: {error['msg'][0].lower()}{error['msg'][1:]}")
+    fix = EXAMPLES[key]
+    if error["type"] == "tuple_type" and isinstance(error["input"], str):
+        fix = f'{path[-1]} = ["{error["input"]}"]'
+    elif key == "dims":
+        fix = fix.replace("X", str(path[-1]))
+    return invalid(f"{key} {kind}", place, f"write {fix}")
+
+
+_KINDS = {
+    "tuple_type": "is not a list", "too_short": "is empty", "dict_type": "is not a table",
+    "model_type": "is not a table", "bool_type": "is not true or false", "int_type": "is not a whole number",
+    "string_type": "is not a text", "date_type": "is not a date", "greater_than": "is too small",
+    "greater_than_equal": "is too small",
+}  # fmt: skip
+"""What pydantic's types of errors mean in a file of TOML."""
+EXAMPLES = {
+    "title": 'title = "My board"', "version": 'version = "2.1"', "date": "date = 2026-11-24",
+    "sources": 'sources = ["https://board.example"]', "unsaid": 'unsaid = ["The largest tensor."]',
+    "notes": 'notes = ["The NPU runs convolutions only."]', "unlisted": 'unlisted = "refused"',
+    "opset": "opset = { max = 17 }", "max_ir_version": "max_ir_version = 8", "domains": 'domains = ["com.microsoft"]',
+    "dtypes": 'dtypes = ["float32", "int8"]', "doubtful_dtypes": 'doubtful_dtypes = { float64 = "less precise" }',
+    "max_rank": "max_rank = 4", "max_dim": "max_dim = 8192", "max_tensor_bytes": "max_tensor_bytes = 1_048_576",
+    "folds": "folds = true",
+    "max_weight_bytes": "max_weight_bytes = 8_388_608", "static": "static = true", "subgraphs": "subgraphs = false",
+    "functions": "functions = false", "refused": 'refused = ["Loop"]', "operators": '[[operators]]\nnames = ["Conv"]',
+    "names": 'names = ["Conv"]', "since": "since = 11", "until": "until = 11", "rank": "rank = [3, 4]",
+    "ranks": "ranks = { X = 4 }", "dims": "dims = { X = { 0 = 1 } }", "constant": 'constant = ["W"]',
+    "values": "values = { W = { min = -1, max = 1 } }", "attributes": "attributes = { group = 1 }",
+    "absent": 'absent = ["B"]', "doubtful": 'doubtful = ["dilations"]', "inputs": "inputs = { max = 2 }",
+    "outputs": "outputs = 1", "certain": "certain = false", "note": 'note = "small ones only"',
+    "decisive": "decisive = true", "source": 'source = "https://board.example"',
+}  # fmt: skip
+"""How each key is written, for the fix of a problem."""
+
+
+def invalid(what: str, where: str, fix: str) -> OnnxsmithError:
+    """The problem `profile/invalid`."""
+    return problem("profile/invalid", what, where=where, fix=fix)
+
+
+def _place(path: Sequence[int | str], content: Mapping[str, Any]) -> str:
+    """`operators 2 (Conv), dtypes`: names the entry by its number and its first operator."""
+    if path[:1] != ("operators",) or len(path) < 2 or not isinstance(path[1], int):
+        return _keys(path)
+    tables = content["operators"]
+    names = as_list(tables[path[1]].get("names")) if isinstance(tables[path[1]], dict) else []
+    shown = f" ({names[0]})" if names else ""
+    return f"operators {path[1] + 1}{shown}" + (f", {_keys(path[2:])}" if len(path) > 2 else "")
+
+
+def _keys(path: Sequence[int | str]) -> str:
+    return ".".join(one for one in path if isinstance(one, str) and one != DATA)
+
+
+def unknown_key(path: Sequence[int | str], content: Mapping[str, Any], where: str) -> OnnxsmithError:
+    """The problem `profile/unknown-key` for the key at the end of a path of keys and numbers of tables."""
+    table: type[Table] = Operators if path[0] == "operators" and len(path) > 1 else Profile
+    keys = [key for key in table.model_fields if key != "id"]
+    if table is Operators and path[-1] in Profile.model_fields:
+        return problem(
+            "profile/unknown-key",
+            f"the key {path[-1]} stands in a table of operators",
+            where=f"{where}, {_place(path, content)}",
+            why="in TOML a key belongs to the table above it",
+            fix=f"move {path[-1]} above the first [[operators]]",
+        )
+    return no_such_key(str(path[-1]), keys, f"{where}, {_place(path, content)}")
+
+
+def no_such_key(key: str, keys: Sequence[str], where: str) -> OnnxsmithError:
+    """The problem `profile/unknown-key` of a table with these keys."""
+    near = profile_names.near(key, keys)
+    return problem(
+        "profile/unknown-key",
+        f"there is no key {key!r} here",
+        where=where,
+        why=f"the keys are {', '.join(keys)}",
+        fix=f"write {near} instead of {key}" if near else f"remove {key}",
+    )
+
+
+def as_list(raw: Any) -> list[Any]:
+    """The value if it is a list, else an empty list."""
+    return raw if isinstance(raw, list) else []

@@ -1,0 +1,69 @@
+"""Releases of a runtime by version, a file for each runtime: the newest opset and IR version that each reads."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from onnxsmith.base.problem import problem
+from onnxsmith.graph.structure import schema
+from onnxsmith.targets.profiles.profile_format import Operators, Profile
+from onnxsmith.targets.profiles.value_limit import Limit
+
+AT = "@"
+"""Between the name of a runtime and a version of it: `onnxruntime@1.17`."""
+
+
+_PROMISE = "The makers say that a release runs every operator of its opset; kernels for some dtypes can be missing."
+
+
+def release(name: str) -> Profile:
+    """The profile of a stated version: `onnxruntime@1.17`. It limits the opset and the IR version. ONNX's own operators
+    are taken as accepted, because the runtime's makers say so of each release; others are unknown.
+
+    Raises:
+        OnnxsmithError: `profile/unknown` if there is no such runtime or version.
+    """
+    runtime, _, version = name.partition(AT)
+    known = _known()
+    if runtime not in known:
+        raise problem(
+            "profile/unknown",
+            f"no versions of {runtime!r} are known",
+            why=f"versions are known of {', '.join(known)}",
+            fix=f"write {runtime}, or {next(iter(known))}{AT}VERSION",
+        )
+    table = known[runtime]
+    short = ".".join(version.split(".")[:2])
+    if short not in table["versions"]:
+        raise problem(
+            "profile/unknown",
+            f"there is no {runtime} {version!r} in the table",
+            why=f"it has {', '.join(table['versions'])}",
+            fix=f"write {runtime}{AT}{list(table['versions'])[-1]}",
+        )
+    row = table["versions"][short]
+    return Profile(
+        id=name,
+        title=f"{runtime} {short}",
+        version=version,
+        date=table["date"],
+        sources=tuple(table["sources"]),
+        unsaid=("Which dtypes and shapes each operator takes.", "Which operators of other domains it has."),
+        notes=(
+            "The makers say that a release runs every operator of its opset; kernels for some dtypes can be missing.",
+        ),
+        unlisted="unknown",
+        operators=(Operators(names=schema.operators("", row["opset"])),),
+        opset=Limit(None, None, row["opset"]),
+        max_ir_version=row["ir_version"],
+    )
+
+
+@cache
+def _known() -> dict[str, dict[str, Any]]:
+    folder = files(__name__)
+    found = sorted((one for one in folder.iterdir() if one.name.endswith(".toml")), key=lambda one: one.name)
+    return {one.name.removesuffix(".toml"): tomllib.loads(one.read_text(encoding="utf-8")) for one in found}

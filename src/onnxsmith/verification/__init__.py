@@ -1,0 +1,1 @@
+"""Verifies one model against another: inputs, runs, differences, tolerances and the verdict."""

@@ -1,0 +1,142 @@
+"""Decides by a float64 computation which side is wrong when two computations in one precision differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.runtimes.base import Outputs, Session
+from onnxsmith.verification.explore import Run
+from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.metrics.base import widen
+from onnxsmith.verification.value_comparison import Difference, difference, is_float
+
+_SAME = 1e-9
+"""Largest relative difference of two correct float64 computations. A choice, far above 2^-53: ill-conditioned ones,
+of which float32 keeps few digits, have to pass."""
+_WORST = 2.0**-8
+"""Largest error of a usable reference, relative to scale. A choice: the unit roundoff of bfloat16."""
+
+_MOST_ASKED = 8
+"""Inputs that are examined layer by layer. A choice: each needs many runs."""
+
+
+class Arbiter:
+    """The reference's computation in float64, made when it is first needed.
+
+    Where reference and candidate differ, the candidate is right if it is no further from float64 than the reference is,
+    or than rounding explains: the reference lost digits there, for example to cancellation. If the `candidate` can be
+    computed in float64 as well and the two agree there, they are the same function. `grown` compares layer by layer,
+    for two sides that run one file: it says whether the graph on this input amplifies the rounding of operations that
+    are all correct.
+    """
+
+    def __init__(
+        self,
+        prepare: Callable[[], Session | None],
+        candidate: Callable[[], Session | None] | None = None,
+        grown: Callable[[Feed], bool] = lambda _: False,
+    ) -> None:
+        self._grown = grown
+        self._asked: dict[int, bool] = {}
+        self._reference, self._candidate = _Exact(prepare), _Exact(candidate or (lambda: None))
+        self._most = np.inf if candidate is None else 2 * _WORST
+
+    def is_asked(self, found: Difference) -> bool:
+        """Whether float64 can help: two values that are both near the exact one are near each other."""
+        return bool(found.worst_abs) and found.worst_rel <= self._most
+
+    def close(self) -> None:
+        """Ends the sessions."""
+        self._reference.close()
+        self._candidate.close()
+
+    def settle(self, run: Run, name: str, value: Any, tolerance: float, floor: float) -> str:
+        """A sentence if the candidate's `value` of output `name` is right; empty if it is wrong or nobody knows."""
+        reference = run.outputs[name]
+        if isinstance(value, list) or not is_float(np.asarray(value)):
+            return ""
+        exact = self._exact(run)
+        if exact is None or name not in exact or np.asarray(exact[name]).dtype.kind not in "fc":
+            return ""
+        truth = widen(np.asarray(exact[name]))
+        own = difference(truth, widen(np.asarray(reference)), np.inf)
+        if own.reason or own.worst_rel > _WORST:
+            return ""
+        found = difference(truth, widen(np.asarray(value)), max(tolerance, own.worst_rel), floor)
+        if found.reason:
+            return ""
+        return (
+            f"further from the reference than rounding explains, but closer to float64: "
+            f"{found.worst_rel:.1e} of its scale, the reference {own.worst_rel:.1e}"
+        )
+
+    def lost(self, run: Run, name: str) -> str:
+        """Why the reference cannot decide about this output: its distance from float64. Empty if the distance is small
+        or unknown. A NaN in float64 where the reference has a number does not count: more digits make no NaN."""
+        exact = self._exact(run)
+        reference = run.outputs[name]
+        if exact is None or name not in exact or isinstance(reference, list) or not is_float(np.asarray(reference)):
+            return ""
+        truth, given = widen(np.asarray(exact[name])), widen(np.asarray(reference))
+        if truth.shape == given.shape and bool((np.isnan(truth) & np.isfinite(given)).any()):
+            return ""
+        own = difference(truth, given, _WORST)
+        return f"the reference itself differs from its float64 result: {own.reason}" if own.reason else ""
+
+    def same(self, run: Run, name: str, value: Any) -> str:
+        """Why this input cannot decide about the output: the two agree in float64 and the candidate's own dtype keeps
+        few digits, or no single operation is wrong. Empty if neither holds, or if the candidate's value is too far from
+        any number."""
+        return self._same_in_double(run, name, value) or self._grows(run)
+
+    def _grows(self, run: Run) -> str:
+        if id(run) not in self._asked:
+            self._asked[id(run)] = len(self._asked) < _MOST_ASKED and self._grown(run.feed)
+        return "no single operation is wrong: the graph amplifies their rounding" if self._asked[id(run)] else ""
+
+    def _same_in_double(self, run: Run, name: str, value: Any) -> str:
+        ours, theirs = self._reference.outputs(run), self._candidate.outputs(run)
+        if ours is None or theirs is None or name not in ours or name not in theirs or isinstance(value, list):
+            return ""
+        exact, other, given = (np.asarray(one) for one in (ours[name], theirs[name], value))
+        if exact.dtype.kind not in "fc" or not is_float(given) or not is_float(other):
+            return ""
+        if difference(widen(exact), widen(other), _SAME).reason:
+            return ""
+        kept = difference(widen(exact), widen(given), _WORST)
+        if kept.reason:
+            return ""
+        return f"in float64 the two agree; in its own dtype the candidate is {kept.worst_rel:.1e} of the scale off"
+
+    def _exact(self, run: Run) -> Outputs | None:
+        return self._reference.outputs(run)
+
+
+class _Exact:
+    """One side in float64: a session that is made when it is first needed, and its answers."""
+
+    def __init__(self, prepare: Callable[[], Session | None]) -> None:
+        self._prepare: Callable[[], Session | None] | None = prepare
+        self._session: Session | None = None
+        self._known: dict[int, Outputs | None] = {}
+
+    def outputs(self, run: Run) -> Outputs | None:
+        """The side's outputs for `run`; None if it cannot compute them."""
+        if id(run) not in self._known:
+            try:
+                prepare, self._prepare = self._prepare, None  # tried once: a second attempt fails the same way
+                if prepare is not None:
+                    self._session = prepare()
+                self._known[id(run)] = self._session.run(run.feed.values) if self._session is not None else None
+            except OnnxsmithError:
+                self._known[id(run)] = None
+        return self._known[id(run)]
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None

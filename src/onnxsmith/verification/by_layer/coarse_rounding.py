@@ -1,0 +1,78 @@
+"""Tells an error from the rounding of a coarse dtype, or from the error of a quantiser, that hides it.
+
+After a Cast to float16, two correct computations may differ by a whole step of float16 in a few elements, whose values
+lie near the boundary of two steps. An error far below that step moves many elements. So the candidate's result is
+compared with a result for which the suspected tensor has random noise of the size that rounding explains.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+import numpy as np
+
+from onnxsmith.runtimes.base import Value
+from onnxsmith.verification.metrics.base import widen
+from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.rounding import FACTOR, Rounding, counted
+from onnxsmith.verification.value_comparison import is_float
+
+_SPREAD = 3.0
+"""Largest error of quantisers, in multiples of the root mean square that follows from their steps. A choice."""
+FINE = 2.0**-24
+"""Unit roundoff of float32: coarser dtypes only need the comparison with noise."""
+
+
+def with_noise(value: Value, rounding: Rounding, name: str) -> Value:
+    """The value with a random error of the size that rounding explains, relative to its scale."""
+    if not isinstance(value, np.ndarray) or not is_float(value) or value.dtype.kind == "c" or value.size == 0:
+        return value
+    wide = widen(value)
+    if not np.isfinite(wide).all():
+        return value
+    drawn = np.random.default_rng(zlib.crc32(name.encode())).standard_normal(value.shape)
+    noise = rounding.tolerance / FACTOR * (rms(wide) + np.abs(wide)) * drawn
+    return np.asarray((wide + noise).astype(value.dtype))
+
+
+def stands_out(reference: Value, computed: Value, noisy: Value, rounding: Rounding) -> bool:
+    """Whether `computed` is further from the reference, in root mean square, than noise and float32 rounding."""
+    values = (reference, computed, noisy)
+    if not all(isinstance(value, np.ndarray) and is_float(value) and value.size for value in values):
+        return False
+    truth, found, usual = (widen(np.asarray(value)) for value in values)
+    if not all(np.isfinite(one).all() for one in (truth, found, usual)):
+        return False
+    fine = counted(rounding.terms, rounding.depth, min(rounding.unit, FINE)).tolerance * rms(truth)
+    return rms(found - truth) > max(FACTOR * rms(usual - truth), fine)
+
+
+def beyond_noise(reference: Value, computed: Value, rounding: Rounding) -> str:
+    """Why quantisation error does not explain a difference that is everywhere within its largest size, or "".
+
+    Quantisation error is as often positive as negative. So over all elements it has the root mean square that follows
+    from the steps, and hardly any correlation with the values, which an error in a scale would have."""
+    if not rounding.noise or rounding.given is not None:
+        return ""
+    if not isinstance(reference, np.ndarray) or not isinstance(computed, np.ndarray) or not is_float(reference):
+        return ""
+    truth, found = widen(reference).ravel(), widen(computed).ravel()
+    if truth.size < _MANY or not (np.isfinite(truth).all() and np.isfinite(found).all()):
+        return ""
+    apart, scale = found - truth, rms(truth)
+    if not scale:
+        return ""
+    usual = rounding.noise + replace(rounding, noise=0.0).tolerance
+    spread, factor = rms(apart) / scale, float(truth @ apart) / float(truth @ truth)
+    if spread > _SPREAD * usual:
+        return (
+            f"its elements are {spread:.2g} of its scale off in root mean square, where quantisers explain {usual:.2g}"
+        )
+    if abs(factor) > usual:
+        return f"it is {1 + factor:.4g} times the reference, where quantisers explain {usual:.2g} more or less"
+    return ""
+
+
+_MANY = 32
+"""Elements from which the statistics are meaningful. A choice: with fewer, chance may add up."""

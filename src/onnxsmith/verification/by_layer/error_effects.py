@@ -1,0 +1,145 @@
+"""Measures the effect of an operation's own error on the outputs, by taking the error out.
+
+The candidate is run twice, with the reference's values everywhere except after the tensor: once it computes the tensor
+itself, once it is given the reference's value. The outputs change by the effect of this one error. If the error is a
+fault, the outputs are further from the reference with it than without it. If the tensor is only computed differently,
+and later steps make up for that, they are closer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.runtimes.base import Value
+from onnxsmith.verification.by_layer.isolated_runs import Trial
+from onnxsmith.verification.by_layer.pair_difference import Look, mismatch
+from onnxsmith.verification.metrics.base import widen
+from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.value_comparison import is_float
+
+_MOST = 0.6
+"""An error is a fault if at least this share of its effect on an output is found in the output's difference, and
+harmless if at most the rest of 1 is. A choice."""
+_DOUBT = 0.25
+"""The share is known if other differences, taken as random, move it by no more than this. A choice."""
+_HALF = 0.5
+"""For values that are not floats: an error explains their differences if fewer than this share remain without it. A
+choice."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect on the output that the error moves most, in root mean square over its scale: how far the error moves
+    it (`size`), and how far it is from the reference with the error (`present`) and without it (`absent`). `part` is
+    the share of the effect that is found in the difference with the error: 1 for a fault, 0 if a later step makes up
+    for it. `doubt` is how far other differences may have moved `part`."""
+
+    size: float = 0.0
+    present: float = 0.0
+    absent: float = 0.0
+    part: float = 0.5
+    doubt: float = 0.0
+
+    @property
+    def harms(self) -> bool:
+        """Whether this error makes the outputs wrong."""
+        return self.size > 0 and self.doubt <= _DOUBT and self.part >= _MOST
+
+    @property
+    def helps(self) -> bool:
+        """Whether the outputs are further off without the error: a later step makes up for it."""
+        return self.size > 0 and self.doubt <= _DOUBT and self.part <= 1 - _MOST
+
+
+def effect_of(trial: Trial, look: Look, otherwise: Collection[str]) -> Effect | None:
+    """The effect of a pair's own error; None if it reaches no output, no effect if it cannot be computed. `otherwise`
+    are pairs that turned out to be none: the candidate computes them itself."""
+    made = trial.made_with(look.pair.candidate)
+    behind = trial.dependents(made)
+    outputs = [pair.candidate for pair in trial.pairs if pair.how == "port" and pair.candidate in behind | made]
+    if not outputs:
+        return None
+    elsewhere = trial.cuts - behind - made - frozenset(otherwise)
+    computed = [name for name in outputs if name not in made]
+    try:
+        reference, present = trial.computed_from(outputs, elsewhere)
+        absent = {name: reference[name] for name in outputs}
+        if computed:
+            absent |= trial.computed_from(computed, elsewhere | made)[1]
+    except OnnxsmithError as error:
+        refuse_other_than_shapes(error)
+        return Effect()
+    found = [_effect(reference[name], present[name], absent[name]) for name in outputs]
+    return max(found, key=lambda one: one.size)
+
+
+def left_without(trial: Trial, look: Look) -> Effect | None:
+    """The difference of the worst output in the plain run, and its difference if the candidate is given the reference's
+    value at this tensor and computes all else from the inputs; None if the candidate cannot compute from that value."""
+    made = trial.made_with(look.pair.candidate)
+    outputs = [pair.candidate for pair in trial.pairs if pair.how == "port"]
+    if not outputs:
+        return Effect()
+    reference, plain = trial.reference([*outputs, *made]), trial.candidate({}, outputs)
+    computed = [name for name in outputs if name not in made]
+    healed = {name: reference[name] for name in outputs}
+    if computed:
+        try:
+            healed |= trial.candidate({name: reference[name] for name in made}, computed)
+        except OnnxsmithError as error:
+            refuse_other_than_shapes(error)
+            return None
+    found = [_effect(reference[name], plain[name], healed[name]) for name in outputs]
+    return max(found, key=lambda one: one.present)
+
+
+def refuse_other_than_shapes(error: OnnxsmithError) -> None:
+    """Raises an error, unless a runtime refused tensors of both sides in one graph: their shapes do not fit."""
+    if error.problem.id != "runtime/failed":
+        raise error
+
+
+def _effect(reference: Value, present: Value, absent: Value) -> Effect:
+    sizes = apart(absent, present, reference), apart(reference, present), apart(reference, absent)
+    if sizes[0] == 0:
+        return Effect(*sizes)
+    arrays = [one for one in (reference, present, absent) if isinstance(one, np.ndarray) and is_float(one)]
+    if len(arrays) < 3 or not np.isfinite(sizes).all():
+        harmful, undone = sizes[2] <= _HALF * sizes[1], sizes[1] <= _HALF * sizes[2]
+        return Effect(*sizes, part=1.0 if harmful else 0.0 if undone else 0.5)
+    truth, with_it, without = (widen(one).ravel() for one in arrays)
+    known = np.isfinite(truth) & np.isfinite(with_it) & np.isfinite(without)
+    truth, with_it, without = truth[known], with_it[known], without[known]
+    move, wrong = with_it - without, with_it - truth
+    size = float(move @ move)
+    other = min(sizes[1], sizes[2]) / (sizes[0] * np.sqrt(max(move.size, 1)))
+    return Effect(*sizes, part=float(move @ wrong) / size if size else 0.5, doubt=float(other))
+
+
+def apart(a: Value, b: Value, scale_of: Value = None) -> float:
+    """The difference of two values in root mean square over the scale of the first, or of `scale_of`. For values that
+    are not floats, the share of elements that differ. Infinite if they cannot be compared."""
+    if isinstance(a, list) and isinstance(b, list):
+        return max((apart(x, y) for x, y in zip(a, b, strict=False)), default=0.0) if len(a) == len(b) else np.inf
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+        return 0.0 if a is b else np.inf
+    if mismatch(a, b):
+        return np.inf
+    if not a.size:
+        return 0.0
+    if not is_float(a):
+        return float(np.mean(a != b))
+    wide, other = widen(a).ravel(), widen(b).ravel()
+    same = (wide == other) | (np.isnan(wide) & np.isnan(other))
+    finite = np.isfinite(wide) & np.isfinite(other)
+    if not (same | finite).all():
+        return np.inf
+    scale = widen(scale_of).ravel() if isinstance(scale_of, np.ndarray) and is_float(scale_of) else wide
+    size = rms(scale[np.isfinite(scale)])
+    differ = finite & ~same
+    far = rms(wide[differ] - other[differ]) * float(np.sqrt(np.mean(differ)))
+    return far / size if size else (np.inf if far else 0.0)

@@ -1,0 +1,86 @@
+"""Finds where two loops with equal inputs first differ: the first iteration, and the first tensor in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from onnxsmith.base.report.parts.layers import Inside
+from onnxsmith.runtimes.base import Value
+from onnxsmith.verification.by_layer.pair_difference import value_difference
+from onnxsmith.verification.rounding import Rounding, counted
+from onnxsmith.verification.value_comparison import is_float
+
+_TERMS = 1024
+"""Terms that one step in a body is assumed to sum, as in `verification/term_counts.py`."""
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A tensor in the body of a node. `values` has one value for each iteration, in order. `path` names the bodies
+    around it, the outermost first, as `node/attribute`."""
+
+    name: str
+    op: str
+    label: str
+    path: tuple[str, ...]
+    values: Sequence[Value]
+
+
+Pairs = Sequence[tuple[Inner, Inner]]
+
+
+def first_inside(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Inside | None:
+    """The first tensor that differs by more than rounding, in the order of computation: by iteration, and within one by
+    position in the body. If its node is itself a loop or branch, searches its body. None if no common tensor
+    differs."""
+    pairs = list(_paired(reference, candidate))
+    found: Inside | None = None
+    outer: list[tuple[str, ...]] = list(dict.fromkeys(b.path for _, b in pairs if len(b.path) == 1))
+    while outer:
+        firsts = [first for path in outer if (first := _first([pair for pair in pairs if pair[1].path == path]))]
+        if not firsts:
+            break
+        found, tensor = min(firsts, key=lambda one: one[0].iteration)
+        below = {b.path for _, b in pairs if b.path[:-1] == tensor.path}
+        outer = [path for path in below if path[-1].rpartition("/")[0] == tensor.label.removeprefix("-> ")]
+    return found
+
+
+def _first(pairs: Pairs) -> tuple[Inside, Inner] | None:
+    """The first difference among the tensors of one body."""
+    times = max(len(b.values) for _, b in pairs)
+    for number in range(times):
+        for place, (a, b) in enumerate(pairs):
+            if number >= len(b.values):
+                continue
+            reason = _difference(a, b, number, place)
+            if reason:
+                return Inside(b.name, b.op, b.label, number + 1, len(b.values), reason), b
+    return None
+
+
+def _difference(a: Inner, b: Inner, number: int, place: int) -> str:
+    if number >= len(a.values):
+        return f"computed {len(b.values)} times, and {len(a.values)} times in the reference"
+    return value_difference(
+        a.values[number], b.values[number], _rounding(a.values[number], (number + 1) * (place + 1))
+    ).reason
+
+
+def _paired(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Iterator[tuple[Inner, Inner]]:
+    """Pairs the tensors of bodies one by one if they have the same operators; else by name."""
+    if [one.op for one in reference] == [one.op for one in candidate]:
+        yield from zip(reference, candidate, strict=True)
+        return
+    by_name = {one.name: one for one in reference}
+    yield from ((by_name[one.name], one) for one in candidate if one.name in by_name)
+
+
+def _rounding(value: Value, steps: int) -> Rounding:
+    coarse = isinstance(value, np.ndarray) and is_float(value) and value.dtype.kind != "c"
+    unit = float(ml_dtypes.finfo(np.asarray(value).dtype).eps) / 2 if coarse else 2.0**-24  # type: ignore[no-untyped-call]
+    return counted(_TERMS * steps, steps, unit)

@@ -1,0 +1,179 @@
+"""Compares the two tensors of a pair, and collects the results of all pairs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from onnxsmith.base.report.parts.layers import Inside
+from onnxsmith.runtimes.base import Array, Value
+from onnxsmith.verification.by_layer.alignment import Pair
+from onnxsmith.verification.by_layer.coarse_rounding import beyond_noise
+from onnxsmith.verification.metrics.base import measures, widen
+from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.rounding import FACTOR, Rounding
+from onnxsmith.verification.value_comparison import Difference, difference, is_float
+
+_ULP = 2.0**-23
+"""One ulp of float32 at 1."""
+_BEYOND_NOISE = 5.0
+"""Severity of an error that shows only in all elements together. A choice: just above slight
+(`verification/by_layer/culprits.py`)."""
+
+
+@dataclass
+class Look:
+    """The result of one pair: how it differs in the plain run, and how by itself. `own` is None if one operation's
+    rounding explains the plain run, or if the side cannot be given values."""
+
+    pair: Pair
+    inherited: Difference
+    own: Difference | None
+    rounding: Rounding
+    """The rounding of the pair's own operation."""
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    mismatch: str = ""
+    """Why the tensors do not belong together after all."""
+    reshaped: bool = False
+    """Whether only their shapes differ, and they have equally many elements: a tool reshapes them elsewhere."""
+    suspicious: bool = False
+    """Whether it differs in the plain run by more than one operation may add to the differences of its inputs."""
+    nonfinite: tuple[int, int] = (0, 0)
+    """NaN and infinite elements, in the reference and in the candidate."""
+    verdict: str = ""
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def severity(self) -> float:
+        """The own error in multiples of its tolerance. An operation that rounds nothing has the tolerance 0, for which
+        an ulp of float32 is used; integers that differ are beyond any rounding."""
+        if self.own is None or not self.own.reason:
+            return 0.0
+        if not self.own.worst_rel or "float" not in self.dtype:
+            return math.inf
+        times = self.own.worst_rel / max(self.rounding.tolerance, _ULP)
+        return times if times > 1 else _BEYOND_NOISE
+
+
+@dataclass
+class Found:
+    """All compared pairs, in the candidate's order. `culprits` have an own error that an output shows."""
+
+    looks: list[Look] = field(default_factory=list)
+    culprits: list[Look] = field(default_factory=list)
+    otherwise: list[Look] = field(default_factory=list)
+    """Pairs with an own difference that is undone before any output."""
+    rounded: list[Look] = field(default_factory=list)
+    """Pairs for which float64 shows that the reference lost the digits, or that neither side is worse."""
+    slight: list[Look] = field(default_factory=list)
+    """Pairs with an own error slightly above its tolerance, which no output shows."""
+    left: tuple[float, float] | None = None
+    """The difference of the worst output, and the same with the reference's value at the first culprit."""
+    inside: Inside | None = None
+    """Where the bodies of the first culprit first differ, if it has some."""
+    pattern: str = ""
+    """How the first culprit differs on the reference's own inputs, in words (`patterns.py`)."""
+    runs: int = 0
+
+    @property
+    def first_nonfinite(self) -> Look | None:
+        """The first tensor that is finite in the reference and not in the candidate."""
+        return next((look for look in self.looks if look.nonfinite[1] > look.nonfinite[0]), None)
+
+
+def plain_look(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: Rounding) -> Look:
+    """Compares a pair in the plain run. `own` is the rounding of one operation, `inherited` of the whole path to it."""
+    look = Look(pair, Difference(), None, own, mismatch="" if pair.how in ("port", "graph") else mismatch(ours, plain))
+    if isinstance(ours, np.ndarray):
+        look.shape, look.dtype = tuple(ours.shape), ours.dtype.name
+    if look.mismatch:
+        if isinstance(ours, np.ndarray) and isinstance(plain, np.ndarray):
+            look.reshaped = ours.size == plain.size and ours.dtype == plain.dtype
+        return look
+    look.inherited = value_difference(ours, plain, own)
+    look.suspicious = bool(look.inherited.reason)
+    if look.suspicious:
+        look.inherited = _widened(look.inherited, ours, inherited) or value_difference(ours, plain, inherited)
+    look.nonfinite = _nonfinite(ours), _nonfinite(plain)
+    says_something = look.inherited.reason or pair.how == "port"  # metrics take time: only where they inform
+    if says_something and isinstance(ours, np.ndarray) and isinstance(plain, np.ndarray) and ours.shape == plain.shape:
+        look.metrics = measures(ours, plain)
+    return look
+
+
+def _widened(found: Difference, ours: Value, rounding: Rounding) -> Difference | None:
+    """The difference without its reason if it is within a wider tolerance; None if it has to be measured again."""
+    measured = isinstance(ours, np.ndarray) and is_float(ours) and found.worst_rel > 0
+    return replace(found, reason="") if measured and found.worst_rel <= rounding.tolerance else None
+
+
+def value_difference(reference: Value, candidate: Value, rounding: Rounding) -> Difference:
+    """Compares two values of one tensor; floats of different widths are compared as numbers."""
+    arrays = isinstance(reference, np.ndarray) and isinstance(candidate, np.ndarray)
+    if arrays and not mismatch(reference, candidate):
+        ours, theirs = np.asarray(reference), np.asarray(candidate)
+        if rounding.levels and not is_float(ours) and _levels(ours, theirs) <= rounding.levels:
+            return Difference(compared=ours.size)
+        if ours.dtype != theirs.dtype:
+            reference, candidate = widen(ours), widen(theirs)
+    reference, candidate = _unmasked(reference, candidate)
+    found = difference(reference, candidate, *rounding.bounds)
+    return found if found.reason else replace(found, reason=beyond_noise(reference, candidate, rounding))
+
+
+def is_as_exact(exact: Value, reference: Value, candidate: Value, rounding: Rounding) -> bool:
+    """Whether the candidate's value is as close to the exact one, in float64, as the reference's is, or differs from it
+    by rounding only. False if there is no exact value."""
+    if not isinstance(exact, np.ndarray) or exact.dtype.kind not in "fc":
+        return False
+    mine, theirs = widen(np.asarray(reference)), widen(np.asarray(candidate))
+    own = difference(exact, mine, np.inf)
+    if own.reason:
+        return False
+    if difference(exact, theirs, max(rounding.tolerance, own.worst_rel), rounding.floor).reason:
+        return False
+    # One element in which the reference is far off does not excuse errors in all others: compare mean squares too.
+    usual = max(rms(mine - exact), rounding.tolerance / FACTOR * rms(exact), rounding.floor)
+    return rms(theirs - exact) <= FACTOR * usual
+
+
+_MASKED = -1e30
+"""Values up to this one hide an element from a softmax. A choice: exporters write the dtype's least, or -inf."""
+
+
+def _unmasked(reference: Value, candidate: Value) -> tuple[Value, Value]:
+    """Two values with 0 for the elements that a mask hides in both: they would set the scale of all others."""
+    if not isinstance(reference, np.ndarray) or not isinstance(candidate, np.ndarray):
+        return reference, candidate
+    if reference.dtype.kind != "f" or candidate.dtype.kind != "f" or reference.shape != candidate.shape:
+        return reference, candidate
+    limit = max(_MASKED, *(float(np.finfo(one.dtype).min) for one in (reference, candidate)))
+    hidden = (reference <= limit) & (candidate <= limit) & np.isfinite(reference) & np.isfinite(candidate)
+    if not hidden.any() or hidden.all():
+        return reference, candidate
+    return np.where(hidden, reference.dtype.type(0), reference), np.where(hidden, candidate.dtype.type(0), candidate)
+
+
+def _levels(reference: Array, candidate: Array) -> float:
+    """The largest difference of two arrays of integers."""
+    return float(np.max(np.abs(widen(reference) - widen(candidate)), initial=0.0))
+
+
+def mismatch(reference: Value, candidate: Value) -> str:
+    """Why two values cannot belong to one tensor. Floats of different widths can."""
+    if isinstance(reference, list) or isinstance(candidate, list) or reference is None or candidate is None:
+        return "" if type(reference) is type(candidate) else "one side is a tensor, the other is none"
+    if reference.shape != candidate.shape:
+        return f"shape {list(reference.shape)} here, {list(candidate.shape)} there"
+    if reference.dtype != candidate.dtype and not (is_float(reference) and is_float(candidate)):
+        return f"dtype {reference.dtype} here, {candidate.dtype} there"
+    return ""
+
+
+def _nonfinite(value: Value) -> int:
+    if not isinstance(value, np.ndarray) or not is_float(value):
+        return 0
+    return int(value.size - np.isfinite(widen(value)).sum())

@@ -1,0 +1,86 @@
+"""Tells pairs of tensors that do not belong together from tensors that differ.
+
+A simplifier folds a normalisation into a convolution: the tensor between them has another value in the file, and
+nothing is wrong. So a tensor that differs is left out as a place at which the models are cut. It was a wrong pair if
+the tensors after it differ when they are computed from the reference's value of it, and agree when they are not. If
+they agree either way, nothing explains the difference: the tensors after it do not show it, and it is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from onnxsmith.verification.by_layer.part_comparison import Parts
+
+_ROUNDS = 4
+"""Rounds in which pairs are left out. A choice: each is a run of both sides."""
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """`kept` are the pairs at which the models can be cut, `otherwise` those whose tensors have other values on the two
+    sides because they hold something else. `apart` are tensors that differ without such an explanation, with the
+    reason. Names are the candidate's, in its order."""
+
+    kept: tuple[str, ...]
+    otherwise: tuple[str, ...]
+    apart: Mapping[str, str]
+
+
+def sorted_out(parts: Parts) -> Sorted:
+    """Sorts the pairs. Raises the errors of the sides."""
+    names = [pair.candidate for pair in parts.pairs]
+    apart = parts.apart(names)
+    plain = parts.plainly_apart() if apart else {}
+    left = {name for name in _suspects(parts, names, apart) if name in plain}
+    for _ in range(_ROUNDS if apart else 0):
+        kept = [name for name in names if name not in left]
+        apart = parts.apart(kept)
+        more = _suspects(parts, kept, apart)
+        if not more:
+            break
+        left |= more
+    kept, found = _decided(parts, [name for name in names if name not in left], [n for n in names if n in left])
+    apart = parts.apart(kept) | found if left else apart
+    outside = left - found.keys() - set(kept)
+    return Sorted(tuple(kept), tuple(name for name in names if name in outside), apart)
+
+
+def _suspects(parts: Parts, cuts: Sequence[str], apart: Collection[str]) -> set[str]:
+    """Tensors that differ, and whose value in the reference makes a tensor after them differ."""
+    known = frozenset(cuts)
+    return {name for name in cuts if name in apart and any(one in apart for one in parts.readers(name, known))}
+
+
+def _decided(parts: Parts, kept: Sequence[str], left: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Decides on the pairs that were left out, one by one, and those that do not affect each other together. Returns
+    the pairs at which the models can be cut after all, and the tensors that differ, with the reason."""
+    cuts = frozenset(kept)
+    apart: dict[str, str] = {}
+    for group in _independent(parts, cuts, left):
+        together = cuts | group.keys()
+        found = parts.apart(
+            together, list(dict.fromkeys([*group, *(one for behind in group.values() for one in behind)]))
+        )
+        for name, behind in group.items():
+            differs = any(one in found for one in behind)
+            if name in found and not differs:
+                apart[name] = found[name]
+            elif not differs:
+                cuts |= {name}
+    return [name for name in parts.partner if name in cuts], apart
+
+
+def _independent(parts: Parts, cuts: frozenset[str], left: Sequence[str]) -> list[dict[str, list[str]]]:
+    """Groups of tensors with the tensors that read them, of which no two are read by one tensor."""
+    groups: list[dict[str, list[str]]] = []
+    for name in left:
+        behind = parts.readers(name, cuts)
+        for group in groups:
+            if not any(set(behind) & set(others) for others in group.values()):
+                group[name] = behind
+                break
+        else:
+            groups.append({name: behind})
+    return groups

@@ -1,0 +1,275 @@
+"""Finds inputs that the reference accepts: several sizes for each symbolic dimension, each value the graph asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.words import several
+from onnxsmith.runtimes.base import Outputs, Session
+from onnxsmith.verification import untried_sizes as untried
+from onnxsmith.verification.input_search import Search
+from onnxsmith.verification.input_trials import MOST_ELEMENTS, Plan, Run, Tries, answer, has_finite_output, tried
+from onnxsmith.verification.inputs.draw_description import EDGES
+from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.inputs.size_proposals import of_feed
+from onnxsmith.verification.resized_runs import Resizer
+from onnxsmith.verification.rounding import Rounding
+from onnxsmith.verification.tabular_inputs import at_limits, at_trees
+from onnxsmith.verification.value_comparison import difference
+
+__all__ = ["Explorer", "Plan", "Run", "answer", "tried"]
+
+
+class Explorer:
+    """Finds inputs that the reference accepts."""
+
+    def __init__(self, session: Session, plan: Plan, roundings: Mapping[str, Rounding]) -> None:
+        self._session = session
+        self._plan = plan
+        self._roundings = roundings
+        self._tries = Tries(session, plan)
+        self._search = Search(self._tries)
+        self._untried: tuple[str, ...] = ()
+        self.drawn: set[str] = set()
+        """Outputs that differ between two runs on the same input; filled by `repeated`."""
+        self._repeated = False
+        self._first: Run | None = None
+        self._unsteady: dict[int, set[str]] = {}
+        self._untaken: list[Run] = []
+        self._notes: list[str] = []
+
+    @property
+    def refused(self) -> int:
+        """How many generated inputs the reference refused."""
+        return self._tries.refused
+
+    @property
+    def untried(self) -> tuple[str, ...]:
+        """Clauses for a headline: axes that stayed at one size, sizes that the reference refuses, inputs that were
+        left out."""
+        count, first = len(self._untaken), next((run.feed.label for run in self._untaken), "")
+        return (
+            *self._untried,
+            *([f"the candidate's runtime refuses {several(count, 'input')}, first {first}"] if count else []),
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes for the reader of the comparison, so far."""
+        crashed = self._tries.crashed
+        crashes = f"left out {several(len(crashed), 'input')} that crash the reference, the first: "
+        late = self._tries.late
+        endless = (
+            [f"left out {several(len(late), 'input')} on which the reference exceeds its time limit: {late[0]}"]
+            if late
+            else []
+        )
+        small = self._tries.hopeless
+        shy = f"not tried: {several(small, 'input')} no larger than one that crashes the reference"
+        smaller = [shy] if small else []
+        large = self._tries.too_large
+        skipped = [f"not tried: {several(large, 'input')} of more than {MOST_ELEMENTS:,} elements"] if large else []
+        return [*self._notes, *(crashes + text for text in crashed[:1]), *smaller, *endless, *skipped]
+
+    def runs(self) -> Iterator[Run]:
+        """The inputs that the reference accepts, with its answers."""
+        for run in self._found():
+            self._first = self._first or run
+            yield run
+
+    def _found(self) -> Iterator[Run]:
+        given = [self._strictly(feed) for feed in self._plan.given]
+        yield from given
+        base = self._search.base() if self._plan.generate else None
+        found: list[Run] = []
+        resizer: Resizer | None = None
+        if base is not None:
+            resizer = Resizer(self._tries, base, self._search.chosen, self._search.manner)
+            for run in self._like(base, resizer):
+                found.append(run)
+                yield run
+            self._notes += resizer.notes
+        elif self._plan.generate and not given:
+            raise self._search.nothing_taken()
+        elif self._plan.generate:
+            self._notes.append("only the given inputs were compared: the reference refused all generated inputs")
+        tied = resizer.tied if resizer is not None else ()
+        named = {dim for port in self._plan.generator.signature.inputs for dim in port.shape or ()}
+        limited = untried.clauses([*given, *found], base, self._tries.outcomes, tied, named)
+        self._untried = (*limited, *(resizer.untried if resizer is not None else ()))
+        if self._plan.generate and base is None:
+            self._untried = (*self._untried, "no generated input was accepted")
+
+    def _like(self, base: Run, resizer: Resizer) -> Iterator[Run]:
+        yield base
+        yield from self._other_values(base)
+        yield from self._other_choices(base)
+        for many in (at_trees, at_limits):
+            yield from many(self._tries, base, self._search.chosen, self._search.manner)
+        yield from resizer.runs()
+        yield from self._turned(base)
+
+    def _turned(self, base: Run) -> Iterator[Run]:
+        """A run at sizes of each group of the plan, if none of the runs has sizes of that group."""
+        for group in self._plan.turned:
+            wanted = [{**base.feed.sizes, **sizes} for sizes in group]
+            outcomes = [one for one in self._tries.outcomes if one[0] in wanted]
+            if any(is_taken for _, is_taken in outcomes):
+                continue
+            new = [sizes for sizes in wanted if (sizes, False) not in outcomes]
+            tries = (self._tries.run(sizes, self._plan.seed, self._search.chosen, self._search.manner) for sizes in new)
+            run = next((run for run in tries if run is not None), None)
+            yield from [run] if run is not None else []
+
+    def answered(self, feed: Feed) -> Run | None:
+        """A run on this input; None if the reference refuses it."""
+        outputs, _ = answer(self._session, feed)
+        return None if outputs is None else Run(feed, outputs)
+
+    def repeated(self, run: Run) -> Set[str]:
+        """`drawn`, found by running the reference again: on the first input, or on `run` if the user gave it.
+
+        Raises:
+            OnnxsmithError: `verify/nondeterministic` when an output differs and the plan is not `random`.
+        """
+        if not self._repeated:
+            self._repeated = True
+            self.drawn |= self.unsteady(run if not run.generated or self._first is None else self._first)
+            if self.drawn and not self._plan.random:
+                raise _not_repeatable(min(self.drawn))
+            if self.drawn and self._first is not None and self._first is not run:
+                self.drawn &= self.unsteady(self._first)
+        return self.drawn
+
+    def unsteady(self, run: Run) -> set[str]:
+        """Outputs that the reference answers differently in two runs on this input."""
+        if id(run) not in self._unsteady:
+            again = self._answers(self._session, run)
+            self._unsteady[id(run)] = {
+                name for name in run.outputs if any(self._differs(run, one, name) for one in again)
+            }
+        return self._unsteady[id(run)]
+
+    def unsteady_in(self, candidate: Session, run: Run) -> set[str]:
+        """Outputs that are uninitialised memory, which a kernel returns if it has no element to compute from: on a
+        generated input without elements, the candidate's answers differ from run to run."""
+        if not run.generated or not run.is_empty:
+            return set()
+        first, *others = self._answers(candidate, run)
+        told = replace(run, outputs=first)
+        return {name for name in first if any(self._differs(told, one, name) for one in others)}
+
+    def _answers(self, session: Session, run: Run) -> list[Outputs]:
+        """Answers to one input, run again. An input without elements is run several times, with other inputs between
+        that leave other values in memory."""
+        found = [session.run(run.feed.values)]
+        if run.is_empty and self._first is not None and not self._first.is_empty:
+            usual = self._first.feed.values
+            for other in (usual, {name: _negated(value) for name, value in usual.items()}):
+                answer(session, replace(self._first.feed, values=other))
+                found.append(session.run(run.feed.values))
+        return found
+
+    def drops(self, run: Run, candidate: Session) -> bool:
+        """Whether a run is left out, which a clause then says: a generated input is empty along an axis, the two sides
+        run on different runtimes, and the candidate answers differently, refuses the input or dies.
+
+        The result for no elements (the mean of none, an empty sequence) is the runtime's choice, so it says nothing
+        about the file. Two sides on one runtime have to agree on it.
+        """
+        empty = [symbol for symbol, size in run.feed.sizes.items() if size == 0]
+        if not run.is_empty or not run.generated or candidate.provider == self._session.provider:
+            return False
+        try:
+            outputs, refusal = answer(candidate, run.feed)
+        except OnnxsmithError as error:
+            if error.problem.id != "runtime/died":
+                raise
+            outputs, refusal = None, error.problem
+        if outputs is not None and not any(self._differs(run, outputs, name) for name in run.outputs):
+            return False
+        run.left_out = True
+        said = "answered differently" if outputs is not None else "not taken"
+        clause = f"{empty[0]} = 0 is {said} by {candidate.provider}"
+        if refusal is not None:
+            self._notes.append(f"{clause}: {refusal.what} {refusal.why}".strip())
+        self._untried = (*self._untried, clause)
+        return True
+
+    def leave_out(self, run: Run, provider: str, refusal: Problem) -> None:
+        """Leaves out a run that the candidate's runtime refuses for both models, and records a clause: the run shows a
+        gap of that runtime, and nothing about the candidate."""
+        run.left_out = True
+        if not self._untaken:
+            self._notes.append(
+                f"{provider} takes neither model on {run.feed.label}: {refusal.what} {refusal.why}".strip()
+            )
+        self._untaken.append(run)
+
+    def _differs(self, run: Run, outputs: Outputs, name: str) -> bool:
+        rounding = self._roundings.get(name)
+        bounds = rounding.bounds if rounding else (0.0,)
+        return name not in outputs or bool(difference(run.outputs[name], outputs[name], *bounds).reason)
+
+    def _strictly(self, feed: Feed) -> Run:
+        sizes = feed.sizes or of_feed(self._plan.generator.signature, feed.values)
+        return Run(replace(feed, sizes=sizes), self._session.run(feed.values), generated=False)
+
+    def _other_values(self, base: Run) -> Iterator[Run]:
+        """Other values at the base's sizes: large ones, at which activations saturate, if these give numbers."""
+        if not self._plan.generator.signature.required():
+            return
+        manner = self._search.manner
+        large = [replace(manner, spread="large")] if manner.spread == "normal" else []
+        for other in (*large, manner):
+            run = self._tries.run(base.feed.sizes, self._plan.seed + 1, self._search.chosen, other)
+            if run is not None and (other is manner or has_finite_output(run.outputs)):
+                yield run
+                break
+        at_edges = replace(manner, spread=EDGES)
+        run = self._tries.run(base.feed.sizes, self._plan.seed + 1, self._search.chosen, at_edges)
+        if run is not None and has_finite_output(run.outputs):
+            yield run
+
+    def _other_choices(self, base: Run) -> Iterator[Run]:
+        yield from self._mixed_choices(base)
+        for name, values in self._plan.generator.choices().items():
+            for value in values:
+                if value == self._search.chosen.get(name):
+                    continue
+                chosen = {**self._search.chosen, name: value}
+                here = [base.feed.sizes, *self._search.bases()]
+                tries = (self._tries.run(sizes, self._plan.seed, chosen, self._search.manner) for sizes in here)
+                found = next((run for run in tries if run is not None), None)
+                if found is None:
+                    self._notes.append(
+                        f"{name} = {value}, which the graph compares with, was refused at every size that was tried"
+                    )
+                else:
+                    yield found
+
+    def _mixed_choices(self, base: Run) -> Iterator[Run]:
+        """A run in which each element gets its own choice, as in a mask."""
+        several = {name for name, value in base.feed.values.items() if np.ndim(value) and np.size(value) > 1}
+        chosen = {name: value for name, value in self._search.chosen.items() if name not in several}
+        if len(chosen) < len(self._search.chosen):
+            run = self._tries.run(base.feed.sizes, self._plan.seed, chosen, self._search.manner)
+            yield from [run] if run is not None else []
+
+
+def _negated(value: Any) -> Any:
+    return -value if isinstance(value, np.ndarray) and value.dtype.kind == "f" else value
+
+
+def _not_repeatable(name: str) -> OnnxsmithError:
+    return problem(
+        "verify/nondeterministic",
+        f"output {name!r} differs between two runs on the same input",
+        why="the model draws random numbers, or reads uninitialised memory",
+        fix="make it repeatable (a fixed seed input, eval mode), or go on unverified with --no-verify",
+    )

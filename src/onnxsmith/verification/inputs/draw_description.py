@@ -1,0 +1,32 @@
+"""Says how the values of a generated input are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SPREADS = ("normal", "unit", "positive")
+"""Float values: standard normal; uniform in 0..1; uniform in 1..2, for graphs that take logarithms or divide."""
+SCALES = {"large": 8.0, "small": 1e-3}
+"""Factors of normal values. A choice: large values saturate activations, at small ones an epsilon has an effect."""
+EDGES = "edges"
+"""The spread of `verification/inputs/boundary_values.py`: values where a model rounds or compares, and values near
+zero."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How the values of a feed are drawn: floats by `spread`; integers at most `most`, or all equal to `fill`. With
+    `rows`, tree ensembles read rows of this kind (`verification/inputs/tree_rows.py`), from the `part`-th batch of
+    them."""
+
+    spread: str = "normal"
+    most: int | None = None
+    fill: int | None = None
+    rows: str = ""
+    part: int = 0
+
+    def __str__(self) -> str:
+        said = [] if self.most is None else [f"integers up to {self.most}"]
+        said += [] if self.fill is None else [f"integers {self.fill}"]
+        said += [f"{self.rows} of trees" + (f" {self.part + 1}" if self.part else "")] if self.rows else []
+        return ", ".join([self.spread, *said])

@@ -1,0 +1,340 @@
+"""Generates inputs: seeded, of the declared dtype, within the graph's limits, and not all zeros if that is possible."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.graph.shapes import dims
+from onnxsmith.graph.shapes.symbolic_inference import infer
+from onnxsmith.graph.structure import carried_fields
+from onnxsmith.graph.structure.signature import Port, Signature, signature
+from onnxsmith.graph.surgery.inlining import inlined
+from onnxsmith.verification.inputs import boundary_values, input_ranges, map_inputs, ranks, roles
+from onnxsmith.verification.inputs.draw_description import EDGES, SCALES, Manner
+from onnxsmith.verification.inputs.example_variants import like_example, spread_like
+from onnxsmith.verification.inputs.input_readers import Owners, owners
+from onnxsmith.verification.inputs.role_values import Role, made
+from onnxsmith.verification.inputs.seeds import refuse_negative
+from onnxsmith.verification.inputs.shapes import shape_of
+from onnxsmith.verification.inputs.size_constraints import Numbers, numbers
+from onnxsmith.verification.inputs.size_proposals import Sizes
+from onnxsmith.verification.inputs.string_inputs import Texts, texts
+from onnxsmith.verification.inputs.structured_arrays import Draw
+from onnxsmith.verification.inputs.tree_ensembles import ensembles
+from onnxsmith.verification.inputs.tree_rows import SPLITS, Table
+
+Array = npt.NDArray[Any]
+Values = dict[str, Any]
+
+_BOUNDLESS = 2**24
+"""Width from which a range of integers says nothing about the values. A choice: no table has so many rows."""
+_MARKED = 0.2
+"""The share of integers that are marks, such as padding. A choice."""
+_LACKING = 0.3
+"""The share of missing values (NaN), with the spread EDGES, in inputs that may have some. A choice."""
+_FOLLOWED = 4.0
+"""Largest scaling of values that follow an example. A choice: beyond it, a module may refuse them."""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Inputs for one run. `label` says how they were made. `at_edges` marks values at which a model may decide either
+    way, `meant` values at which it has one right answer, because nothing rounds them before the decision."""
+
+    label: str
+    sizes: Sizes
+    values: Values = field(repr=False)
+    at_edges: bool = False
+    meant: bool = False
+
+
+@dataclass
+class Generator:
+    """Makes feeds for a signature.
+
+    `allowed` limits integer inputs, `texts` provides strings, `roles` say what an input is for, `examples` are arrays
+    whose structure and spread new values follow. `inner` are the inputs with the dimension names of the graph's shape
+    inference, which `allowed` and `roles` use.
+    """
+
+    signature: Signature
+    allowed: Mapping[str, input_ranges.Allowed] = field(default_factory=dict)
+    texts: Mapping[str, Texts] = field(default_factory=dict)
+    examples: Mapping[str, Array] = field(default_factory=dict)
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    inner: tuple[Port, ...] = ()
+    numbers: Numbers = field(default_factory=Numbers)
+    thresholds: tuple[float, ...] = ()
+    compared: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """The numbers with which a float input's values are compared."""
+    lacking: frozenset[str] = frozenset()
+    """Inputs in which the graph replaces missing values (NaN)."""
+    table: Table = field(default_factory=lambda: Table(()))
+    """The rows that the tree ensembles read."""
+    keys: Mapping[str, map_inputs.Keys] = field(default_factory=dict)
+    """The possible keys of an input that is a map."""
+    ranks: Mapping[str, ranks.Sizes] = field(default_factory=dict)
+    """Shapes of inputs whose rank the file does not say."""
+    present: frozenset[str] = frozenset()
+    """Optional inputs that get a value, because the graph reads it without asking whether there is one."""
+
+    @classmethod
+    def for_model(cls, model: ir.Model) -> Generator:
+        """A generator with the limits, roles and numbers that the graph shows of its inputs."""
+        own = model
+        if model.functions:
+            model, _ = inlined(model)
+            infer(model)
+        inside = owners(model)
+        inputs = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
+        limited = {v.name or "": limits for v in inputs if (limits := _limits(v, inside)) is not None}
+        limited |= {
+            v.name or "": input_ranges.Allowed(0, 1, both)
+            for v in inputs
+            if v.dtype == ir.DataType.BOOL and (both := input_ranges.branches(v, inside))
+        }
+        strings = {v.name or "": texts(v, inside) for v in inputs if v.dtype == ir.DataType.STRING}
+        found = {v.name or "": found for v in inputs if (found := roles.role(v, inside)) is not None}
+        keys = {v.name or "": map_inputs.keys(v, inside) for v in inputs if carried_fields.map_types(v) is not None}
+        floating = [v for v in inputs if v.dtype is not None and v.dtype.is_floating_point()]
+        compared = {v.name or "": met for v in floating if (met := boundary_values.compared(v, inside))}
+        lacking = {v.name or "": ranks.guessed(v, inside) for v in inputs if v.shape is None}
+        present = frozenset(v.name or "" for v in inputs if any(n.op_type == "OptionalGetElement" for n, _ in v.uses()))
+        inner = signature(model).inputs
+        made = cls(
+            Signature((), ()), limited, strings, roles=found, inner=inner, numbers=numbers(model), ranks=lacking,
+            thresholds=boundary_values.thresholds(model), present=present, table=Table(ensembles(model)), keys=keys,
+            compared=compared,
+            lacking=frozenset(v.name or "" for v in floating if boundary_values.may_be_missing(v, inside)),
+        )  # fmt: skip
+        return made.under(signature(own))
+
+    def under(self, interface: Signature) -> Generator:
+        """The same generator, with the inputs and dimension names of `interface`."""
+        ports = tuple(
+            ranks.sized(port, self.ranks[port.name]) if _lacks_rank(port) and port.name in self.ranks else port
+            for port in interface.inputs
+        )
+        return replace(self, signature=replace(interface, inputs=ports))
+
+    def renamed(self, names: Mapping[str, str], interface: Signature) -> Generator:
+        """The same generator for renamed inputs; `names` maps old names to new ones."""
+
+        def under(held: Mapping[str, Any]) -> dict[str, Any]:
+            return {names.get(name, name): value for name, value in held.items()}
+
+        renamed = replace(
+            self,
+            allowed=under(self.allowed),
+            keys=under(self.keys),
+            compared=under(self.compared),
+            lacking=frozenset(names.get(name, name) for name in self.lacking),
+            ranks=under(self.ranks),
+            texts=under(self.texts),
+            examples=under(self.examples),
+            roles=under(self.roles),
+            present=frozenset(names.get(name, name) for name in self.present),
+            table=self.table.renamed(names),
+            inner=tuple(replace(port, name=names.get(port.name, port.name)) for port in self.inner),
+        )
+        return renamed.under(interface)
+
+    def choices(self) -> dict[str, tuple[int, ...]]:
+        """Integer inputs that the graph compares with constants, with values that each lead it another way."""
+        return {name: limits.choices for name, limits in self.allowed.items() if limits.choices}
+
+    def known(self, sizes: Sizes) -> dict[str, int]:
+        """The sizes, also under the dimension names of the graph's shape inference."""
+        found = dict(sizes)
+        own = {port.name: port for port in self.signature.inputs}
+        for port in self.inner:
+            mine = own.get(port.name)
+            if mine is None or mine.shape is None or port.shape is None:
+                continue
+            for dim, theirs in zip(mine.shape, port.shape, strict=False):
+                size = dims.evaluate(dim, sizes)
+                if isinstance(theirs, str) and size is not None:
+                    found.setdefault(theirs, size)
+        return found
+
+    def feed(
+        self,
+        sizes: Sizes,
+        *,
+        seed: int = 0,
+        spread: str = "normal",
+        chosen: Mapping[str, int] | None = None,
+        manner: Manner | None = None,
+    ) -> Feed:
+        """One feed. Equal arguments give equal values to the bit. `manner` replaces `spread` and says more.
+
+        Raises:
+            OnnxsmithError: `input/seed`.
+        """
+        refuse_negative(seed)
+        chosen, manner = chosen or {}, manner or Manner(spread)
+        values: Values = {}
+        known = self.known(sizes)
+        for port in self.signature.required():
+            if port.kind == "optional" and port.name not in self.present:
+                continue
+            draw = Draw(np.random.default_rng([seed, zlib.crc32(port.name.encode())]))
+            if port.kind == "map" and port.keys and not port.many:
+                values[port.name] = map_inputs.drawn(port, self.keys.get(port.name, ()), draw.rng)
+                continue
+            shape = shape_of(port, sizes)
+            is_list = port.kind == "sequence" or port.many
+            many = 2 if is_list else 1
+            choice = chosen.get(port.name)
+            made = [self._made(port, shape, draw, manner, choice, known) for _ in range(many)]
+            values[port.name] = made if is_list else made[0]
+        if manner.rows:
+            self.table.put(values, manner.rows, manner.part, seed)
+        parts = [f"{name}={size}" for name, size in sizes.items()] + [f"{name}:={v}" for name, v in chosen.items()]
+        label = ", ".join([*parts, f"seed {seed}", str(manner)])
+        return Feed(label, dict(sizes), values, at_edges=manner.spread == EDGES, meant=manner.rows == SPLITS)
+
+    def _made(
+        self,
+        port: Port,
+        shape: tuple[int, ...],
+        draw: Draw,
+        manner: Manner,
+        choice: int | None,
+        known: Mapping[str, int],
+    ) -> Array:
+        if port.dtype == "string":
+            return self.texts.get(port.name, Texts()).drawn(draw.rng, shape)
+        kind = ir.DataType[port.dtype.upper()]
+        dtype = np.dtype(kind.numpy())
+        if choice is not None:
+            return np.full(shape, choice, dtype)
+        if manner.fill is not None and (kind.is_integer() or port.dtype == "bool"):
+            low = self.allowed[port.name].low if port.name in self.allowed else 0
+            return np.full(shape, max(manner.fill, low) if low > 0 else manner.fill, dtype)
+        structured = self._structured(port, shape, draw, manner, known)
+        if structured is not None:
+            return np.asarray(structured).astype(dtype)
+        if port.dtype == "bool":
+            return _not_all_zero(np.asarray(draw.rng.integers(0, 2, shape), bool))
+        if kind.is_integer():
+            return self._integers(port, shape, draw, manner, known).astype(dtype)
+        if dtype.kind == "c":
+            return np.asarray(draw.rng.standard_normal(shape) + 1j * draw.rng.standard_normal(shape)).astype(dtype)
+        if dtype.name == "float8_e8m0fnu":  # powers of two: no sign, no zero
+            return np.asarray(np.exp2(draw.rng.integers(-3, 4, shape))).astype(dtype)
+        return _not_all_zero(np.asarray(self._floats(port, shape, draw.rng, manner, known)).astype(dtype))
+
+    def _structured(
+        self, port: Port, shape: tuple[int, ...], draw: Draw, manner: Manner, known: Mapping[str, int]
+    ) -> Array | None:
+        """Values of the input's role, or with the structure of its example; None if it has neither."""
+        role, limits = self.roles.get(port.name), self.allowed.get(port.name)
+        upside_down = role is not None and role.kind == "sides" and manner.spread == EDGES
+        if role is not None and not upside_down:
+            found = made(role, shape, known, draw)
+            if found is not None and role.kind == "sides" and limits is not None and limits.certain:
+                low, high = limits.within(known)
+                return np.asarray(np.rint(low + found * (high - low)))  # corners that are indices: scaled and rounded
+            if found is not None:
+                return found
+        example = self.examples.get(port.name)
+        if example is None or (limits is not None and limits.choices):
+            return None
+        found = like_example(example, shape, draw)
+        if found is None or limits is None or not limits.certain or not found.size:
+            return found
+        low, high = limits.within(known)
+        return found if low <= found.min() and found.max() <= high else None
+
+    def _integers(
+        self, port: Port, shape: tuple[int, ...], draw: Draw, manner: Manner, known: Mapping[str, int]
+    ) -> Array:
+        limits = self.allowed.get(port.name, input_ranges.Allowed(0, 4))
+        if limits.choices:
+            return _pick(draw.rng, np.array(limits.choices + (limits.beside if shape else ())), shape)
+        low, high = limits.within(known)
+        example = self.examples.get(port.name)
+        certain = limits.certain and high - low < _BOUNDLESS
+        if manner.spread == EDGES and not certain and example is None:
+            return boundary_values.integers(shape, draw.rng, np.dtype(ir.DataType[port.dtype.upper()].numpy()))
+        if example is not None and example.size and not certain:
+            low, high = int(example.min()), int(example.max())
+        width, signed = ir.DataType[port.dtype.upper()].bitwidth, ir.DataType[port.dtype.upper()].is_signed()
+        low = max(low, -(2 ** (width - 1)) if signed else 0)
+        high = min(high, 2 ** (width - 1 if signed else width) - 1, 2**31)
+        if manner.most is not None:
+            high = max(min(high, manner.most), low)
+        drawn = np.asarray(draw.rng.integers(min(low, high), high + 1, shape))
+        marks = [mark for mark in limits.marks if low <= mark <= high]
+        if marks:
+            drawn = np.where(draw.rng.random(shape) < _MARKED, _pick(draw.rng, np.array(marks), shape), drawn)
+        return _not_all_zero(drawn, high)
+
+    def _floats(self, port: Port, shape: tuple[int, ...], rng: Any, manner: Manner, known: Mapping[str, int]) -> Array:
+        drawn = self._numbers(port, shape, rng, manner, known)
+        lost = port.name in self.lacking and manner.spread == EDGES
+        return np.where(rng.random(shape) < _LACKING, np.nan, drawn) if lost else drawn
+
+    def _numbers(self, port: Port, shape: tuple[int, ...], rng: Any, manner: Manner, known: Mapping[str, int]) -> Array:
+        spread = manner.spread
+        allowed = self.allowed.get(port.name)
+        if allowed is not None and allowed.certain:  # floats that a Cast turns into indices
+            low, high = allowed.within(known)
+            return np.asarray(rng.uniform(low, min(high, manner.most or high) + 0.9, shape))
+        example = self.examples.get(port.name)
+        if spread == EDGES:
+            drawn = boundary_values.floats(shape, rng, self.thresholds)
+            held = example[np.isfinite(example)] if example is not None else np.zeros(0)
+            if not held.size or held.min() < 0 < held.max():
+                return drawn
+            sign = -1 if held.min() < 0 else 1  # an example of one sign is a size, share or distance: keep its range
+            return np.asarray(np.clip(sign * np.abs(drawn), held.min(), held.max()))
+        if example is not None and example.size > 1 and (spread == "normal" or spread in SCALES):
+            found = spread_like(example, shape, rng)
+            if found is not None:
+                return found * _rescaled(example, spread)
+        if spread == "normal" or spread in SCALES:
+            drawn = np.asarray(rng.standard_normal(shape)) * SCALES.get(spread, 1.0)
+            limits = self.compared.get(port.name)
+            return boundary_values.near_limits(drawn, limits, rng) if limits else drawn
+        return np.asarray(rng.random(shape)) + (1 if spread == "positive" else 0)
+
+
+def _lacks_rank(port: Port) -> bool:
+    return port.shape is None and port.kind != "map" and not port.default
+
+
+def _limits(value: ir.Value, inside: Owners) -> input_ranges.Allowed | None:
+    """The limits that the graph sets to integers, and to floats that a Cast turns into indices."""
+    if value.dtype is None or value.dtype == ir.DataType.BOOL:
+        return None
+    if value.dtype.is_integer():
+        return input_ranges.allowed(value, inside)
+    return input_ranges.indexing(value, inside) if value.dtype.is_floating_point() else None
+
+
+def _rescaled(example: Array, spread: str) -> float:
+    """The factor of a spread for values like an example. Numbers of one sign (an image, a probability) keep their
+    scale, because a module may refuse others."""
+    if spread not in SCALES or not example.min() < 0 < example.max():
+        return 1.0
+    return min(SCALES[spread], _FOLLOWED)
+
+
+def _not_all_zero(array: Array, high: int = 1) -> Array:
+    if array.size and high > 0 and not array.any():
+        array[(0,) * array.ndim] = 1
+    return array
+
+
+def _pick(rng: np.random.Generator, pool: Array, shape: tuple[int, ...]) -> Array:
+    """Random elements of `pool`; an array even for the shape (), for which numpy's `choice` returns a scalar."""
+    return pool[rng.integers(0, len(pool), shape)] if shape else pool[rng.integers(0, len(pool), 1)].reshape(())

@@ -1,0 +1,182 @@
+"""Reads inputs from files: `.npz` by name, `.npy`, and images in the shape and dtype of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from onnxsmith.base.folders import replacing
+from onnxsmith.base.problem import problem
+from onnxsmith.graph.files.save import disk_problems, unwritten
+from onnxsmith.graph.structure.signature import Port
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Array = npt.NDArray[Any]
+IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
+
+
+def read_npz(path: Path) -> dict[str, Array]:
+    """The arrays of an `.npz` by name, or of an `.npy` under the name "". Refuses object arrays (pickles).
+
+    Raises:
+        OnnxsmithError: `input/unreadable` if it is no such file or holds pickled objects.
+    """
+    try:
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return {"": loaded}
+            return {name: loaded[name] for name in loaded.files}
+    except Exception as error:
+        raise problem(
+            "input/unreadable",
+            "the arrays cannot be read",
+            where=str(path),
+            why=_why_unread(path, error),
+            fix="write it with numpy.savez(path, name=array, …); object arrays are refused: reading them can run code",
+        ) from error
+
+
+def _why_unread(path: Path, error: Exception) -> str:
+    """Why arrays cannot be read. NumPy takes anything that is no file of its own for pickled objects."""
+    if not path.is_file():
+        return "there is no such file"
+    with path.open("rb") as file:
+        start = file.read(6)
+    is_own = start.startswith((b"PK", b"\x93NUMPY", b"\x80"))  # a zip, an array, a pickle
+    return f"{type(error).__name__}: {error}" if is_own else "it is neither an .npz nor an .npy, whatever its name"
+
+
+def write_npz(path: Path, values: Mapping[str, Any]) -> None:
+    """Writes arrays by name, so that `read_npz` gives them back to the bit.
+
+    Raises:
+        OnnxsmithError: `output/not-an-array` for a sequence, an absent optional or strings.
+    """
+    arrays: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    left = [name for name in values if name not in arrays or arrays[name].dtype.kind == "O"]
+    if left:
+        raise problem(
+            "output/not-an-array",
+            f"{left[0]!r} cannot be written to an .npz",
+            why="it is a sequence, an absent optional or strings",
+            fix="run it from Python and take the arrays there",
+        )
+    with disk_problems(path), replacing(path) as aside, aside.open("wb") as file:
+        np.savez(file, **arrays)  # given a path instead of a file, it would append .npz to it
+
+
+def read_image(path: Path, port: Port) -> Array:
+    """An image as the input takes it: float in 0..1 or uint8 in 0..255, [batch, channels, height, width].
+
+    One channel is luminance (BT.601 Y), three are red, green, blue. The channel axis is the first or the last of the
+    last three axes, whichever has the fixed size 1 or 3; the first if both have. An input of three dimensions has no
+    batch.
+
+    Raises:
+        OnnxsmithError: `input/unreadable` if it is no image of 8 bits a channel; `input/not-an-image-port` if the
+            input does not fit an image.
+    """
+    from PIL import Image
+
+    shape = port.shape
+    ends = () if shape is None else (len(shape) - 3, len(shape) - 1)
+    channel = next((axis for axis in ends if axis >= 0 and shape is not None and shape[axis] in (1, 3)), None)
+    if (
+        shape is None
+        or len(shape) not in (3, 4)
+        or channel is None
+        or port.dtype not in ("float", "float16", "double", "uint8")
+    ):
+        raise problem(
+            "input/not-an-image-port",
+            f"input {port.name!r} cannot take an image",
+            where=f"{port.name}: {port}",
+            why="it is not a float or uint8 tensor with a channel axis of size 1 or 3",
+            fix="prepare the array yourself and pass it as .npz",
+        )
+    try:
+        with Image.open(path) as picture:
+            if picture.mode.startswith(("I", "F")):
+                raise ValueError(f"mode {picture.mode} has more than 8 bits a channel; they would be lost")
+            pixels = np.asarray(_luminance(picture) if shape[channel] == 1 else _colours(picture))
+    except Exception as error:
+        raise problem(
+            "input/unreadable",
+            "the image cannot be read",
+            where=str(path),
+            why=f"{type(error).__name__}: {error}",
+            fix="save it as an 8-bit PNG or JPEG" if path.is_file() else "correct the path: there is no such file",
+        ) from error
+    planes = pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
+    if channel - (len(shape) - 3) == 2:
+        planes = np.moveaxis(planes, 0, 2)
+    batch = planes[None] if len(shape) == 4 else planes
+    if port.dtype == "uint8":
+        return np.ascontiguousarray(batch)
+    return (batch / 255).astype({"float": np.float32, "float16": np.float16, "double": np.float64}[port.dtype])
+
+
+def _luminance(picture: Image.Image) -> Image.Image:
+    if picture.mode in ("1", "L", "LA"):
+        return picture.convert("L")  # through RGB, one grey in twelve would come out one step darker
+    return _colours(picture).convert("YCbCr").getchannel(0)
+
+
+def _colours(picture: Image.Image) -> Image.Image:
+    return picture.convert("RGBA").convert("RGB")  # directly to RGB, a palette with transparency gives a warning
+
+
+def write_image(array: Array, path: Path) -> None:
+    """Writes [.., 1 or 3, height, width] as an image. Floats are read as 0..1, integers as 0..255, and clipped.
+
+    Raises:
+        OnnxsmithError: `output/not-an-image` if the array is not one image; `save/failed` if the disk or the file
+            format refuses it.
+    """
+    from PIL import Image
+
+    planes = array[0] if array.ndim == 4 and array.shape[0] == 1 else array
+    if planes.ndim == 2:
+        planes = planes[None]
+    if planes.ndim != 3 or planes.shape[0] not in (1, 3):
+        raise problem(
+            "output/not-an-image",
+            f"an output of shape {list(array.shape)} is not one image",
+            fix="write it as .npz, or take one image of it",
+        )
+    pixels = _bytes(planes)
+    picture = Image.fromarray(pixels[0] if pixels.shape[0] == 1 else np.ascontiguousarray(np.moveaxis(pixels, 0, 2)))
+    try:
+        with replacing(path) as aside:
+            picture.save(aside)
+    except OSError as error:
+        raise unwritten(path, error, "the image could not be written") from error
+    except ValueError as error:
+        raise problem(
+            "save/failed",
+            "the image could not be written",
+            where=str(path),
+            why=str(error),
+            fix="give a path in an existing folder that ends in .png",
+        ) from error
+
+
+def _bytes(planes: Array) -> npt.NDArray[np.uint8]:
+    """Integers are read as 0..255, floats and bools as 0..1; values outside are clipped."""
+    if planes.dtype.kind in "iu":
+        return np.clip(planes, 0, 255).astype(np.uint8)
+    wide = planes.astype(np.float64)
+    if not np.isfinite(wide).all():
+        raise problem(
+            "output/not-an-image",
+            "the output has values that are not finite",
+            fix="write it as .npz and look for the values that are not finite",
+        )
+    return np.rint(np.clip(wide, 0, 1) * 255).astype(np.uint8)

@@ -1,0 +1,243 @@
+"""Turns the inputs that a user gives for a model file into feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.structure.signature import Port, Signature, signature
+from onnxsmith.verification.inputs.generate import Feed, Generator
+from onnxsmith.verification.inputs.input_files import IMAGES, read_image, read_npz
+from onnxsmith.verification.inputs.samples import check_complete, samples
+from onnxsmith.verification.inputs.size_proposals import of_feed
+from onnxsmith.verification.inputs.spec import InputSpec, parse
+
+Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any] | Feed]
+"""Inputs as a caller gives them: arrays by name, texts as on the command line, or an iterable with the arrays by name
+of each input."""
+
+
+def values(texts: Sequence[str], interface: Signature) -> dict[str, Any]:
+    """Arrays by input name from `--input` texts, for a run on one input; see `several`.
+
+    Raises:
+        OnnxsmithError: `input/…` for a text that cannot be read, `input/twice` if a name is given twice;
+            `run/unknown-input` for a name that the model does not have.
+    """
+    found = several(texts, interface)
+    if len(found) > 1:
+        raise twice(next(name for name in found[0] if name in found[1]), texts)
+    return found[0] if found else {}
+
+
+def several(texts: Sequence[str], interface: Signature) -> list[dict[str, Any]]:
+    """Arrays by input name from `--input` texts, as a list of inputs in the order of the texts.
+
+    A repeated name begins the next input: `a.npz b.npz` are two inputs, as are `x=1.npy x=2.npy`. Values that the next
+    input does not give are copied from the one before. A text without a name is for the first input without a value.
+    """
+    return filled([one.values for one in _parts(texts, interface)])
+
+
+def filled(parts: Sequence[Mapping[str, Any]], not_copied: Collection[str] = ()) -> list[dict[str, Any]]:
+    """The inputs, each with the values of the input before where it gives none itself; never those of `not_copied`."""
+    found: list[dict[str, Any]] = []
+    for one in parts:
+        before = found[-1] if found else {}
+        found.append({**{name: value for name, value in before.items() if name not in not_copied}, **one})
+    return found
+
+
+def feeds(texts: Sequence[str], model: str | Path | Signature, *, state: Collection[str] = ()) -> tuple[Feed, ...]:
+    """One feed for each input that the `--input` texts give; empty if there are no texts. An `.npz` with several
+    samples (`verification/inputs/samples.py`) gives as many inputs. The inputs `state` may be missing, and are never
+    copied.
+
+    Raises:
+        OnnxsmithError: `input/incomplete` for one that lacks an input.
+    """
+    if not is_array(texts) and not texts:
+        return ()
+    interface = model if isinstance(model, Signature) else signature(load(model))
+    parts = _parts(texts, interface, in_samples=True)
+    found = filled([one.values for one in parts], state)
+    made = []
+    for number, (part, held) in enumerate(zip(parts, found, strict=True), 1):
+        label = f"given input {number} of {len(found)}" if len(found) > 1 else "the given input"
+        if part.said and len(found) > 1:
+            label += f" ({', '.join(part.said)})"
+        check_complete(label, part.values, held, interface, state)
+        made.append(Feed(label, of_feed(interface, held), held))
+    return tuple(made)
+
+
+def inputs(given: Inputs, interface: Signature, *, state: Collection[str] = ()) -> tuple[Feed, ...]:
+    """One feed from arrays by name or from texts; one feed for each item of any other iterable. `state` is as in
+    `feeds`; items of an iterable are taken as they are."""
+    if isinstance(given, Mapping):
+        parts = samples(dict(given), interface) if given else []
+        labels = _numbered(len(parts))
+        return tuple(Feed(label, {}, held) for label, held in zip(labels, filled(parts, state), strict=True))
+    if is_array(given):
+        raise unnamed(interface)
+    items: list[Any] = [given] if isinstance(given, str) else list(given)
+    texts = [item for item in items if isinstance(item, str)]
+    if len(texts) == len(items):
+        return feeds(texts, interface, state=state)
+    if not all(isinstance(item, Feed | Mapping) for item in items):
+        raise unnamed(interface)
+    return tuple(
+        item if isinstance(item, Feed) else Feed(f"given input {number}", {}, dict(item))
+        for number, item in enumerate(items, 1)
+    )
+
+
+def _numbered(count: int) -> list[str]:
+    return ["the given input"] if count == 1 else [f"given input {number} of {count}" for number in range(1, count + 1)]
+
+
+def is_array(given: Any) -> bool:
+    """Whether it is an array, or a tensor of some library, where a collection of inputs is meant."""
+    return hasattr(given, "__array__") or hasattr(given, "__dlpack__")
+
+
+def unnamed(interface: Signature) -> OnnxsmithError:
+    """The error that values were given without the names of their inputs."""
+    names = [port.name for port in interface.required()]
+    example = ", ".join(f'"{name}": array' for name in names) or '"x": array'
+    return problem(
+        "input/unnamed",
+        "values are given without the names of their inputs",
+        where="the argument inputs",
+        why=f"the model has the inputs {', '.join(names)}" if names else "the model has no inputs that need a value",
+        fix=f"write inputs={{{example}}}",
+    )
+
+
+def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
+    """The error that a name was given twice to a command that takes one input."""
+    return problem(
+        "input/twice",
+        f"input {name!r} is given twice",
+        where=" ".join(f"--input {text}" for text in texts),
+        why="this command takes one input, and cannot know which of the two is meant",
+        fix="leave one of them out",
+    )
+
+
+def sizes(texts: Sequence[str] | Mapping[str, int] | None) -> dict[str, int]:
+    """Sizes of symbolic dimensions by name, from `--dim batch=1` texts or from a mapping.
+
+    Raises:
+        OnnxsmithError: `input/syntax`.
+    """
+    if isinstance(texts, Mapping):
+        return dict(texts)
+    found: dict[str, int] = {}
+    for text in texts or ():
+        name, equals, size = text.rpartition("=")
+        if not equals or not size.strip().isdigit():
+            raise problem("input/syntax", f"{text!r} does not give a dimension a size", fix="write --dim batch=1")
+        found[name.strip()] = int(size)
+    return found
+
+
+@dataclass
+class _Part:
+    """What the texts give for one input: its own values, and the files that they come from."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+
+
+def _parts(texts: Sequence[str], interface: Signature, *, in_samples: bool = False) -> list[_Part]:
+    """The inputs that the texts give, each with its own values only."""
+    own: list[_Part] = []
+    first = 0
+    """The first input of the last archive: a value that none of its samples has is for all of them."""
+    for text in _texts(texts, interface):
+        spec = parse(text)
+        held = own[-1].values if own else {}
+        if own and not spec.name and not _is_archive(spec) and not _free(interface, held):
+            own.append(_Part())
+            held = {}
+        new = _values(spec, interface, held)
+        several = samples(new, interface) if in_samples else [new]
+        if (
+            len(several) == 1
+            and own
+            and len(own) - first > 1
+            and not any(new.keys() & p.values.keys() for p in own[first:])
+        ):
+            own[first].values |= new
+            continue
+        for number, one in enumerate(several, 1):
+            if not own or one.keys() & own[-1].values.keys():
+                own.append(_Part())
+            if number == 1:
+                first = len(own) - 1
+            own[-1].values |= one
+            if spec.path is not None:
+                own[-1].said.append(spec.path.name + (f", sample {number}" if len(several) > 1 else ""))
+    return own
+
+
+def _texts(given: Sequence[str], interface: Signature) -> Sequence[str]:
+    """The texts; a text alone is one of them."""
+    if isinstance(given, str):
+        return (given,)
+    if is_array(given) or not all(isinstance(one, str) for one in given):
+        raise unnamed(interface)
+    return given
+
+
+def _is_archive(spec: InputSpec) -> bool:
+    """Whether it is a file that names its own arrays."""
+    return spec.path is not None and spec.path.suffix == ".npz" and not spec.name
+
+
+def _free(interface: Signature, found: dict[str, Any]) -> list[Port]:
+    """The inputs that have no value yet."""
+    return [port for port in interface.required() if port.name not in found]
+
+
+def _values(spec: InputSpec, interface: Signature, found: dict[str, Any]) -> dict[str, Any]:
+    if spec.path is not None and _is_archive(spec):
+        return read_npz(spec.path)
+    port = _port(spec, interface, found)
+    if spec.path is None:
+        return {port.name: _filled(port, spec)}
+    if spec.path.suffix.lower() in IMAGES:
+        return {port.name: read_image(spec.path, port)}
+    arrays = read_npz(spec.path)
+    if len(arrays) != 1:
+        raise problem(
+            "input/syntax",
+            f"the file holds {len(arrays)} arrays, but input {port.name!r} takes one",
+            where=str(spec.path),
+            fix="give the file without a name: --input inputs.npz uses the names in the file",
+        )
+    return {port.name: next(iter(arrays.values()))}
+
+
+def _port(spec: InputSpec, interface: Signature, found: dict[str, Any]) -> Port:
+    ports = {port.name: port for port in interface.inputs}
+    if spec.name in ports:
+        return ports[spec.name]
+    free = _free(interface, found)
+    if not spec.name and free:
+        return free[0]
+    raise problem(
+        "run/unknown-input",
+        f"the model has no input {spec.name!r}" if spec.name else "there is one input too many",
+        fix=f"its inputs are: {', '.join(f'{name} {port}' for name, port in ports.items()) or 'none'}",
+    )
+
+
+def _filled(port: Port, spec: InputSpec) -> Any:
+    shaped = Port(port.name, spec.dtype, spec.shape)
+    return Generator(Signature((shaped,), ())).feed({}).values[port.name]

@@ -1,0 +1,25 @@
+"""Says whether a value that a model computed in many steps is as near to float64 as another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.verification.metrics.base import widen
+from onnxsmith.verification.value_comparison import difference, is_float
+
+_AS_FAR = 4.0
+"""How many times further from float64 than the reference a candidate may be. A choice: two roundings of a recurrence
+end at different distances, a wrong state is further by orders."""
+
+
+def as_near(exact: Any, ours: Any, theirs: Any) -> bool:
+    """Whether the candidate's values `theirs` are about as near to the `exact` ones as the reference's. False if they
+    are no floats, or if the shapes differ."""
+    if not is_float(ours) or np.shape(ours) != np.shape(theirs) or np.shape(exact) != np.shape(ours):
+        return False
+    truth = widen(np.asarray(exact))
+    own = difference(truth, widen(np.asarray(ours)), np.inf)
+    found = difference(truth, widen(np.asarray(theirs)), _AS_FAR * own.worst_rel, _AS_FAR * own.worst_abs)
+    return not own.reason and not found.reason

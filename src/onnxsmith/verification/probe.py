@@ -1,0 +1,250 @@
+"""Runs one model with slightly changed weights and inputs: changed by an ulp, to measure the effect of rounding, or by
+a fault, to test whether a check would notice it."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Mapping, Set
+from pathlib import Path
+from typing import Any, Self
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.surgery.weights_as_inputs import Weight, adjustable, with_numbers
+from onnxsmith.runtimes.base import Outputs, Session
+from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.metrics.base import widen
+from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.value_comparison import is_float
+
+Array = npt.NDArray[Any]
+EACH, ADDED, TABLE = "each", "added", "table"
+"""Kinds of faults: each element changed by a share of itself; a share of the tensor's root mean square added to each
+element; elements replaced by other values of the same table."""
+_MOST_MOVED = 2**26
+"""Bytes of weights that are moved at once: all small tensors and an even choice of the others. A choice: 64 MiB."""
+_UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+"""Unit roundoffs (IEEE 754; bfloat16 has 8 bits of significand)."""
+
+
+class Probe:
+    """A model in a session of its own, in which every weight is an input with a default. The session is made when it is
+    first needed. If the runtime refuses the model or an input, the probe returns None."""
+
+    settled: Set[str] = frozenset()
+    """Weights in which no more faults are planted: they were seen elsewhere."""
+
+    def __init__(
+        self,
+        source: Path | ir.Model,
+        prepare: Callable[[ir.Model], Session],
+        *,
+        settled: Set[str] = frozenset(),
+    ) -> None:
+        self.settled = settled
+        self.tried: set[str] = set()
+        """Weights in which faults were planted."""
+        self._prepare = prepare
+        self._source = source
+        self._session: Session | None = None
+        self._failed = False
+        self._plain: dict[int, tuple[Feed, Outputs | None]] = {}
+        """Answers by the identity of the input; the input is held, so that no other gets its identity."""
+        self.weights: tuple[Weight, ...] = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def model(self) -> ir.Model:
+        """The model, unchanged."""
+        return load(self._source)
+
+    def with_numbers(self, values: Mapping[str, ir.TensorProtocol]) -> Probe:
+        """A probe of the model with other values for some initializers or Constant nodes."""
+        return Probe(with_numbers(self.model, values), self._prepare)
+
+    def prepared(self, model: ir.Model) -> Session:
+        """A session of another model, prepared like the probe's own.
+
+        Raises:
+            OnnxsmithError: what the runtime raises.
+        """
+        return self._prepare(model)
+
+    def start(self) -> bool:
+        """Makes the session. Returns False if the runtime does not take weights as inputs."""
+        if self._session is None and not self._failed:
+            try:
+                made, self.weights = adjustable(load(self._source))
+                self._session = self._prepare(made)
+            except OnnxsmithError:
+                self._failed = True
+        return not self._failed
+
+    def close(self) -> None:
+        """Ends the session."""
+        if self._session is not None:
+            self._session.close()
+            self._session, self._failed = None, True
+
+    def plain(self, feed: Feed) -> Outputs | None:
+        """The model's outputs with nothing changed."""
+        if id(feed) not in self._plain:
+            self._plain[id(feed)] = (feed, self._run(feed.values, {}))
+        return self._plain[id(feed)][1]
+
+    def moved(self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True) -> Outputs | None:
+        """The outputs with float inputs moved by about an ulp, and weights moved by the rounding of the sums that read
+        them: sqrt(n/6) ulps for sums of n terms, the mean of a random walk of their partial sums. Whole numbers stay,
+        unless `whole` is set; then small ones move by an ulp of the tensor's root mean square. Without `inputs`, only
+        the weights move."""
+        if not self.start():
+            return None
+        moved = {weight.name: self._nudged(weight, seed) for weight in self._to_move()}
+        if not inputs:
+            return self._run(feed.values, moved)
+        nudged = {name: _nudged(value, 1.0, (seed, name), by_size=whole) for name, value in feed.values.items()}
+        values = nudged if whole else {name: _inexact(value, nudged[name]) for name, value in feed.values.items()}
+        return self._run(values, moved)
+
+    def faulty(self, feed: Feed, weight: Weight, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
+        """The outputs with a fault in one weight: each element changed by `share` of itself, up or down at random. A
+        share of 1 changes it by as much as the tensor's root mean square. With `manner` ADDED, a share of the root mean
+        square is added, to zeros as well; with TABLE, some elements get other values of the table."""
+        changed = planted(self._values(weight), share, weight.is_levels, seed, manner=manner)
+        if changed is None:
+            return None
+        self.tried.add(weight.name)
+        return self._run(feed.values, {weight.name: changed})
+
+    def replaced(self, feed: Feed, weight: Weight, value: Array) -> Outputs | None:
+        """The outputs with another value for one weight."""
+        return self._run(feed.values, {weight.name: value})
+
+    def faulty_input(self, feed: Feed, name: str, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
+        """The outputs with a fault in one input, in place of a weight."""
+        value = feed.values[name]
+        is_floats = isinstance(value, np.ndarray) and is_float(value)
+        changed = planted(value, share, False, seed, manner=manner) if is_floats else None
+        return self._run({**feed.values, name: changed}, {}) if changed is not None else None
+
+    def _run(self, values: Mapping[str, Any], weights: Mapping[str, Array]) -> Outputs | None:
+        if not self.start() or self._session is None:
+            return None
+        try:
+            return self._session.run({**values, **weights})
+        except OnnxsmithError as error:
+            if error.problem.id in ("runtime/died", "runtime/timeout"):
+                self._failed = True
+            return None
+
+    def _values(self, weight: Weight) -> Array:
+        return np.asarray(weight.tensor.numpy())
+
+    def _to_move(self) -> list[Weight]:
+        floats = [weight for weight in self.weights if not weight.is_levels]
+        total = sum(weight.tensor.nbytes for weight in floats)
+        if total <= _MOST_MOVED:
+            return floats
+        small = [weight for weight in floats if weight.tensor.nbytes <= 2**16]
+        large = [weight for weight in floats if weight.tensor.nbytes > 2**16]
+        step = math.ceil(total / _MOST_MOVED)
+        return small + large[::step]
+
+    def _nudged(self, weight: Weight, seed: int) -> Array:
+        value = self._values(weight)
+        fine = value.dtype.name in ("float32", "float64")  # kernels sum coarser dtypes in float32: no error to add
+        ulps = max(1.0, math.sqrt(weight.terms / 6)) if fine else 1.0
+        moved = np.asarray(_nudged(value, ulps, (seed, weight.name)))
+        return _inexact(value, moved) if weight.is_placed else moved
+
+
+def _inexact(value: Any, moved: Any) -> Any:
+    """The moved values, except for numbers of few digits (multiples of 1/256), which stay: whole numbers and halves are
+    exact on purpose, and a model that rounds or compares them has one right answer."""
+    if moved is value:
+        return value
+    parts = widen(value) * 256
+    return np.where(np.rint(parts) == parts, value, moved)
+
+
+def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = False) -> Any:
+    """Floats moved by some `ulps` at random; other values unchanged. The ulp is that of the element, or, with
+    `by_size`, of the tensor's root mean square if the element is smaller."""
+    if not isinstance(value, np.ndarray) or value.dtype.name not in _UNITS or not value.size:
+        return value
+    rng = np.random.default_rng([key[0], zlib.crc32(key[1].encode())])
+    unit = 2 * _UNITS[value.dtype.name] * ulps
+    if value.dtype.itemsize >= 4 and not by_size:
+        return _nudged_in_place(value, unit, rng)
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = value.astype(np.float64)
+        drawn = rng.uniform(-1.5, 1.5, value.shape)  # after rounding to whole ulps: -1, 0 and 1 equally often
+        least = rms(wide[np.isfinite(wide)]) if by_size and np.isfinite(wide).any() else 0.0
+        size = np.maximum(np.abs(wide), least)
+        moved = (wide + size * unit * drawn).astype(value.dtype)
+        return np.where(np.isfinite(moved), moved, value)
+
+
+def _nudged_in_place(value: Array, unit: float, rng: np.random.Generator) -> Array:
+    """The same in the values' own dtype, which large weights take a twelfth of the time for."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = rng.random(value.shape, dtype=value.dtype.type)
+        moved -= value.dtype.type(0.5)
+        moved *= value.dtype.type(3 * unit)
+        moved *= np.abs(value)
+        moved += value
+    finite = np.isfinite(moved)
+    return moved if finite.all() else np.where(finite, moved, value)
+
+
+def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str = EACH) -> Array | None:
+    """`value` with a fault; None if it cannot be changed: it is all zero, empty or not finite. In a table of whole
+    numbers, or of two values like a mask, a change by 1% means little: its fault is another value of the table.
+    """
+    rng = np.random.default_rng([seed, value.size])
+    wide = widen(value)
+    finite = wide[np.isfinite(wide)]
+    size = rms(finite) if finite.size else 0.0
+    if not size or value.dtype.kind == "c":
+        return None
+    if levels:
+        steps = share * size
+        flips = rng.random(value.shape) < min(steps**2, 1.0)
+        flips.reshape(-1)[int(rng.integers(value.size))] = True  # at least one step, else there is no fault
+        wide = wide + np.where(flips, max(round(steps), 1), 0) * rng.choice((-1, 1), value.shape)
+        limits = ml_dtypes.iinfo(value.dtype)  # type: ignore[no-untyped-call]
+        return np.asarray(np.clip(wide, limits.min, limits.max).astype(value.dtype))
+    if manner == TABLE:
+        if not _is_table(finite):
+            return None
+        places = rng.random(value.shape) < min(share, 1.0)
+        places.reshape(-1)[int(rng.integers(value.size))] = True
+        made = np.where(places, rng.permutation(wide.ravel()).reshape(wide.shape), wide)
+        first, last = finite.min(), finite.max()
+        made = np.where(places & (made == wide), np.where(wide == last, first, last), made).astype(value.dtype)
+        return None if np.array_equal(made, value, equal_nan=True) else np.asarray(made)
+    with np.errstate(over="ignore", invalid="ignore"):
+        by_size = rng.standard_normal(value.shape) * min(share, 1.0) * size
+        change = by_size if share >= 1 or manner == ADDED else wide * share * rng.choice((-1, 1), value.shape)
+        made = (wide + np.where(np.isfinite(wide), change, 0)).astype(value.dtype)
+    return None if np.array_equal(made, value) else np.asarray(made)
+
+
+def _is_table(finite: Array) -> bool:
+    """Whether the values are positions, levels or marks: different whole numbers, or two values with 0 among them."""
+    if finite.size < 2 or finite.min() == finite.max():
+        return False
+    if np.array_equal(finite, np.rint(finite)):
+        return True
+    return bool(np.isin(finite, (0.0, finite.min(), finite.max())).all()) and 0.0 in (finite.min(), finite.max())

@@ -1,0 +1,254 @@
+"""Runs the reference at other sizes: several symbols at once, and one by one if it refuses them together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from onnxsmith.verification.input_trials import Run, Tries
+from onnxsmith.verification.inputs import size_proposals as proposals
+from onnxsmith.verification.inputs.draw_description import Manner
+
+_PER_SYMBOL = 2
+"""Sizes of each symbol, beside the base's, after which the search for that symbol ends. A choice."""
+_TRIES_PER_SYMBOL = 12
+"""Sizes of one symbol that are tried. A choice, as is each limit below: they bound the number of runs."""
+_EMPTY = 4
+"""Symbols that are tried at 0."""
+_SUMS = 4
+"""Triples of symbols that are tried with one as the sum of the two others."""
+_DEARER = 6
+"""Largest run, in multiples of the base's elements."""
+_CHEAP = 1 << 22
+"""Elements that a run may have even if the base is small."""
+_LONG = 257
+"""A size that is long enough for chance events: some elements in a row, or two that are equal. A prime above 256."""
+_SHORT = 64
+"""The largest accepted size of a symbol for which `_LONG` is still tried."""
+_FEW = 1 << 20
+"""Elements that the inputs, and the outputs, of a `_LONG` run may have."""
+_LEVELS = (257, 131, 67)
+"""Least sizes of all symbols in a run in which all are large: primes above 256, 128 and 64."""
+_MANY = 1 << 22
+"""Elements that the outputs of such a run, and all its tensors together, may have."""
+_ROUND = 64
+"""Of what the sizes of such a run are multiples, if the reference refuses the primes. A choice."""
+
+
+class Resizer:
+    """Finds runs at other sizes than `base`; `notes` names symbols that depend on each other, `untried` sizes that were
+    too large."""
+
+    def __init__(self, tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> None:
+        self._tries, self._base, self._chosen, self._manner = tries, base.feed.sizes, chosen, manner
+        self._plan = tries.plan
+        self._symbols = [symbol for symbol in self._base if symbol not in self._plan.known]
+        self._numbers = proposals.numbers(self._plan.generator)
+        self._taken: dict[str, set[int]] = {symbol: set() for symbol in self._symbols}
+        self._most = max(_DEARER * self._elements(self._base), _CHEAP)
+        self._given = sum(int(np.size(value)) for value in base.outputs.values() if isinstance(value, np.ndarray))
+        self.notes: list[str] = []
+        self.untried: list[str] = []
+        self.tied: list[list[str]] = []
+        """Symbols that need equal sizes, or of which one is the sum of the others."""
+        self._equal: list[list[str]] = []
+        self._accepted: list[Mapping[str, int]] = [self._base]
+
+    def runs(self) -> Iterator[Run]:
+        """Runs with all symbols resized; then each symbol that failed there; then symbols that change only together;
+        then large ones; then 0."""
+        beyond = {symbol: self._beyond(symbol) for symbol in self._symbols}
+        together = 0
+        rounds = proposals.rounds(self._base, beyond)
+        for number, sizes in enumerate(rounds):
+            run = self._try(self._affordable(sizes, beyond), small=number == 1)
+            if run is not None:
+                together += 1
+                yield run
+        for run in self._by_sums(rounds) if together < len(rounds) else ():
+            together += 1
+            yield run
+        for symbol in self._symbols:
+            if len(self._taken[symbol]) < _PER_SYMBOL or not together:
+                yield from self._resized([symbol], beyond)
+            yield from self._limit(symbol, beyond[symbol])
+            yield from self._at_limit(symbol)
+        yield from self._stuck(beyond)
+        yield from self._long()
+        moved = {symbol: max(taken) for symbol, taken in self._taken.items() if taken}
+        if not together and len(moved) > 1:
+            run = self._try({**self._base, **moved})
+            yield from [run] if run is not None else []
+        yield from self._large(beyond)
+        alone = [[symbol] for symbol in self._symbols if not any(symbol in group for group in self._equal)]
+        for symbols in [*self._equal, *alone][:_EMPTY]:
+            run = self._try({**self._base, **dict.fromkeys(symbols, 0)}, counts=False)
+            yield from [run] if run is not None else []
+
+    def _long(self) -> Iterator[Run]:
+        """A run with every symbol long that was short so far; if it is refused, the first symbol that is accepted
+        alone."""
+        short = [one for one in self._symbols if max(self._taken[one] | {self._base[one]}) < _SHORT]
+        for symbols in [short, *([one] for one in short if len(short) > 1)]:
+            asked = {**self._base, **dict.fromkeys(symbols, _LONG)}
+            times = math.prod(_LONG / max(self._base[one], 1) for one in symbols)
+            is_cheap = self._elements(asked) <= _FEW and times * self._given <= _FEW  # what it gives grows as well
+            run = self._try(asked) if symbols and is_cheap else None
+            if run is not None:
+                yield run
+                return
+
+    def _large(self, beyond: Mapping[str, int]) -> Iterator[Run]:
+        """A run with all symbols large together, and beyond the numbers in the graph: a condition such as
+        `min(height, width) > 64` has one answer in every run that has only one of them large. Batches stay as they are
+        if two other symbols are there."""
+        batches = proposals.batches(self._plan.generator.signature)
+        others = [symbol for symbol in self._symbols if symbol not in batches]
+        symbols = others if len(others) > 1 else self._symbols
+        if len(symbols) < 2:
+            return
+        furthest = max(beyond[symbol] for symbol in symbols)  # a number may limit one if others are large
+        for level in dict.fromkeys((max(furthest, _LONG), *_LEVELS)):
+            least = {symbol: max(level, beyond[symbol]) for symbol in symbols}
+            if any(all(sizes[one] >= least[one] for one in symbols) for sizes in self._accepted):
+                return
+            for asked in (least, {symbol: -(-size // _ROUND) * _ROUND for symbol, size in least.items()}):
+                sizes = self._summed({**self._base, **asked})
+                run = self._try(sizes) if self._is_affordable(sizes) else None
+                if run is not None:
+                    yield run
+                    return
+
+    def _is_affordable(self, sizes: Mapping[str, int]) -> bool:
+        """Whether a run at these sizes has few elements: in its tensors of known shapes, and in its outputs."""
+        times = math.prod(sizes[one] / max(self._base[one], 1) for one in self._symbols)
+        return self._elements(sizes) <= max(self._most, _MANY) and times * self._given <= _MANY
+
+    def _summed(self, sizes: dict[str, int]) -> dict[str, int]:
+        """The sizes, with each symbol that is a sum of two others at their sum, and each group of equal ones at their
+        largest."""
+        for group in self.tied:
+            if group in self._equal:
+                sizes |= dict.fromkeys(group, max(sizes[one] for one in group))
+            else:
+                *parts, total = group
+                sizes[total] = sum(sizes[one] for one in parts)
+        return sizes
+
+    def _by_sums(self, rounds: list[dict[str, int]]) -> Iterator[Run]:
+        """Repeats the rounds with a symbol that is the sum of two others in the base kept as their sum: the length of
+        a mask is the length of the past plus the new tokens."""
+        base = self._base
+        triples = (
+            (total, a, b)
+            for a, b in itertools.combinations(self._symbols, 2)
+            for total in self._symbols
+            if total not in (a, b) and base[total] == base[a] + base[b]
+        )
+        for total, a, b in itertools.islice(triples, _SUMS):
+            tries = (self._try({**sizes, total: sizes[a] + sizes[b]}) for sizes in rounds)
+            found = [run for run in tries if run is not None]
+            yield from found
+            if found:
+                self.tied.append([a, b, total])
+                self.notes.append(f"dimension {total} is taken as the sum of {a} and {b} only")
+                return
+
+    def _limit(self, symbol: str, beyond: int) -> Iterator[Run]:
+        """A run beyond the numbers in the graph, if there was none yet; else one at the largest size accepted."""
+        now, taken = self._base[symbol], self._taken[symbol]
+        numbers = [number for number in self._numbers.get(symbol, ()) if now < number < beyond]
+        if not numbers or any(size > max(numbers) for size in taken):
+            return
+        for size in (beyond, max(numbers) + 1, max(numbers), max(numbers) - 1):
+            run = self._try({**self._base, symbol: size}) if size not in taken else None
+            if run is not None:
+                yield run
+                return
+
+    def _at_limit(self, symbol: str) -> Iterator[Run]:
+        """A run at the largest number itself, which alone shows an off-by-one in a comparison with the number."""
+        numbers = [number for number in self._numbers.get(symbol, ()) if number not in self._taken[symbol]]
+        asked = {**self._base, symbol: max(numbers, default=0)}
+        if not numbers or asked == dict(self._base) or self._elements(asked) > self._most:
+            return
+        run = self._try(asked)
+        yield from [run] if run is not None else []
+
+    def _stuck(self, beyond: Mapping[str, int]) -> Iterator[Run]:
+        """Runs of symbols that have one size and are refused when only one of them changes."""
+        stuck: dict[int, list[str]] = {}
+        for symbol in self._symbols:
+            if not self._taken[symbol]:
+                stuck.setdefault(self._base[symbol], []).append(symbol)
+        for size, symbols in stuck.items():
+            runs = list(self._resized(symbols, beyond)) if len(symbols) > 1 else []
+            yield from runs
+            if runs:
+                self.tied.append(symbols)
+                self._equal.append(symbols)
+                self.notes.append(
+                    f"dimensions {', '.join(symbols)} are equal in all runs: the reference refuses different sizes"
+                )
+            else:
+                self.notes.append(
+                    f"dimension {', '.join(symbols)} was checked at size {size} only: "
+                    "the reference refused all others that were tried"
+                )
+
+    def _resized(self, symbols: list[str], beyond: Mapping[str, int]) -> Iterator[Run]:
+        """Runs with `symbols` at other sizes, until each has `_PER_SYMBOL` of them."""
+        ladder = proposals.others(symbols[0], self._base, self._plan.generator.signature)
+        numbers = sorted(self._numbers.get(symbols[0], ()), reverse=True)
+        now, far = self._base[symbols[0]], beyond[symbols[0]]
+        sizes = dict.fromkeys((far, *numbers[:2], -(-far // now) * now, *ladder))
+        for size in itertools.islice(sizes, _TRIES_PER_SYMBOL):
+            if size in self._taken[symbols[0]] or size == self._base[symbols[0]]:
+                continue
+            asked = {**self._base, **dict.fromkeys(symbols, size)}
+            run = self._try(asked) if self._elements(asked) <= self._most else None
+            if run is not None:
+                yield run
+            if len(self._taken[symbols[0]]) >= _PER_SYMBOL:
+                return
+
+    def _beyond(self, symbol: str) -> int:
+        """The affordable size beyond the largest number in the graph, with every other symbol at 1 if need be."""
+        now, dear = self._base[symbol], 0
+        found = proposals.past(now, now)
+        for number in sorted(self._numbers.get(symbol, ()), reverse=True):
+            size = proposals.past(number, now)
+            alone = {**dict.fromkeys(self._symbols, 1), **self._plan.known, symbol: size}
+            if number < now or self._elements({**self._base, **alone}) <= self._most:
+                found = size if number >= now else found
+                break
+            dear = number  # numbers descend: at the end this is the smallest one that was too large
+        if dear:
+            self.untried.append(f"{symbol} was not tried above {dear}, a number in the graph: it would be too large")
+        return found
+
+    def _affordable(self, sizes: dict[str, int], beyond: Mapping[str, int]) -> dict[str, int]:
+        """The sizes; if the run would be too large, every symbol that is not beyond a number is set to 1."""
+        if self._elements(sizes) <= self._most:
+            return sizes
+        return {symbol: size if size == beyond.get(symbol) else min(size, 1) if symbol in beyond else size
+                for symbol, size in sizes.items()}  # fmt: skip
+
+    def _elements(self, sizes: Mapping[str, int]) -> int:
+        generator = self._plan.generator
+        return generator.numbers.elements(generator.known(dict(sizes)))
+
+    def _try(self, sizes: Mapping[str, int], *, small: bool = False, counts: bool = True) -> Run | None:
+        """A run at these sizes; with `small`, its values are so small that an epsilon in the graph has an effect."""
+        manner = Manner("small", self._manner.most, self._manner.fill) if small else self._manner
+        if small and self._manner.spread != "normal":
+            manner = self._manner
+        run = self._tries.run(sizes, self._plan.seed + 2, self._chosen, manner)
+        if run is not None and counts:
+            for symbol in self._symbols:
+                self._taken[symbol] |= {sizes[symbol]} - {self._base[symbol]}
+            self._accepted.append(sizes)
+        return run

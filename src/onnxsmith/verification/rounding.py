@@ -1,0 +1,350 @@
+"""How far apart two correct computations of one graph may be.
+
+Two kernels sum in different orders, so their results differ by rounding. For a dot product of n terms the error is at
+most n·u relative to the sum of magnitudes, and with high probability of the order of sqrt(n)·u, where u is the unit
+roundoff (N. Higham and T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5),
+2019, theorem 3.1). Errors of layers in sequence add up in the same random fashion. So for the longest path to an
+output, over its operations k, each of which sums n terms:
+
+    tolerance = 8 · (sqrt(sum of u_k²) + sqrt(sum of a_k²·n_k))
+
+where u_k is the roundoff of the coarsest dtype that operation k reads or writes and a_k that of its accumulator
+(float32's for float16, bfloat16 and float8, whose kernels accumulate in float32). A Cast to float16 adds its own
+rounding, and none to the float32 operations after it. The factor 8 covers what the formula leaves out: amplification
+between layers and approximations of exp, tanh and erf, which err by a few units in the last place. The tolerance is
+relative to the output's root mean square plus the element's own size (`verification/metrics/max_rel.py`).
+
+A sum whose length is not in the file counts as 1024 terms. In one run its length is known, where shape inference says
+how it follows from the sizes of the inputs: a mean over a volume of 32 x 32 x 32 sums 32768 terms. If that gives a
+larger tolerance, it holds for this run.
+
+Interpolation computes coordinates. At position p of an axis of length L their error is about 2·u·L of a step, because a
+product and a sum of that size are rounded, and the value moves by that times the difference of two neighbours. So such
+an operation has u_k = 2·u·L, where L is the longest axis that it interpolates along. An axis whose length is not in the
+file counts as 1024 in the tolerance; in one run, no axis counts as longer than the longest axis of that run. A Fourier
+transform of a length L that is no power of 2 has the same u_k, because of its angles (`transforms.py`).
+
+If only one of two models quantises, their outputs differ by the quantisation error. A quantiser with steps of width s
+errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5), which
+is s/(r·√12) relative to values of scale r. The squared errors of the quantisers on the path, weights included, add up
+to q², and the tolerance grows by 8·q. If the values are unknown, r is assumed to be an eighth of the quantiser's range.
+
+One operator is less accurate for small results: kernels compute Sigmoid as ½ plus an odd function (ONNX Runtime's
+`MlasLogisticKernel`), so its result is rounded like ½, however small it is. So an output that is a Sigmoid, perhaps
+moved or reshaped afterwards, may differ by 8·u·½ at any scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import problem
+from onnxsmith.graph.structure import walk
+from onnxsmith.verification import fourier_lengths
+from onnxsmith.verification.quantisers import INTEGER_PRODUCTS, constant, is_constant, noise_of_bits, own_noise
+from onnxsmith.verification.term_counts import MOVING, UNKNOWN
+from onnxsmith.verification.term_counts import own as terms_of
+
+FACTOR = 8.0
+"""Covers amplification between layers and approximated functions, see above. A choice."""
+_UNIT: dict[ir.DataType, float] = {
+    ir.DataType.DOUBLE: 2.0**-53,
+    ir.DataType.COMPLEX128: 2.0**-53,
+    ir.DataType.FLOAT: 2.0**-24,
+    ir.DataType.COMPLEX64: 2.0**-24,
+    ir.DataType.FLOAT16: 2.0**-11,
+    ir.DataType.BFLOAT16: 2.0**-8,
+    ir.DataType.FLOAT8E4M3FN: 2.0**-4,
+    ir.DataType.FLOAT8E4M3FNUZ: 2.0**-4,
+    ir.DataType.FLOAT8E5M2: 2.0**-3,
+    ir.DataType.FLOAT8E5M2FNUZ: 2.0**-3,
+    ir.DataType.FLOAT4E2M1: 2.0**-2,
+}
+"""Unit roundoffs: 2 to the power of minus the bits of significand (IEEE 754, OCP 8-bit floating point)."""
+_EXACT = MOVING | {
+    "Abs", "And", "ArgMax", "ArgMin", "Cast", "Ceil", "Clip", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less",
+    "LessOrEqual", "Max", "MaxPool", "Min", "Neg", "Not", "OneHot", "Or", "ReduceMax", "ReduceMin", "Relu", "Round",
+    "ScatterElements", "ScatterND", "Sign", "TopK", "Trilu", "Where", "Xor",
+}  # fmt: skip
+"""Operators that choose, move or round correctly: on equal inputs every kernel gives equal bits."""
+_QUANTISING = {"QuantizeLinear", "DynamicQuantizeLinear"}
+_QUANTUM = 2.0**-9
+"""Half a step of an 8-bit quantiser relative to its range: a value between two steps may be rounded either way."""
+_INTEGERS = 4
+"""The accuracy level of MatMulNBits that computes with integers of 8 bits."""
+_QUANTISING_INSIDE = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"}
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """The operations that lead to one output: terms summed and operations on the longest path, and the coarsest unit
+    roundoff on it. `rounded` is the sum of u_k² over the operations, `summed` that of a_k²·n_k. `counted` makes a
+    Rounding in which every operation has the same unit."""
+
+    terms: int
+    depth: int
+    unit: float
+    rounded: float
+    summed: float
+    floor: float = 0.0
+    """Differences below this are rounding at any scale; in the output's units."""
+    given: float | None = None
+    """The tolerance that the user asked for, in place of the formula."""
+    noise: float = 0.0
+    """Quantisation error that only this side has, in root mean square relative to scale."""
+    coordinates: float = 0.0
+    """The part of `rounded` that interpolation adds: moving inputs and weights does not show it."""
+    open: float = 0.0
+    """The same for axes whose length is not in the file, per squared length."""
+    free: float = 0.0
+    """The part of `summed` from sums without weights: input movements of an ulp each average out in them."""
+    steps: float = 0.0
+    """The sum of u_k² over the quantisers only: half a step of each, relative to scale."""
+    levels: int = 0
+    """How many quantiser steps integers may differ by: a value between two steps may be rounded either way."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """`tolerance` and `floor`, as `tensors.difference` takes them."""
+        return self.tolerance, self.floor
+
+    def unmoved(self, longest: int = UNKNOWN) -> float:
+        """The rounding that does not show when inputs and weights are moved, relative to scale, in a run whose
+        `longest` axis is known. A sum of n terms errs by a random walk of its partial sums, whose mean is sqrt(n/6)
+        roundoffs."""
+        coordinates = self.coordinates + self.open * min(longest, UNKNOWN) ** 2
+        return FACTOR * (math.sqrt(coordinates) + math.sqrt(self.free / 6) / 2)
+
+    @property
+    def stepped(self) -> float:
+        """The root mean square, relative to scale, if rounding moved every quantised value by half a step. A movement
+        of inputs and weights shows only some of these steps: the integers of a weight are not moved."""
+        return math.sqrt(self.steps)
+
+    @property
+    def tolerance(self) -> float:
+        """The largest difference, relative to scale, that rounding explains, or the tolerance that was asked for."""
+        if self.given is not None:
+            return self.given
+        return FACTOR * (math.sqrt(self.rounded) + math.sqrt(self.summed) + self.noise)
+
+    def __str__(self) -> str:
+        if self.given is not None:
+            return f"{self.given:.2g}, as requested"
+        floor = f"; or {self.floor:.2g} = 8·u·½, because Sigmoid is computed around ½" if self.floor else ""
+        noise, steps = (" + q", f"; q = {self.noise:.2g} of quantisers") if self.noise else ("", "")
+        return (
+            f"{self.tolerance:.2g} = 8·(√Σu² + √Σa²n{noise}), √Σu² = {math.sqrt(self.rounded):.2g}, "
+            f"√Σa²n = {math.sqrt(self.summed):.2g}: rounding of {self.depth} operations that sum {self.terms} terms, "
+            f"the coarsest with u = {_power(self.unit)}{steps}{floor}"
+        )
+
+
+def _power(unit: float) -> str:
+    return f"2^{round(math.log2(unit))}"
+
+
+def counted(terms: int, depth: int, unit: float) -> Rounding:
+    """The Rounding of `depth` operations that sum `terms` terms, all with one unit roundoff."""
+    return Rounding(terms, depth, unit, depth * unit**2, terms * min(unit, _ACCUMULATOR) ** 2)
+
+
+_ACCUMULATOR = 2.0**-24
+"""Unit roundoff of the accumulator: float32, in which kernels sum narrower dtypes."""
+_INPUT = counted(0, 0, 2.0**-53)
+
+
+def asked(tolerance: float) -> Rounding:
+    """The tolerance that the user asks for, relative to scale.
+
+    Raises:
+        OnnxsmithError: `verify/tolerance` if it is negative, infinite or NaN.
+    """
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise problem(
+            "verify/tolerance",
+            f"a tolerance of {tolerance:g} is not usable",
+            fix="give a fraction of an output's scale: --tolerance 0.01; or leave it out",
+        )
+    return replace(counted(1, 1, 2.0**-24), given=tolerance)
+
+
+def roundings(
+    model: ir.Model,
+    *,
+    names: Collection[str] | None = None,
+    cuts: Collection[str] = frozenset(),
+    scales: Mapping[str, float] | None = None,
+    inside: bool = False,
+    sizes: Mapping[str, int] | None = None,
+) -> dict[str, Rounding]:
+    """The Rounding of every graph output by name, or of the values `names`. At the values `cuts` a path begins anew,
+    because both computations are given these values. One pass over the nodes; a subgraph counts with its node.
+
+    Pass `scales` if the other side does not quantise what this model quantises: root mean squares of values, as far as
+    they are known. With `inside`, products of floats with a quantised weight may quantise the floats; see
+    `quantises_inside`. `sizes` are those of symbolic dimensions in one run."""
+    known: dict[ir.Value, Rounding] = {}
+    found: dict[str, Rounding] = {}
+    for node in model.graph:
+        before = [_INPUT if value.name in cuts else known.get(value, _INPUT) for value in _reads(node)]
+        is_exact = bool(cuts) and node.op_type in _EXACT and all(one.terms == 0 for one in before)
+        is_exact = is_exact and not _widens(node, cuts)
+        result = _INPUT if is_exact else _through(node, before, model, sizes)
+        if scales is not None:
+            result = replace(result, noise=_noise(node, before, scales))
+        if inside:
+            own = noise_of_bits(8) if _may_quantise_inside(node) else 0.0
+            result = replace(result, noise=math.hypot(max((one.noise for one in before), default=0.0), own))
+        if cuts and _may_quantise_inside(node):
+            result = replace(result, unit=max(result.unit, _QUANTUM), rounded=result.rounded + _QUANTUM**2)
+        levels = 1 if node.op_type in _QUANTISING else 0
+        for output in node.outputs:
+            known[output] = result
+            if names is not None and output.name in names:
+                found[output.name or ""] = result if is_exact else replace(_stored(result, output), levels=levels)
+    if names is not None:
+        return found
+    return {value.name or "": _stored(known.get(value, _INPUT), value) for value in model.graph.outputs}
+
+
+def _widens(node: ir.Node, cuts: Collection[str]) -> bool:
+    """Whether the node casts computed floats to a dtype with more digits. The other computation may have had these
+    digits before the node."""
+    read = node.inputs[0] if node.op_type == "Cast" else None
+    if read is None or read.name in cuts or read.dtype is None or node.outputs[0].dtype is None:
+        return False
+    return _UNIT.get(read.dtype, 0.0) > _UNIT.get(node.outputs[0].dtype, 1.0)
+
+
+def _reads(node: ir.Node) -> list[ir.Value]:
+    return [value for value in node.inputs if value is not None]
+
+
+def _stored(rounding: Rounding, value: ir.Value) -> Rounding:
+    unit = _UNIT.get(value.dtype, 0.0) if value.dtype is not None else 0.0
+    return replace(
+        rounding,
+        terms=max(rounding.terms, 1),
+        depth=max(rounding.depth, 1),
+        unit=max(rounding.unit, unit),
+        rounded=max(rounding.rounded, unit**2),
+        summed=max(rounding.summed, min(unit, _ACCUMULATOR) ** 2),
+    )
+
+
+def _through(
+    node: ir.Node, before: list[Rounding], model: ir.Model, sizes: Mapping[str, int] | None = None
+) -> Rounding:
+    terms, depth = terms_of(node, model, sizes)
+    unit = max((_UNIT.get(v.dtype, 0.0) for v in (*node.outputs, *_reads(node)) if v.dtype is not None), default=0.0)
+    if node.op_type in _QUANTISING | _QUANTISING_INSIDE:
+        unit = max(unit, _QUANTUM)
+    fixed, is_open = _axes_read_along(node, sizes)
+    single = 2 * min(unit, _ACCUMULATOR)
+    # Coordinates are computed in float32; an axis of unknown length counts as UNKNOWN, see the module's docstring.
+    along = single * max(fixed, UNKNOWN if is_open else 0)
+    step = max(unit, along)
+    return Rounding(
+        terms=max((r.terms for r in before), default=0) + terms,
+        depth=max((r.depth for r in before), default=0) + depth,
+        unit=max([unit, *(r.unit for r in before)]),
+        rounded=max((r.rounded for r in before), default=0.0) + depth * step**2,
+        summed=max((r.summed for r in before), default=0.0) + terms * min(unit, _ACCUMULATOR) ** 2,
+        coordinates=max((r.coordinates for r in before), default=0.0) + depth * (single * fixed) ** 2,
+        open=max((r.open for r in before), default=0.0) + (depth * single**2 if is_open else 0.0),
+        free=max((r.free for r in before), default=0.0) + _free(node, terms) * min(unit, _ACCUMULATOR) ** 2,
+        floor=_floor(node, unit, before),
+        steps=max((r.steps for r in before), default=0.0) + (_QUANTUM**2 if node.op_type in _QUANTISING else 0.0),
+    )
+
+
+def _free(node: ir.Node, terms: int) -> int:
+    """Terms that a node sums, if none of its operands is a weight; else 0."""
+    return terms if terms > 1 and not any(map(is_constant, _reads(node)[1:])) else 0
+
+
+def _axes_read_along(node: ir.Node, run: Mapping[str, int] | None) -> tuple[int, bool]:
+    """The longest known axis along which the node interpolates, or transforms by Fourier, and whether it has such axes
+    of unknown length. A node in mode "nearest" copies elements, so its coordinates add no rounding."""
+    axes = _INTERPOLATED.get(node.op_type)
+    if axes is None:
+        return fourier_lengths.length(node, run)
+    mode = node.attributes.get("mode")
+    if node.domain or (mode.as_string() if mode else _MODES.get(node.op_type, "")) == "nearest":
+        return 0, False
+    read, made = (value.shape if value is not None else None for value in (node.inputs[0], node.outputs[0]))
+    if read is None:
+        return 0, True
+    sizes = list(read)[axes]
+    if node.op_type in _MODES and made is not None and len(made) == len(read):
+        sizes = [size for size, new in zip(read, made, strict=True) if not _is_same(size, new)]
+    known = [size for size in sizes if isinstance(size, int)]
+    return max(known, default=0), len(known) < len(sizes)
+
+
+def _is_same(size: int | ir.SymbolicDim, other: int | ir.SymbolicDim) -> bool:
+    return size == other and (isinstance(size, int) or size.value is not None)
+
+
+def quantises(model: ir.Model) -> bool:
+    """Whether a node of the graph quantises or computes on quantised values."""
+    kinds = _QUANTISING | INTEGER_PRODUCTS | {"DequantizeLinear"}
+    return any(node.op_type in kinds for node in model.graph)
+
+
+def leaves_activations_open(model: ir.Model) -> bool:
+    """Whether a node of the graph leaves it to the runtime whether activations are quantised: MatMulNBits with accuracy
+    level 4, which is the least accuracy (onnxruntime, ContribOperators.md)."""
+    return any(
+        node.op_type == "MatMulNBits" and node.attributes.get_int("accuracy_level", 0) == _INTEGERS
+        for node in walk.nodes(model.graph)
+    )
+
+
+def quantises_values(model: ir.Model) -> bool:
+    """Whether a node of the graph rounds floats to steps: a quantiser, or Round, as in latents of 8 bits."""
+    return any(node.op_type in _QUANTISING | {"Round"} for node in model.graph)
+
+
+def quantises_inside(model: ir.Model) -> bool:
+    """Whether a runtime may quantise floats of the graph that the graph itself does not quantise."""
+    return any(_may_quantise_inside(node) for node in model.graph)
+
+
+def _noise(node: ir.Node, before: list[Rounding], scales: Mapping[str, float]) -> float:
+    """The larger error of the paths from the inputs, combined in squares with the weights' and the node's own."""
+    ways = zip(_reads(node), before, strict=True)
+    moving = [one.noise for value, one in ways if not is_constant(value)]
+    fixed = [one.noise for value, one in zip(_reads(node), before, strict=True) if is_constant(value)]
+    return math.hypot(max(moving, default=0.0), *fixed, own_noise(node, scales))
+
+
+def _may_quantise_inside(node: ir.Node) -> bool:
+    """Whether the node multiplies floats with a quantised weight. It may then quantise the floats as well, as ONNX
+    Runtime's MatMulNBits does (attribute `accuracy_level`), into which the pair of nodes is fused."""
+    makers = [value.producer() for value in _reads(node)]
+    few = [maker is not None and maker.op_type == "DequantizeLinear" for maker in makers]
+    weights = [
+        maker is not None and few[place] and constant(maker, 0) is not None for place, maker in enumerate(makers)
+    ]
+    return node.op_type in ("MatMul", "Gemm") and any(weights) and not all(few[:2])
+
+
+def _floor(node: ir.Node, unit: float, before: list[Rounding]) -> float:
+    if node.op_type == "Sigmoid":
+        return FACTOR * unit / 2
+    return max((r.floor for r in before), default=0.0) if node.op_type in MOVING else 0.0
+
+
+_INTERPOLATED: dict[str, slice] = {
+    "Resize": slice(None), "Upsample": slice(None), "GridSample": slice(2, None), "RoiAlign": slice(2, None),
+    "DeformConv": slice(2, None),
+}  # fmt: skip
+"""Operators that compute coordinates, and the axes of their first input along which they interpolate."""
+_MODES = {"Resize": "nearest", "Upsample": "nearest"}
+"""Operators that resize, with their default mode: axes that keep their size do not count."""

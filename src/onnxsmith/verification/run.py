@@ -1,0 +1,197 @@
+"""`run`: runs a model once, on given or generated inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.limits import refuse_missing
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.outputs import OutputArray, Outputs
+from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.result import Result
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.shapes.dims import symbols
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.signature import Signature, signature
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Session, Value
+from onnxsmith.runtimes.base import Outputs as Outputs_
+from onnxsmith.verification import runtime_choice
+from onnxsmith.verification.input_search import Search
+from onnxsmith.verification.input_trials import Plan, Run, Tries
+from onnxsmith.verification.inputs import user_inputs
+from onnxsmith.verification.inputs.generate import Generator
+from onnxsmith.verification.inputs.input_files import IMAGES, write_image, write_npz
+from onnxsmith.verification.metrics.base import widen
+from onnxsmith.verification.value_comparison import is_float
+
+
+@identifies("source")
+def run(
+    source: Source,
+    inputs: Mapping[str, Any] | Sequence[str] = (),
+    *,
+    runtime: str | None = None,
+    provider: str = "cpu",
+    output: str | Path | None = None,
+    random: bool = False,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> Result:
+    """Runs a model once. `Result.outputs` are the arrays by name.
+
+    `inputs` are arrays by name, or texts as on the command line (`x=photo.png`, `inputs.npz`). With `random`, missing
+    inputs are generated, with symbolic dimensions at `sizes` or at 1. If no runtime was named and the usual one lacks a
+    capability, another runtime runs the model, and a note says so. `output` is an `.npz` file for all outputs, or an
+    image file for the first. If the provider cannot run, this is an error; no other provider is used.
+
+    Raises:
+        OnnxsmithError: `run/…` when the inputs do not fit, `runtime/…` when the runtime fails, `output/…` when the
+            outputs cannot be written as asked.
+    """
+    source, runtime = runtime_choice.named(source, runtime)
+    if output is not None:
+        _check_output(Path(output))
+    with Clock() as clock:
+        with stage("load"):
+            model = load(source)
+            refuse_loss([output], [source, model, inputs])
+            interface = signature(model)
+            values = dict(inputs) if isinstance(inputs, Mapping) else user_inputs.values(inputs, interface)
+            plan = planned(model, interface, sizes or {}, seed) if random else None
+            given_too = bool(values)
+            if plan is not None:
+                values = {**plan.generator.feed(dict(plan.start or {}), seed=seed).values, **values}
+        prepared = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else model
+        model_name = str(source) if isinstance(source, str | Path) else "the given model"
+
+        def on(name: str) -> tuple[Outputs, Outputs_, tuple[str, ...]]:
+            with stage("prepare"):
+                session = runtimes.get(name).prepare(prepared, runtimes.patient(Options(provider=provider)))
+            with session:
+                with stage("run"):
+                    if plan is not None and not given_too:
+                        fed, outputs, notes = _found(session, plan, values)
+                    else:
+                        fed, outputs, notes = values, session.run(values), ()
+                written = _write(outputs, Path(output)) if output is not None else {}
+                return summary(model_name, name, session, fed, outputs, written), outputs, notes
+
+        named = runtime or (None if provider == "cpu" else runtimes.default())
+        (part, outputs, notes), choice = runtime_choice.judged(named, [prepared], on)
+    notes += (choice.clause,) if choice.clause else ()
+    report = Report("run", Verdict.DONE, (part, Timing(dict(clock.seconds))), notes=notes)
+    return Result(report, outputs=outputs)
+
+
+def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, int], seed: int) -> Plan:
+    """A plan for generated inputs whose symbolic dimensions are at `sizes`, or at 1."""
+    generator = Generator.for_model(inferred(model)[0]).under(interface)
+    start = {**dict.fromkeys(symbols(generator.signature), 1), **sizes}
+    return Plan(generator, known=sizes, start=start, seed=seed)
+
+
+def _found(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict[str, Any], Outputs_, tuple[str, ...]]:
+    """The outputs on the given values; if they are refused, another generated input and its outputs, with a note."""
+    try:
+        return values, session.run(values), ()
+    except OnnxsmithError as error:
+        if error.problem.id != "runtime/failed":
+            raise
+        found = instead(session, plan)
+        if found is None:
+            raise
+        return found.feed.values, found.outputs, (said_of(found),)
+
+
+def instead(session: Session, plan: Plan) -> Run | None:
+    """A generated input that the model accepts, after the first one was refused; None if there is none."""
+    return Search(Tries(session, plan)).base()
+
+
+def said_of(found: Run) -> str:
+    """The note that another input was used."""
+    return f"the first generated input was refused, this one was taken: {found.feed.label}"
+
+
+def summary(
+    model: str,
+    runtime: str,
+    session: Session,
+    values: Mapping[str, Any],
+    outputs: Mapping[str, Value],
+    written: Mapping[str, str] | None = None,
+) -> Outputs:
+    """Summarises what a session returned for some inputs; `written` says to which file an output went."""
+    written = written or {}
+    return Outputs(
+        model=model,
+        runtime=runtime,
+        provider=session.provider,
+        inputs={key: typed(value) for key, value in values.items()},
+        outputs=tuple(_summary(key, value, written.get(key, "")) for key, value in outputs.items()),
+        nodes=_nodes(session),
+    )
+
+
+def _nodes(session: Session) -> dict[str, int]:
+    return dict(getattr(session, "nodes_by_provider", {}))
+
+
+def _check_output(path: Path) -> None:
+    """Raises the errors of the output file that can be known before the model is run."""
+    refuse_missing(path.absolute().parent)
+    if path.suffix.lower() not in (".npz", *IMAGES):
+        raise problem(
+            "output/unknown-kind",
+            f"outputs cannot be written as {path.suffix or 'a file without a suffix'!r}",
+            where=str(path),
+            fix=f"use .npz for all outputs, or {', '.join(sorted(IMAGES))} for an image",
+        )
+
+
+def _write(outputs: Mapping[str, Value], path: Path) -> dict[str, str]:
+    if path.suffix.lower() in IMAGES:
+        first = next(iter(outputs))
+        write_image(np.asarray(outputs[first]), path)
+        return {first: str(path)}
+    write_npz(path, outputs)
+    return dict.fromkeys(outputs, str(path))
+
+
+def typed(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name}{list(value.shape)}"
+    return f"a sequence of {len(value)}" if isinstance(value, list) else type(value).__name__
+
+
+def _summary(name: str, value: Value, written: str) -> OutputArray:
+    if not isinstance(value, np.ndarray):
+        return OutputArray(name, typed(value), (), written=written)
+    shape = tuple(int(size) for size in value.shape)
+    if value.dtype.kind in "OUS" or value.size == 0:
+        return OutputArray(name, "string" if value.dtype.kind in "OUS" else value.dtype.name, shape, written=written)
+    wide = widen(value)
+    finite = wide[np.isfinite(wide)] if is_float(value) else wide
+    if finite.size == 0:
+        return OutputArray(name, value.dtype.name, shape, nonfinite=int(wide.size), written=written)
+    return OutputArray(
+        name,
+        value.dtype.name,
+        shape,
+        float(finite.min()),
+        float(finite.mean()),
+        float(finite.max()),
+        int(wide.size - finite.size),
+        written,
+    )

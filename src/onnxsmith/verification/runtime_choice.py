@@ -1,0 +1,167 @@
+"""Chooses the runtime for a model that the usual runtime cannot run: the next one that can, if the user named none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Runtime
+
+LACKS = frozenset(
+    {
+        "runtime/no-kernel",
+        "runtime/unknown-operator",
+        "runtime/opset-unsupported",
+        "runtime/ir-unsupported",
+        "runtime/dtype-unsupported",
+    }
+)
+"""Refusals that report a gap of the runtime, and no fault of the model."""
+_LADDER = ("onnxruntime", "openvino", "reference")
+"""Runtimes in the order of trial: the fastest first, last the Python evaluator that follows the specification."""
+
+_LONG = ("int64", "uint64", "uint32")
+_INT32 = np.iinfo(np.int32)
+
+T = TypeVar("T")
+
+
+class OfferedError(OnnxsmithError):
+    """The runtime that the user named lacks a capability, and the fix names another runtime that has it."""
+
+
+class LacksError(OnnxsmithError):
+    """The reference model was prepared, but the runtime lacks a capability that every input needs."""
+
+
+@dataclass(frozen=True)
+class RuntimeChoice:
+    """The runtime that is used, and the refusals of those tried before it."""
+
+    runtime: str
+    refusals: tuple[Problem, ...] = ()
+
+    @property
+    def clause(self) -> str:
+        """The headline's clause if this is not the usual runtime; else empty."""
+        return f"run on {self.runtime}: {self.refusals[0].what}" if self.refusals else ""
+
+
+def in_order() -> tuple[str, ...]:
+    """The installed runtimes, the usual one first."""
+    here = {name for name, one in rooms.members("onnxsmith.runtimes", Runtime).items() if one.missing() is None}
+    usual = runtimes.default()
+    return (usual, *(name for name in _LADDER if name in here and name != usual))
+
+
+def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) -> RuntimeChoice:
+    """The first runtime that prepares all of `sources`, except for the runtimes in `refusals`.
+
+    Raises:
+        OnnxsmithError: the first refusal, if no runtime prepares them.
+    """
+    known = dict(refusals)
+    for name in in_order():
+        if name in known:
+            continue
+        found = _refusal(name, sources)
+        if found is None:
+            return RuntimeChoice(name, tuple(known.values()))
+        known[name] = found
+    first, *others = known.values()
+    said = "; ".join(f"{one.what} {one.why}".strip()[:200] for one in others)
+    raise OnnxsmithError(replace(first, why=f"{first.why}; the other runtimes here: {said}" if said else first.why))
+
+
+def offered(refusal: Problem, sources: Sequence[Path | ir.Model], named: str) -> Problem:
+    """The refusal of the runtime that the user named. If another runtime accepts the models, its fix names it."""
+    try:
+        choice = able(sources, {named.partition(":")[0]: refusal})
+    except OnnxsmithError as error:
+        return error.problem
+    return replace(refusal, fix=f"--runtime {choice.runtime}, which takes it")
+
+
+def _refusal(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
+    if name == "openvino" and any(_needs_long_integers(load(source)) for source in sources):
+        why = "it computes 64-bit integers in 32 bits, without a warning if these overflow"
+        return Problem("runtime/dtype-unsupported", "OpenVINO cannot be relied on for this model", why=why)
+    try:
+        with runtimes.get(name).preparer() as preparer:
+            for source in sources:
+                preparer.prepare(source, Options())
+    except OnnxsmithError as error:
+        return error.problem
+    return None
+
+
+def _needs_long_integers(model: ir.Model) -> bool:
+    """Whether the model outputs 64-bit integers, or holds ones beyond 32 bits, except for the open end of a Slice."""
+    if any(port.dtype in _LONG for port in signature(model).outputs):
+        return True
+    for value in walk.initializers(model):
+        if any(use.node.op_type != "Slice" for use in value.uses()) and _is_long(value.const_value):
+            return True
+    for node in walk.all_nodes(model):
+        held = node.attributes.get("value") if node.op_type == "Constant" else None
+        others = any(use.node.op_type != "Slice" for use in node.outputs[0].uses())
+        if held is not None and others and _is_long(held.as_tensor()):
+            return True
+    return False
+
+
+def _is_long(tensor: ir.TensorProtocol | None) -> bool:
+    if tensor is None or tensor.dtype not in (ir.DataType.INT64, ir.DataType.UINT64, ir.DataType.UINT32):
+        return False
+    values = tensor.numpy()
+    return bool(values.size) and (int(values.max()) > _INT32.max or int(values.min()) < _INT32.min)
+
+
+def judged(
+    runtime: str | None, sources: Sequence[Path | ir.Model], run: Callable[[str], T], *, deciding: int | None = None
+) -> tuple[T, RuntimeChoice]:
+    """The result of `run` on the usual runtime, or on the next one that accepts the models; and which runtime it was.
+    With `deciding`, only the first that many of `sources` count: a capability that only the others need is no reason
+    to try the next runtime.
+
+    Raises:
+        OnnxsmithError: what `run` raises. If the user named a runtime that lacks a capability, the fix names another
+            (`OfferedError`), if there is one.
+    """
+    choice = RuntimeChoice(runtime or runtimes.default())
+    refusals: dict[str, Problem] = {}
+    asked = sources[:deciding]
+    while True:
+        try:
+            return run(choice.runtime), choice
+        except OnnxsmithError as error:
+            if error.problem.id not in LACKS:
+                raise
+            if deciding is not None and not isinstance(error, LacksError) and not _refusal(choice.runtime, asked):
+                raise
+            refusals[choice.runtime.partition(":")[0]] = error.problem
+        if runtime is not None:
+            first = next(iter(refusals.values()))
+            found = offered(first, asked, runtime)
+            raise (OfferedError if found.fix != first.fix else OnnxsmithError)(found)
+        choice = able(asked, refusals)
+
+
+def named(source: Source, runtime: str | None) -> tuple[Source, str | None]:
+    """Splits `m.onnx@reference` into a path and a runtime, unless a file has that name."""
+    if isinstance(source, str) and not Path(source).exists():
+        path, at, asked = source.rpartition("@")
+        if at:
+            return path, asked
+    return source, runtime

@@ -1,0 +1,79 @@
+"""Compares float32 copies of two models that compute in float16 or bfloat16, where their own rounding hides too much.
+
+A sum of float16 numbers is rounded to three digits, so that a fault of 1% in a weight may not be seen behind many of
+them. Models of one function agree in float32 as well, and there such a fault is seen. What concerns the narrow dtype
+itself, as an overflow or a missing Cast, is what the comparison of the models themselves shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.signature import Port, Signature, signature
+from onnxsmith.graph.surgery.float64_copy import retyped
+from onnxsmith.verification.inputs.generate import Feed
+
+_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+_NAMES = ("float16", "bfloat16")
+_MOST = 2**30
+"""Bytes of narrow weights up to which a copy is made. A choice: 1 GiB become 2."""
+
+
+def single(model: ir.Model) -> ir.Model | None:
+    """A copy with float32 in place of float16 and bfloat16, in inputs and outputs, too; None for a model that holds
+    neither, that quantises, that uses other domains, or that has large weights."""
+    tensors = [one for one in walk.tensors(model) if one.dtype in _NARROW]
+    ports = signature(model)
+    named = any(port.dtype in _NAMES for port in (*ports.inputs, *ports.outputs))
+    if not (tensors or named) or sum(one.nbytes for one in tensors) > _MOST:
+        return None
+    if any("Quantize" in node.op_type or node.domain not in ("", "ai.onnx") for node in walk.all_nodes(model)):
+        return None
+    for dtype in _NARROW:
+        model = retyped(model, dtype, ir.DataType.FLOAT)
+    return model
+
+
+def signature_of(narrow: Signature) -> Signature:
+    """The signature of the copy."""
+    return Signature(*(tuple(_widened(port) for port in ports) for ports in (narrow.inputs, narrow.outputs)))
+
+
+def values_of(narrow: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays as the copy takes them."""
+    return {
+        name: value.astype(np.float32) if isinstance(value, np.ndarray) and value.dtype.name in _NAMES else value
+        for name, value in narrow.items()
+    }
+
+
+def feeds_of(given: tuple[Feed, ...]) -> tuple[Feed, ...]:
+    """The inputs as the copy takes them."""
+    return tuple(replace(feed, values=values_of(feed.values)) for feed in given)
+
+
+def sharpened(found: Verification, compare: Callable[[], Verification | None]) -> Verification:
+    """The comparison `found`; if its outputs agree, and it shows too little in the models' own precision, with what
+    `compare` shows of their float32 copies. Unchanged if that shows no more, or if there are no copies."""
+    if found.differs or found.power is None or found.unsure != (found.power.shortcoming(),):
+        return found
+    try:
+        wide = compare()
+    except OnnxsmithError:
+        return found
+    if wide is None or not wide.equal:
+        return found
+    note = f"in the models' own precision {found.unsure[0]}; it would have been in float32, and there copies agree"
+    return replace(found, equal=True, unsure=(), power=wide.power, inside=wide.inside, notes=(*found.notes, note))
+
+
+def _widened(port: Port) -> Port:
+    return replace(port, dtype="float") if port.dtype in _NAMES else port

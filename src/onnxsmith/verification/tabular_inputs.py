@@ -1,0 +1,59 @@
+"""Runs the reference on many rows: rows that reach the leaves and splits of its tree ensembles, or that lie on both
+sides of the numbers with which it compares its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from onnxsmith.verification.input_trials import Run, Tries
+from onnxsmith.verification.inputs.draw_description import Manner
+from onnxsmith.verification.inputs.size_proposals import batches
+
+_PARTS = 8
+"""Runs of one kind of rows if the batch size is fixed. A choice, as are the limits below."""
+_ROWS, _MOST_ROWS = 24, 512
+"""Rows for each number that inputs are compared with, and rows in all."""
+_DEAR = 1 << 22
+"""Elements of all tensors together that a run with more rows may have."""
+
+
+def at_trees(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
+    """One run with a row for each leaf and split if the batch is dynamic; else several runs at the base's sizes."""
+    table = tries.plan.generator.table
+    for kind in table.kinds:
+        sizes = _larger(tries, base, table.wanted(kind))
+        wanted = replace(manner, rows=kind)
+        run = tries.run(sizes, tries.plan.seed + 3, chosen, wanted) if sizes is not None else None
+        if run is not None:
+            yield run
+            continue
+        for part in range(_PARTS):
+            run = tries.run(base.feed.sizes, tries.plan.seed + 3, chosen, replace(wanted, part=part))
+            if run is None:
+                break
+            yield run
+
+
+def at_limits(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
+    """A run with several rows for each number that inputs are compared with, if the batch is dynamic."""
+    limits = tries.plan.generator.compared
+    rows = min(_ROWS * max((len(numbers) for numbers in limits.values()), default=0), _MOST_ROWS)
+    sizes = _larger(tries, base, rows) if rows else None
+    run = tries.run(sizes, tries.plan.seed + 4, chosen, manner) if sizes is not None else None
+    yield from [run] if run is not None else []
+
+
+def _larger(tries: Tries, base: Run, rows: int) -> dict[str, int] | None:
+    """The base's sizes with `rows` rows, or fewer if that is too large; None if the batch cannot grow."""
+    generator, plan = tries.plan.generator, tries.plan
+    open_ = [
+        symbol for symbol in batches(generator.signature) if symbol in base.feed.sizes and symbol not in plan.known
+    ]
+    now = max((base.feed.sizes[symbol] for symbol in open_), default=rows)
+    while rows > now:
+        sizes = {**base.feed.sizes, **dict.fromkeys(open_, rows)}
+        if generator.numbers.elements(generator.known(sizes)) <= _DEAR:
+            return sizes
+        rows //= 2
+    return None

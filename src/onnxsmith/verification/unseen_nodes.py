@@ -1,0 +1,215 @@
+"""Checks whether the inputs show the differences between nodes of one name in two models.
+
+Both models have a node of one name, the nodes are not identical, and the outputs agree. Then either the nodes mean the
+same, or they differ where the check sees nothing. To find out, one model also runs the other model's node on the same
+tensors. If the two nodes give different results, one model is run with the other's node in place of its own. If the
+check sees a difference then, the node was reached and another change makes up for it. If the check sees none on any
+input, the outputs say nothing about the node. Nodes that give equal results on the same tensors are run alone, on
+other values and at other sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.surgery import same_name_nodes
+from onnxsmith.graph.surgery.same_name_nodes import Doubled, Pair
+from onnxsmith.runtimes.base import Outputs
+from onnxsmith.verification.detection_power import Check
+from onnxsmith.verification.explore import Explorer, Plan, Run, answer
+from onnxsmith.verification.inputs.generate import Generator
+from onnxsmith.verification.inputs.size_constraints import numbers
+from onnxsmith.verification.probe import Probe
+from onnxsmith.verification.rounding import roundings
+from onnxsmith.verification.unseen_weights import places
+from onnxsmith.verification.value_comparison import difference, unit
+
+_MOST = 32
+"""Pairs of nodes that are compared, evenly chosen. A choice: their outputs stay in memory during a run."""
+_SESSIONS = 8
+"""Pairs for which a model of its own is prepared. A choice: each needs a session."""
+_UNITS = 64
+"""Units in the last place, at the tensor's scale, by which two ways to compute one tensor may differ. A choice."""
+
+Read = dict[str, tuple[ir.DataType, tuple[int | str, ...]]]
+
+
+def unseen_nodes(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> tuple[str, ...]:
+    """Sentences about nodes that compute differently without the `check` showing it on any input."""
+    models = {probe: probe.model for probe in (candidate, reference)}
+    in_candidate, in_reference = same_name_nodes.pairs(models[candidate], models[reference], _same)
+    hidden = [
+        said
+        for probe, found in ((candidate, in_candidate), (reference, in_reference))
+        if found
+        for said in _unseen(probe, models[probe], found[:: max(1, -(-len(found) // _MOST))], runs, check)
+    ]
+    return (f"{hidden[0]}{f', and {len(hidden) - 1} more' if len(hidden) > 1 else ''}",) if hidden else ()
+
+
+def _unseen(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run], check: Check) -> list[str]:
+    """The same for one model, into which nodes of the other are put."""
+    usual = [(run, probe.plain(run.feed)) for run in runs]
+    apart, quiet = _side_by_side(probe, model, found, runs)
+    hidden = [
+        f"{_description(pair)} gives different results, and no output shows it"
+        for pair in apart[:_SESSIONS]
+        if not _is_seen(probe, same_name_nodes.swapped(model, pair), usual, check)
+    ]
+    hidden += [
+        f"{_description(pair)} gives different results on values that no input brings to it"
+        for pair, read, sizes in quiet[:_SESSIONS]
+        if _differ_alone(probe, pair, read, sizes)
+    ]
+    return hidden
+
+
+def _description(pair: Pair) -> str:
+    ours, theirs = pair.ours.op_type, pair.twin.op_type
+    if ours != theirs:
+        return f"{pair.name!r} is {ours} in one and {theirs} in the other, and"
+    return f"{ours} {pair.name!r} has other {'attributes or constants' if pair.is_wired_alike else 'inputs'}, and"
+
+
+def _same(a: ir.TensorProtocol, b: ir.TensorProtocol) -> bool:
+    """Whether two constants are equal, up to the rounding of computing them in different ways."""
+    if a.dtype != b.dtype or tuple(a.shape) != tuple(b.shape):
+        return False
+    first, second = np.asarray(a.numpy()), np.asarray(b.numpy())
+    if first.dtype.kind in "OUS":
+        return bool((first == second).all())
+    return np.array_equal(first, second) or not places(first, second).any()
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Results of one input: names of the pairs that differ, and dtypes and shapes of the arrays. The values themselves
+    are dropped: those of all inputs would fill the memory."""
+
+    apart: frozenset[str]
+    tensors: Mapping[str, tuple[ir.DataType, tuple[int, ...]]]
+
+
+def _side_by_side(
+    probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run]
+) -> tuple[list[Pair], list[tuple[Pair, Read, dict[str, int]]]]:
+    """Returns the pairs whose results differ on these inputs, and the pairs whose results are equal and that read the
+    same tensors, with dtypes, shapes and sizes of these. If the runtime refuses the model with all pairs, each pair is
+    tried in a model of its own."""
+    answers = _answers(
+        probe, same_name_nodes.doubled(model, found), runs, {one.name for one in found if one.is_wired_alike}
+    )
+    if not answers and len(found) > 1:
+        each = [_side_by_side(probe, model, [pair], runs) for pair in found[:_SESSIONS]]
+        return [pair for apart, _ in each for pair in apart], [one for _, quiet in each for one in quiet]
+    apart = [pair for pair in found if any(pair.name in one.apart for one in answers)]
+    quiet = [
+        (pair, *read)
+        for pair in found
+        if answers and pair not in apart and pair.is_wired_alike and (read := _read(pair, answers)) is not None
+    ]
+    return apart, quiet
+
+
+def _answers(probe: Probe, doubled: Doubled, runs: Sequence[Run], alike: Set[str]) -> list[_Answer]:
+    """Results of the model that holds each node and its twin, for the inputs that it accepts. Nodes that are `alike`
+    read the same tensors and round alike; others end different computations, each with the rounding of its steps."""
+    found: list[_Answer] = []
+    counted = roundings(doubled.model) if doubled.outputs.keys() - alike else {}
+    bounds = {
+        name: tuple(map(max, counted[a].bounds, counted[b].bounds))
+        for name, (a, b) in doubled.outputs.items()
+        if name not in alike and a in counted and b in counted
+    }
+    try:
+        with probe.prepared(doubled.model) as session:
+            for run in runs:
+                outputs, _ = answer(session, run.feed)
+                if outputs is None:
+                    continue
+                apart = (
+                    name
+                    for name, (a, b) in doubled.outputs.items()
+                    if _is_apart(outputs[a], outputs[b], bounds.get(name, ()))
+                )
+                arrays = {**run.feed.values, **outputs}.items()
+                tensors = {name: (_dtype(one), one.shape) for name, one in arrays if isinstance(one, np.ndarray)}
+                found.append(_Answer(frozenset(apart), tensors))
+    except OnnxsmithError:
+        return []
+    return found
+
+
+def _is_apart(ours: Any, theirs: Any, bounds: Sequence[float]) -> bool:
+    return bool(difference(theirs, ours, *(bounds or (_UNITS * unit(ours),))).reason)
+
+
+def _read(pair: Pair, answers: Sequence[_Answer]) -> tuple[Read, dict[str, int]] | None:
+    """The tensors that both nodes read: dtypes and shapes, and the sizes in the largest input. Axes whose sizes change
+    from run to run become symbols; axes that always change together share a symbol. None if an operand is no tensor."""
+    names = list(dict.fromkeys(name for name in pair.reads))
+    if not names or any(name not in one.tensors for one in answers for name in names):
+        return None
+    shapes = {name: [one.tensors[name][1] for one in answers] for name in names}
+    if any(len({len(shape) for shape in held}) > 1 for held in shapes.values()):
+        return None
+    largest = max(range(len(answers)), key=lambda at: sum(math.prod(held[at]) for held in shapes.values()))
+    sizes: dict[str, int] = {}
+    read: Read = {}
+    for name, held in shapes.items():
+        shape: list[int | str] = []
+        for axis, over in enumerate(zip(*held, strict=True)):
+            symbol = "n" + "_".join(map(str, over))
+            shape.append(over[0] if len(set(over)) == 1 else symbol)
+            if len(set(over)) > 1:
+                sizes[symbol] = held[largest][axis]
+        read[name] = (answers[0].tensors[name][0], tuple(shape))
+    return read, sizes
+
+
+def _dtype(array: np.ndarray[Any, Any]) -> ir.DataType:
+    return ir.DataType.STRING if array.dtype.kind in "OUS" else ir.DataType.from_numpy(array.dtype)
+
+
+def _is_seen(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Outputs | None]], check: Check) -> bool:
+    """Whether the check sees the other model's node in place of the own. True too if that model cannot run."""
+    if swap is None:
+        return True
+    try:
+        with probe.prepared(swap) as session:
+            for run, before in usual:
+                outputs, _ = answer(session, run.feed)
+                if outputs is None or (before is not None and check.sees(run, before, outputs)):
+                    return True
+    except OnnxsmithError:
+        return True
+    return False
+
+
+def _differ_alone(probe: Probe, pair: Pair, read: Read, sizes: Mapping[str, int]) -> bool:
+    """Whether two nodes that read the same tensors give different results on generated ones. Text inputs cannot be
+    generated exhaustively, so with them any difference between the nodes counts."""
+    if any(dtype is ir.DataType.STRING for dtype, _ in read.values()):
+        return True
+    ours, theirs = same_name_nodes.alone(pair.ours, read), same_name_nodes.alone(pair.twin, read)
+    rounding = roundings(theirs)
+    generator = Generator.for_model(theirs)
+    generator = replace(generator, numbers=generator.numbers.with_those_of(numbers(ours)))
+    try:
+        with probe.prepared(theirs) as reference, probe.prepared(ours) as other:
+            for run in Explorer(reference, Plan(generator, start=dict(sizes)), rounding).runs():
+                outputs, _ = answer(other, run.feed)
+                for name, value in run.outputs.items():
+                    bounds = rounding[name].bounds if name in rounding else (0.0, 0.0)
+                    if outputs is None or difference(value, outputs[name], *bounds).reason:
+                        return True
+    except OnnxsmithError:
+        return False
+    return False

@@ -1,0 +1,56 @@
+"""Turns a verification into the verdict, the problem and the headline of a command."""
+
+from __future__ import annotations
+
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
+
+
+def verdict(part: Verification, *, asked: bool = True) -> Verdict:
+    """DONE if the two sides agree, or if no verification was asked for."""
+    if part.equal or not asked:
+        return Verdict.DONE
+    return Verdict.CANNOT_TELL if part.unsure else Verdict.DIFFERENT
+
+
+def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
+    """The problem of a verification that did not pass: the first output that differs, the difference of the interfaces,
+    or that the check was too weak to find a difference."""
+    if part.equal or not asked:
+        return ()
+    if part.unsure:
+        return (
+            Problem(
+                "verify/cannot-tell",
+                f"the check cannot tell whether the two are equal: {'; '.join(part.unsure)}",
+                where=part.candidate,
+                why="no difference was found, and a wrong model would have passed as well",
+                fix="give inputs that the model is made for (--input name=file.npz; in Python inputs=…), or say how "
+                "far apart outputs may be (--tolerance 0.01; Verify(tolerance=0.01)), or run both in another way "
+                '(--runtime reference; Verify(runtime="reference"))',
+            ),
+        )
+    bad = next((output for output in part.outputs if not output.equal), None)
+    what = f"output {bad.name!r} differs: {bad.reason}" if bad else f"the interface differs: {'; '.join(part.notes)}"
+    return (
+        Problem(
+            "verify/different",
+            what,
+            where=f"{part.candidate}, on {bad.where}" if bad else part.candidate,
+            why="it differs from the reference's result on this input by more than rounding explains",
+            fix="`onnxsmith explain verify/different` lists the usual causes",
+        ),
+    )
+
+
+def ending(part: Verification) -> str:
+    """The end of a headline."""
+    if not part.verified:
+        return "NOT VERIFIED"
+    drawn = ", ".join(output.name for output in part.outputs if output.drawn)
+    but = f"; drawn at random, so not compared: {drawn}" if drawn else ""
+    gaps = "".join(f"; {gap}" for gap in part.untried)
+    if part.unsure:
+        return f"CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{but}{gaps}"
+    return f"{'verified' if part.equal else 'DIFFERENT'} {part.where_compared}{but}{gaps}"

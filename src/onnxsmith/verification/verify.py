@@ -1,0 +1,318 @@
+"""Runs two computations side by side on generated inputs and says whether they agree.
+
+The reference decides which sizes make sense: a generated input that it refuses is skipped and counted. If it accepts an
+input and the candidate refuses it, or answers differently, that is a difference. Every symbolic dimension is tried at
+several sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onnxsmith.base.clock import advance
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.parts.verification import OutputCheck, Power, Verification
+from onnxsmith.graph.structure.signature import Signature
+from onnxsmith.runtimes.base import Outputs, Session
+from onnxsmith.verification.allowance import Allowance
+from onnxsmith.verification.arbiter import Arbiter
+from onnxsmith.verification.branch_coverage import Sides
+from onnxsmith.verification.detection_power import measured
+from onnxsmith.verification.explore import Explorer, Plan, Run, answer, tried
+from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.noise import Noise
+from onnxsmith.verification.output_checks import Checks
+from onnxsmith.verification.probe import Probe
+from onnxsmith.verification.rounding import Rounding, quantises_values
+from onnxsmith.verification.unseen_nodes import unseen_nodes
+from onnxsmith.verification.unseen_weights import unseen_weights
+from onnxsmith.verification.value_comparison import Difference, difference
+
+_BEYOND = {"runtime/timeout", "runtime/memory"}
+"""Limits of the machine, which decide nothing about the candidate."""
+_DRAWS = 20
+"""Runs after which an unchanged output counts as not drawn. A choice: a fair coin gives 20 equal results with 2^-20."""
+
+
+Compared = Callable[[Run, Mapping[str, Difference]], None]
+"""Takes a run and the difference of each output."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two computations: a session, and its name in the report."""
+
+    name: str
+    session: Session
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Further means of a comparison beside the two sides.
+
+    `noise` measures how far rounding moves the reference's outputs. `coarser` says how many times coarser the candidate
+    computes each output, by the count of operations. `faults` is the candidate, to plant faults in, and `original` the
+    reference, if the two may hold different weights. `arbiter` computes in float64. `elsewhere` returns why the
+    candidate's runtime, if it is another one, refuses the reference too. `same` is True if both sides are one model,
+    and `identical` if both also run in one way, so that they cannot differ. `sized` counts the rounding of each output
+    again, for the sizes of one run. With `sides`, inputs are looked for that take the sides of the Ifs in `faults`.
+    """
+
+    noise: Noise | None = None
+    coarser: Mapping[str, float] = field(default_factory=dict)
+    faults: Probe | None = None
+    original: Probe | None = None
+    arbiter: Arbiter | None = None
+    elsewhere: Callable[[Feed], Problem | None] = lambda _: None
+    same: bool = False
+    identical: bool = False
+    sized: Callable[[Mapping[str, int]], Mapping[str, Rounding]] | None = None
+    sides: bool = False
+
+
+def verify(
+    reference: Side,
+    candidate: Side,
+    plan: Plan,
+    roundings: Mapping[str, Rounding],
+    evidence: Evidence | None = None,
+    on_worst: Callable[[Feed], None] | None = None,
+    on_run: Callable[[Run], None] | None = None,
+    on_compared: Compared | None = None,
+) -> Verification:
+    """Compares `candidate` with `reference`. `roundings` gives the largest tolerance of each output by name. `on_worst`
+    is called with the input of the largest difference, `on_run` with each run of the reference, `on_compared` with each
+    run that counts and the difference of each output.
+
+    Raises:
+        OnnxsmithError: `verify/no-valid-input` if the reference accepts none of the generated inputs;
+            `verify/nothing-compared` if none was given and none is generated; `verify/nondeterministic` if the
+            reference answers one input differently in two runs; `runtime/died` or `runtime/timeout` if the reference is
+            gone.
+    """
+    evidence = evidence or Evidence()
+    mismatch = interface_mismatch(reference.session.signature, candidate.session.signature)
+    explorer = Explorer(reference.session, plan, roundings)
+    taken = _taken(explorer, f"{reference.name} and {candidate.name}")
+    more, one_sided = _of_all_sides(evidence, plan, explorer, taken)
+    taken += more
+    checks = _checks(reference.session, candidate.session, explorer, roundings, evidence)
+    runs = list(_answered(taken, explorer, candidate.session, checks, evidence.elsewhere, on_run, on_compared))
+    _refuse_constants(explorer.drawn, candidate.session, runs, checks)
+    checks.judge_movement(runs)
+    if on_worst is not None and checks.worst is not None:
+        on_worst(checks.worst)
+    results = checks.results()
+    agrees = not mismatch and all(output.equal for output in results)
+    power, unmeasured, weak = _power(evidence.faults, runs, checks, results, plan.seed) if agrees else (None, (), ())
+    refused = all(run.left_out for run in taken)
+    unsure = (
+        *((f"{candidate.name} refuses all inputs that were tried",) if refused else ()),
+        *checks.undecided,
+        *(_unsure(evidence, runs, checks, weak, roundings) if agrees else ()),
+    )
+    shapes = () if checks.undecided else _only_shapes_compared(results)
+    return Verification(
+        reference=reference.name,
+        candidate=candidate.name,
+        verified=True,
+        equal=agrees and not unsure,
+        runs=tuple(run.feed.label for run in runs),
+        sizes=tried(runs),
+        refused=explorer.refused,
+        outputs=results,
+        notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured),
+        untried=(*explorer.untried, *checks.untried, *one_sided, *shapes),
+        power=power,
+        unsure=unsure if agrees else (),
+    )
+
+
+def _taken(explorer: Explorer, where: str) -> list[Run]:
+    """The inputs that the reference accepts.
+
+    Raises:
+        OnnxsmithError: `verify/nothing-compared` if there are none.
+    """
+    taken = list(explorer.runs())
+    if not taken:
+        raise problem(
+            "verify/nothing-compared",
+            "there is no input to compare on",
+            where=where,
+            fix="give one: --input inputs.npz",
+        )
+    return taken
+
+
+def _of_all_sides(
+    evidence: Evidence, plan: Plan, explorer: Explorer, taken: Sequence[Run]
+) -> tuple[list[Run], tuple[str, ...]]:
+    """Runs for the sides of Ifs that no input takes, and clauses on those for which none was found."""
+    if not evidence.sides or evidence.faults is None or not plan.generate:
+        return [], ()
+    return Sides(evidence.faults).completed(taken, plan.generator, explorer.answered)
+
+
+def _refuse_constants(drawn: Set[str], candidate: Session, runs: Sequence[Run], checks: Checks) -> None:
+    """Records each output that the reference draws at random and that never changes in the candidate."""
+    for name in sorted(drawn):
+        if runs and not _varies(candidate, runs[0], name):
+            checks.refuse(name, "the reference draws it anew in every run, here it is always the same", "all runs")
+
+
+def _checks(
+    reference: Session,
+    candidate: Session,
+    explorer: Explorer,
+    roundings: Mapping[str, Rounding],
+    evidence: Evidence,
+) -> Checks:
+    """Makes the Checks that collect the candidate's answers."""
+    return Checks(
+        reference.signature,
+        roundings,
+        drawn=explorer.repeated,
+        unsteady=lambda run: explorer.unsteady(run) | explorer.unsteady_in(candidate, run),
+        arbiter=evidence.arbiter,
+        allowance=Allowance(roundings, evidence.noise, evidence.coarser, same=evidence.same, sized=evidence.sized),
+    )
+
+
+def _answered(
+    runs: Sequence[Run],
+    explorer: Explorer,
+    session: Session,
+    checks: Checks,
+    elsewhere: Callable[[Feed], Problem | None],
+    on_run: Callable[[Run], None] | None,
+    on_compared: Compared | None,
+) -> Iterator[Run]:
+    """Runs the candidate, adds its answers to `checks`, and yields the runs that count."""
+    for index, run in enumerate(runs):
+        advance("verify", index, len(runs))
+        if explorer.drops(run, session):
+            continue
+        if on_run is not None:
+            on_run(run)
+        try:
+            outputs, refusal = answer(session, run.feed)
+        except OnnxsmithError as error:
+            if error.problem.id in _BEYOND and run.generated:
+                checks.give_up(run, error.problem)
+                return  # each further run could wait as long
+            if error.problem.id != "runtime/died" or not run.generated:
+                raise
+            outputs, refusal = None, error.problem
+        if refusal is not None and refusal.id in _BEYOND:
+            checks.give_up(run, refusal)
+            continue
+        if refusal is not None and run.generated and elsewhere(run.feed) is not None:
+            explorer.leave_out(run, session.provider, refusal)
+            continue
+        found = checks.add(run, outputs, refusal)
+        if on_compared is not None:
+            on_compared(run, found)
+        yield run
+
+
+def _power(
+    faults: Probe | None, runs: Sequence[Run], checks: Checks, results: Sequence[OutputCheck], seed: int
+) -> tuple[Power | None, tuple[str, ...], tuple[str, ...]]:
+    """The faults that the check would have noticed, a note if they cannot be measured, and why they are too few."""
+    if faults is None or not any(output.compared and not output.drawn for output in results):
+        return None, (), ()
+    found = measured(faults, runs, checks, seed=seed, quantises=quantises_values(faults.model))
+    if found is None:
+        said = "the power of the check is unknown: its runtime takes no weights as inputs"
+        return None, () if checks.exact else (said,), ()
+    # Bit-exact outputs need no planted faults: faults in inputs are then an extra measurement.
+    weak = "" if checks.exact and found.kind == "inputs" else found.shortcoming()
+    return found, (), (weak,) if weak else ()
+
+
+def _unsure(
+    evidence: Evidence,
+    runs: Sequence[Run],
+    checks: Checks,
+    weak: tuple[str, ...],
+    roundings: Mapping[str, Rounding],
+) -> tuple[str, ...]:
+    """Sentences on why outputs that agree prove too little. A tolerance that the user gave asks for fewer proofs."""
+    is_asked = any(one.given is not None for one in roundings.values())
+    return (*_unseen(evidence, runs, checks, asked=is_asked), *(() if evidence.identical or is_asked else weak))
+
+
+def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: bool) -> tuple[str, ...]:
+    """Sentences about differences in weights or nodes that no input shows. Nodes are not compared if the user `asked`
+    for a tolerance, which allows them to differ."""
+    if evidence.original is None or evidence.faults is None:
+        return ()
+    plainly = _differs_unoptimised(evidence.original, evidence.faults, runs, checks)
+    if plainly:
+        return (plainly,)
+    found = unseen_weights(evidence.original, evidence.faults, runs, checks)
+    nodes = () if asked else unseen_nodes(evidence.original, evidence.faults, runs, checks)
+    return (*((found,) if found else ()), *nodes)
+
+
+def _differs_unoptimised(original: Probe, candidate: Probe, runs: Sequence[Run], checks: Checks) -> str:
+    """A sentence if the two differ as the probes run them, without the runtime's optimisation: a fused kernel may
+    ignore attributes that the file sets."""
+    for run in runs:
+        ours, theirs = original.plain(run.feed), candidate.plain(run.feed)
+        name = checks.differs(run, ours, theirs) if ours is not None and theirs is not None else ""
+        if name:
+            return f"with the runtime's optimisations off, output {name!r} differs on {run.feed.label}"
+    return ""
+
+
+def _only_shapes_compared(results: Sequence[OutputCheck]) -> tuple[str, ...]:
+    """The headline's clause if no output had a value to compare."""
+    if any(output.compared or output.reason for output in results) or not results:
+        return ()
+    drawn = all(output.drawn for output in results)
+    what = "is drawn at random" if drawn else "is empty or NaN on every input"
+    return (f"every output {what}: only dtypes, shapes and the places of NaN were compared",)
+
+
+def _varies(session: Session, run: Run, name: str) -> bool:
+    """Whether an output changes from one run to the next on the same input."""
+    first, _ = answer(session, run.feed)
+    for _ in range(_DRAWS):
+        again, _ = answer(session, run.feed)
+        if first is None or again is None or name not in again or difference(first[name], again[name], 0.0).reason:
+            return True
+    return _is_empty(first, name)
+
+
+def _is_empty(outputs: Outputs | None, name: str) -> bool:
+    return outputs is not None and not isinstance(outputs[name], list) and np.asarray(outputs[name]).size == 0
+
+
+def interface_mismatch(reference: Signature, candidate: Signature) -> tuple[str, ...]:
+    """Differences of the interfaces that would break a caller of the reference: names, order, dtypes, frozen axes."""
+    found: list[str] = []
+    for what, ours, theirs in (
+        ("input", reference.inputs, candidate.inputs),
+        ("output", reference.outputs, candidate.outputs),
+    ):
+        names, other = [port.name for port in ours], [port.name for port in theirs]
+        if names != other:
+            found.append(f"{what}s are {', '.join(other) or 'none'}; expected {', '.join(names) or 'none'}")
+            continue
+        for a, b in zip(ours, theirs, strict=True):
+            if (a.dtype, a.kind) != (b.dtype, b.kind) and "undefined" not in (a.dtype, b.dtype):
+                found.append(f"{what} {a.name!r} is {b.kind} {b.dtype}; expected {a.kind} {a.dtype}")
+            # A candidate may accept more sizes than the reference, not fewer.
+            if what == "input" and a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
+                frozen = [
+                    f"axis {axis} of input {a.name!r} is fixed to {theirs_}; expected dynamic {ours_}"
+                    for axis, (ours_, theirs_) in enumerate(zip(a.shape, b.shape, strict=True))
+                    if isinstance(theirs_, int) and isinstance(ours_, str)
+                ]
+                found += frozen
+    return tuple(found)

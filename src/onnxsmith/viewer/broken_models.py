@@ -1,0 +1,148 @@
+"""Reads a model whose graph is broken, so that the page can show where. Viewing runs nothing: it needs no whole model.
+
+What makes a model unreadable stays a problem: a file that is not ONNX, a newer version, a damaged tensor, external data
+outside the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.words import several
+from onnxsmith.graph.files.load import Source, load, load_broken
+from onnxsmith.graph.reading.scopes import subgraphs
+from onnxsmith.graph.reading.weights import readable
+from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure.walk import node_label
+from onnxsmith.viewer import scene
+from onnxsmith.viewer.cycles import in_order
+from onnxsmith.viewer.model_scene import Viewed
+
+_WEIGHTS = {"model/external-missing", "model/external-damaged"}
+_SHOWN = _WEIGHTS | {
+    "model/cyclic", "model/unsorted", "model/undefined-input", "model/undefined-output", "model/no-graph",
+}  # fmt: skip
+"""Problems of a graph that can be drawn all the same."""
+MISSING, UNDEFINED, EARLY, CYCLE = "reads missing weights", "reads what nothing makes", "stands too early", "in a cycle"
+CLASSES = (MISSING, EARLY, UNDEFINED, CYCLE)
+"""Kinds of faults, the worst last."""
+
+
+@dataclass(eq=False)
+class Faults:
+    """What is broken. `marks` are kinds of faults and texts by node."""
+
+    problem: Problem
+    marks: dict[ir.Node, tuple[str, str]] = field(default_factory=dict)
+    unmade: list[str] = field(default_factory=list)
+    """Outputs of the main graph that nothing makes: no node can be marked for them."""
+
+    @property
+    def of_graph(self) -> bool:
+        """Whether the graph itself is broken, so that no shapes can be inferred."""
+        return self.problem.id not in _WEIGHTS
+
+    def lines(self) -> list[str]:
+        """What stands above the picture: the first fault, and how many nodes have each."""
+        said = [self.problem.what, self.problem.why, f"to mend it: {self.problem.fix}" if self.problem.fix else ""]
+        counts = {one: sum(kind == one for kind, _ in self.marks.values()) for one in reversed(CLASSES)}
+        marked = ", ".join(f"{several(count, 'node')}: {kind}" for kind, count in counts.items() if count)
+        lines = [f"the file is broken: {'; '.join(text for text in said if text)}"]
+        if self.unmade:
+            one = len(self.unmade) == 1
+            lines.append(f"nothing makes the graph {'output' if one else 'outputs'} {', '.join(self.unmade)}")
+        return [*lines, f"marked are {marked}"] if marked else lines
+
+    def overlay(self, shown: Viewed) -> scene.Overlay | None:
+        """The marks as a colour of the nodes; None without marks."""
+        numbers = sorted((shown.nodes[node], mark) for node, mark in self.marks.items() if node in shown.nodes)
+        if not numbers:
+            return None
+        kinds = {kind for _, (kind, _) in numbers}
+        classes = [kind for kind in CLASSES if kind in kinds]
+        return scene.Overlay(
+            "faults",
+            0,
+            "",
+            "classes",
+            classes,
+            "high",
+            [number for number, _ in numbers],
+            [classes.index(kind) for _, (kind, _) in numbers],
+            [f"{kind}: {said}" for _, (kind, said) in numbers],
+            "the file itself",
+        )
+
+
+def read(source: Source) -> tuple[ir.Model, Faults | None]:
+    """Loads a model; one with a broken graph from its file, with its faults. A cycle is opened: the first node of it
+    reads a value of the same name that nothing makes.
+
+    Raises:
+        OnnxsmithError: `model/…` if the file cannot be shown.
+    """
+    try:
+        return load(source), None
+    except OnnxsmithError as error:
+        if error.problem.id not in _SHOWN or not isinstance(source, str | Path):
+            raise
+        try:
+            model = load_broken(source)
+            found = Faults(error.problem)
+            _mark(model, found)
+        except (OnnxsmithError, OSError, ValueError):  # such as a location that no file can have
+            raise error from None
+        return model, found
+
+
+def _mark(model: ir.Model, found: Faults) -> None:
+    for graph in (*walk.graphs(model), *(function.graph for function in model.functions.values())):
+        early, cycles = in_order(graph)
+        for node, maker in early:
+            found.marks[node] = EARLY, f"it stands before {node_label(maker)}, whose result it reads"
+        for cycle in cycles:
+            said = " → ".join(node_label(one) for one in [*cycle[:6], *(cycle[:1] if len(cycle) <= 6 else ())])
+            said += " → …" if len(cycle) > 6 else ""
+            found.marks.update((node, (CYCLE, said)) for node in cycle)
+    found.unmade = [value.name or "" for value in model.graph.outputs if captures.is_undefined(value)]
+    for node, name, given in _bodies(model):
+        unmade = [value.name or "" for value in given if captures.is_undefined(value)]
+        if unmade and node not in found.marks:
+            found.marks[node] = UNDEFINED, f"in {name} nothing makes the result {', '.join(unmade)}"
+    for node in walk.all_nodes(model):
+        if node not in found.marks:
+            found.marks.update((node, mark) for mark in _of(node))
+
+
+def _bodies(model: ir.Model) -> Iterator[tuple[ir.Node, str, Sequence[ir.Value]]]:
+    """The branches, bodies and functions of nodes, by name, with their outputs."""
+    for node in walk.all_nodes(model):
+        for name, graph in subgraphs(node):
+            yield node, name, graph.outputs
+        function = model.functions.get(node.op_identifier())
+        if function is not None:
+            yield node, f"the function {function.name}", function.outputs
+
+
+def _of(node: ir.Node) -> Iterator[tuple[str, str]]:
+    """Yields the fault of a node by what it reads."""
+    read = [value for value in node.inputs if value is not None]
+    unknown = [value.name or "" for value in read if captures.is_undefined(value)]
+    if unknown:
+        yield UNDEFINED, f"nothing makes {', '.join(unknown)}"
+        return
+    absent = [one for one in read if one.const_value is not None and not _whole(one.const_value)]
+    if absent:
+        files = dict.fromkeys(str(getattr(one.const_value, "location", "")) for one in absent)
+        yield MISSING, f"{', '.join(one.name or '' for one in absent)}: no values in {', '.join(files)}"
+
+
+def _whole(tensor: ir.TensorProtocol) -> bool:
+    """Whether the values are there, and all of them."""
+    if not isinstance(tensor, ir.ExternalTensor) or not readable(tensor):
+        return readable(tensor)
+    return (tensor.offset or 0) + tensor.nbytes <= Path(tensor.path).stat().st_size

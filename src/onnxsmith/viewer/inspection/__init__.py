@@ -1,0 +1,1 @@
+"""Inspects a model or a file of weights without running it."""

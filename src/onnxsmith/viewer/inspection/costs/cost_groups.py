@@ -1,0 +1,35 @@
+"""Groups nodes by torch module, or where the file names none, by the scope in their names or by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import onnx_ir as ir
+
+from onnxsmith.graph.structure import provenance
+from onnxsmith.graph.structure.walk import op_name
+
+Path = tuple[str, ...]
+"""The steps to a group: ("layers", "0", "conv")."""
+
+_DEEPEST = 12
+"""Steps of the longest path; deeper modules belong to it. A choice that bounds the cost of odd names."""
+
+
+def grouping(nodes: Iterable[ir.Node]) -> tuple[str, str, Callable[[ir.Node], Path]]:
+    """Returns how to group: `module`, `scope` or `operator`, the separator of a path's steps, and the function for the
+    path of a node.
+
+    Modules are those that torch's exporter wrote into the nodes' metadata. Scopes are what stands before the last `/`
+    of a node's name (`/layer1/conv/Conv`), if at least half of the names have one."""
+    found = list(nodes)
+    if any(provenance.module_of(node) for node in found):
+        return "module", ".", lambda node: tuple(provenance.module_of(node).split(".")[:_DEEPEST])
+    if 2 * sum("/" in (node.name or "").strip("/") for node in found) >= max(len(found), 1):
+        return "scope", "/", _scope
+    return "operator", "", lambda node: (op_name(node),)
+
+
+def _scope(node: ir.Node) -> Path:
+    steps = [step for step in (node.name or "").split("/") if step]
+    return tuple(steps[:-1][:_DEEPEST]) or ("",)

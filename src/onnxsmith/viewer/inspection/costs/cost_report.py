@@ -1,0 +1,137 @@
+"""Makes the report on the costs of a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import problem
+from onnxsmith.base.report.parts.costs import CostRow, Costs
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.graph.surgery.inlining import inlined
+from onnxsmith.verification.inputs.size_proposals import batches
+from onnxsmith.viewer.inspection.costs.cost_groups import Path, grouping
+from onnxsmith.viewer.inspection.costs.cost_sizes import Sizes
+from onnxsmith.viewer.inspection.costs.cost_totals import Group, Tally, Tallying
+from onnxsmith.viewer.inspection.costs.liveness import Liveness
+from onnxsmith.viewer.inspection.costs.parameters import Stored, stored
+
+_MOST_ASSUMPTIONS = 10
+"""Assumptions in a report. A choice: more are not read; the others are counted."""
+
+
+def costs(shaped: ir.Model, given: Mapping[str, int], where: str) -> Costs:
+    """Counts the costs of one run of a model with inferred shapes, at the `given` sizes of symbols and at example sizes
+    of the others.
+
+    Calls of local functions are counted one by one. The model is not changed.
+
+    Raises:
+        OnnxsmithError: `inspect/unknown-dim` if no dimension of the model has a given name.
+    """
+    troubles: list[str | None] = []
+    if shaped.functions:
+        flat, trouble = inlined(shaped)
+        shaped, unshaped = inferred(flat)
+        troubles = [trouble, unshaped]
+    sizes = Sizes(given, batches(signature(shaped)))
+    for dim in signature(shaped).symbols():
+        sizes.value(dim)
+    by, separator, path_of = grouping(node for node in walk.nodes(shaped.graph))
+    tally = Tallying(path_of, sizes).tally(shaped.graph)
+    weights = stored(shaped, path_of)
+    whole, everything = tally.total(), _together(weights)
+    peak = Liveness(sizes).peak(shaped.graph)
+    macs, activations = whole.macs.amount(sizes), whole.activations.amount(sizes, 8)
+    rows = _rows(tally, weights, sizes, separator)
+    _refuse_unused(sizes, where)
+    return Costs(
+        by=by,
+        sizes=sizes.used(),
+        examples=tuple(sizes.examples()),
+        macs=macs,
+        counted=tally.counted,
+        parameters=everything.parameters,
+        weight_bytes=everything.bytes,
+        activations=activations,
+        peak=peak,
+        rows=rows,
+        uncounted=_ordered(tally.uncounted),
+        unknown_shape=_ordered(tally.unknown_shape),
+        without_macs=_ordered(tally.without_macs),
+        unsized=tally.unsized,
+        assumptions=_assumptions(tally, troubles),
+    )
+
+
+def _refuse_unused(sizes: Sizes, where: str) -> None:
+    unused, used = sizes.unused(), ", ".join(sizes.used())
+    if unused:
+        raise problem(
+            "inspect/unknown-dim",
+            f"no dimension of the model is called {unused[0]!r}",
+            where=where,
+            fix=f"its symbolic dimensions are: {used}" if used else "leave --dim out: the model has fixed sizes only",
+        )
+
+
+def _rows(tally: Tally, weights: Mapping[Path, Stored], sizes: Sizes, separator: str) -> tuple[CostRow, ...]:
+    """Makes a row for each group and for each one around it, the inner ones after their outer one."""
+    groups: dict[Path, Group] = {}
+    held: dict[Path, Stored] = {}
+    inside: dict[Path, dict[Path, None]] = {}
+    for path in dict.fromkeys((*tally.groups, *weights)):
+        for depth in range(1, len(path) + 1):
+            outer = path[:depth]
+            inside.setdefault(outer[:-1], {})[outer] = None
+            if path in tally.groups:
+                groups.setdefault(outer, Group()).merge(tally.groups[path])
+            if path in weights:
+                _add(held.setdefault(outer, Stored()), weights[path])
+    found: list[CostRow] = []
+
+    def visit(path: Path) -> None:
+        group, mine = groups.get(path, Group()), held.get(path, Stored())
+        found.append(
+            CostRow(
+                separator.join(path) if separator else path[0],
+                len(path) - 1,
+                group.nodes,
+                group.macs.amount(sizes),
+                mine.parameters,
+                mine.bytes,
+                group.activations.amount(sizes, 8),
+            )
+        )
+        for inner in inside.get(path, ()):
+            visit(inner)
+
+    for top in inside.get((), ()):
+        visit(top)
+    return tuple(found)
+
+
+def _together(weights: Mapping[Path, Stored]) -> Stored:
+    whole = Stored()
+    for one in weights.values():
+        _add(whole, one)
+    return whole
+
+
+def _add(whole: Stored, one: Stored) -> None:
+    whole.parameters += one.parameters
+    whole.bytes += one.bytes
+
+
+def _ordered(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _assumptions(tally: Tally, troubles: Iterable[str | None]) -> tuple[str, ...]:
+    found = [*(text for text in troubles if text), *tally.assumptions]
+    rest = len(found) - _MOST_ASSUMPTIONS
+    return (*found[:_MOST_ASSUMPTIONS], *([f"and {rest:,} more assumptions"] if rest > 0 else []))

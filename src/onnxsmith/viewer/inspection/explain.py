@@ -1,0 +1,158 @@
+"""Finds the page of every problem, in `viewer/pages/`, of every rule, in its docstring, and the cause of an error
+message."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.message_cause import Advice, MessageCause
+from onnxsmith.base.report.parts.page import Page
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.exporter.causes.base import recognise
+from onnxsmith.graph.files.load import Source
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.optimizer.rules.base import Rule
+from onnxsmith.viewer.inspection import cause_matching
+from onnxsmith.viewer.inspection.messages import filled, known, page
+
+EVERYTHING = "all"
+_SUGGESTED = 5
+"""Ids in a suggestion. A choice: one line."""
+
+
+_MATCHED = 300
+"""Characters shown of the part of a message that was recognised. A choice: a few lines."""
+_ONLY_THE_PLACE = "this part of the message says where the tool stopped; the reason is in the words around it"
+_CAUSES = 3
+"""Causes that are shown. A choice: a long log may hold several errors, and the most specific match comes first."""
+
+
+@identifies("model")
+def explain(id: str, model: Source | None = None) -> Report:  # noqa: A002
+    """Reports the page of a problem or a rule. For `all`: the list of all ids with their first lines.
+
+    For an error message of a checker, runtime, converter or exporter: its cause, what was read from it, and what helps.
+    The message may be a whole traceback. With `model`, the node, tensor or operator that the message names is looked up
+    there; nothing is run.
+
+    Raises:
+        OnnxsmithError: `explain/nothing-given` for an empty text, `explain/unknown-id` when there is no page for the
+            id, `explain/unknown-message` when no known cause matches the message.
+    """
+    found = pages()
+    if id == EVERYTHING:
+        text = "\n".join(f"{name}: {_title(name, page_)}" for name, page_ in found.items())
+        return _report(id, text, f"{len(found)} pages")
+    if not id.strip():
+        raise problem(
+            "explain/nothing-given",
+            "there is no message and no id to explain",
+            fix="paste the message in quotes, or give a log: `onnxsmith explain - < log.txt`; "
+            "`onnxsmith explain all` lists every page",
+        )
+    if id in found:
+        return _report(id, found[id], _title(id, found[id]))
+    meant, matches = recognise(id), cause_matching.match(id)
+    if meant is None and not matches:
+        raise _unknown(id, found)
+    shown = [one for one in matches if one is matches[0] or not one.message.general][:_CAUSES]
+    parts: list[Part] = [_cause(one, model) for one in shown]
+    parts += [Page(meant.id, found[meant.id])] if meant else []
+    report = Report(
+        "explain",
+        Verdict.DONE,
+        tuple(parts),
+        (meant,) if meant else (),
+        headline=matches[0].what if matches else meant.what if meant else "",
+        notes=(_ONLY_THE_PLACE,) if matches and matches[0].message.general and not meant else (),
+    )
+    return report if model is None else _with_node(report, model, matches[0].names if matches else {})
+
+
+def _cause(found: cause_matching.Found, model: Source | None) -> MessageCause:
+    message = found.message
+    shown = found.text if len(found.text) <= _MATCHED else f"{found.text[:_MATCHED]}…"
+    return MessageCause(
+        message.id,
+        message.tool,
+        found.what,
+        message.why,
+        found.names,
+        shown,
+        tuple(Advice(one.say, _command(one.run, found.names, model)) for one in message.helps),
+        message.links,
+    )
+
+
+def _command(template: str, names: dict[str, str], model: Source | None) -> str:
+    """The command with the names of the message and the path of the model."""
+    words = [filled(word, names) for word in shlex.split(template)]
+    path = str(model) if isinstance(model, str | Path) else "model.onnx"
+    return shlex.join(path if word == "model.onnx" else word for word in words)
+
+
+def _with_node(report: Report, model: Source, names: dict[str, str]) -> Report:
+    from onnxsmith.viewer.inspection.node_location import located
+
+    parts, notes, problems = located(model, names)
+    return replace(
+        report, parts=(*report.parts, *parts), notes=(*report.notes, *notes), problems=(*report.problems, *problems)
+    )
+
+
+def _unknown(text: str, found: dict[str, str]) -> OnnxsmithError:
+    if len(text.split()) > 1:
+        near = "; ".join(f"{one.id} ({filled(one.what, {})})" for one in cause_matching.nearest(text))
+        return problem(
+            "explain/unknown-message",
+            f"this message is unknown: none of the {len(known())} known causes matches it",
+            why="a cause is named only if its whole pattern is in the message",
+            fix=f"similar words, but perhaps another cause: {near}; `onnxsmith explain ID` prints one"
+            if near
+            else "paste the lines in front of it too, or the whole traceback: `onnxsmith explain - < log.txt`",
+        )
+    kinds = [name for name in found if text and text.lower() in name]
+    close = kinds[:_SUGGESTED] or difflib.get_close_matches(text, found, _SUGGESTED)
+    return problem(
+        "explain/unknown-id",
+        f"there is no page {text!r}",
+        fix=f"did you mean {', '.join(close)}?" if close else "`onnxsmith explain all` lists every page",
+    )
+
+
+def pages() -> dict[str, str]:
+    """Returns every page by id: of problems, of rules, of error messages."""
+    return dict(_problem_pages()) | dict(_rule_pages()) | {id_: page(message) for id_, message in known().items()}
+
+
+def _problem_pages() -> Iterator[tuple[str, str]]:
+    for room in sorted((files("onnxsmith.viewer") / "pages").iterdir(), key=lambda item: item.name):
+        if not room.is_dir():
+            continue
+        for file in sorted(room.iterdir(), key=lambda item: item.name):
+            if file.name.endswith(".md"):
+                yield f"{room.name}/{file.name.removesuffix('.md')}", file.read_text(encoding="utf-8").strip()
+
+
+def _rule_pages() -> Iterator[tuple[str, str]]:
+    for id_, kind in rooms.classes("onnxsmith.optimizer.rules", Rule).items():
+        yield id_, inspect.getdoc(kind) or ""
+
+
+def _title(id_: str, text: str) -> str:
+    """Returns the first line of a page, without `#` and the id."""
+    first = text.partition("\n")[0].lstrip("# ")
+    return first.removeprefix(f"{id_}:").strip()
+
+
+def _report(id_: str, text: str, headline: str) -> Report:
+    return Report("explain", Verdict.DONE, parts=(Page(id_, text),), headline=headline)

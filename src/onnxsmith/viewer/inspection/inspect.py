@@ -1,0 +1,143 @@
+"""Reports on a model: an outline, every node, every tensor, its text, or all about one name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.model_summary import ModelSummary
+from onnxsmith.base.report.parts.model_text import ModelText
+from onnxsmith.base.report.parts.written import written
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.output_paths import refuse_loss
+from onnxsmith.graph.files.text import to_text
+from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.reading.program_lines import of_model as program_of
+from onnxsmith.graph.reading.weights import held
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import carried_fields
+from onnxsmith.runtimes._lenient import checked
+from onnxsmith.viewer.inspection import lookup, tables
+from onnxsmith.viewer.inspection.costs.cost_report import costs as costs_of
+from onnxsmith.viewer.inspection.model_outline import headline, summary
+from onnxsmith.viewer.inspection.weight_file import WeightFile, check_target, write_weights
+
+
+@identifies("source")
+def inspect(
+    source: Source,
+    *,
+    nodes: bool = False,
+    tensors: bool = False,
+    text: bool = False,
+    name: str | None = None,
+    costs: bool = False,
+    sizes: Mapping[str, int] | None = None,
+    weights: str | Path | None = None,
+    program: bool = False,
+) -> Report:
+    """Reports on a model: its outline, and on request tables of its `nodes` and `tensors` and its ONNX `text`.
+
+    With `costs` or `sizes` (of symbolic dimensions, by name), the report has multiply-accumulates, parameters and
+    memory by torch module, as formulas and at these sizes; other dimensions get an example size. With `name`, the
+    report has all facts about the nodes and tensors of that name instead of the outline.
+
+    With `program`, the report has the program that the model was exported from, as far as the nodes record it, beside
+    the nodes that came from each line. With `weights`, a path to a `.safetensors` or `.npz`, all stored tensors are
+    written there.
+
+    Nothing is run. The values of weights are read only for `weights`, `tensors`, and for a named tensor. Contradicting
+    shapes and tensors without values are problems of the report. A model without some of its values is not checked
+    against the specification, because the checker needs them.
+
+    Raises:
+        OnnxsmithError: `model/…` when the file is not a valid model, `inspect/unknown-name` when nothing is called
+            `name`, `inspect/unknown-dim` when no dimension is called like one in `sizes`; `inspect/no-program` when no
+            node records its program; `save/…`, `bundle/suffix`, `inspect/weights-missing` and `inspect/weights-dtype`
+            when the weights cannot be written.
+    """
+    target = None if weights is None else Path(weights)
+    if target is not None:
+        check_target(target)
+    path = Path(source) if isinstance(source, str | Path) else None
+    where = "the model" if path is None else str(path)
+    with stage("load"):
+        model = load(source)
+    refuse_loss([target], [source, model])
+    missing = [item.name for item in held(model) if item.missing]
+    with stage("check"):
+        doubts = checked(model, where=where) if not missing else ()
+    with stage("shapes"):
+        shaped, trouble = inferred(model)
+    outline = summary(model, shaped, path)
+    parts: list[Part] = [outline] if name is None else list(_named(shaped, name, where))
+    if nodes:
+        parts.append(tables.node_table(shaped))
+    if tensors:
+        with stage("statistics"):
+            parts.append(tables.tensor_table(model))
+    if costs or sizes:
+        with stage("costs"):
+            parts.append(costs_of(shaped, sizes or {}, where))
+    if program:
+        parts.append(program_of(model, where))
+    if text:
+        parts.append(ModelText(to_text(model)))
+    told: WeightFile | None = None
+    if target is not None:
+        with stage("weights"):
+            told = write_weights(model, target, where)
+        parts.append(written([target]))
+    return Report(
+        command="inspect",
+        verdict=Verdict.DONE,
+        parts=tuple(parts),
+        problems=(*doubts, *_missing(outline, where), *(told.problems if told is not None else ())),
+        notes=(*_notes(outline, trouble, carried_fields.left_out(model)), *(told.notes if told is not None else ())),
+        headline=headline(outline),
+    )
+
+
+def _named(shaped: ir.Model, name: str, where: str) -> tuple[Part, ...]:
+    found = lookup.views(shaped, name)
+    if found:
+        return found
+    close = lookup.similar(shaped, name)
+    raise problem(
+        "inspect/unknown-name",
+        f"no node, tensor, input or output is called {name!r}",
+        where=where,
+        fix=f"similar names: {', '.join(close)}" if close else "--nodes lists every node and tensor of the model",
+    )
+
+
+def _missing(outline: ModelSummary, where: str) -> list[Problem]:
+    if not outline.missing:
+        return []
+    count, first = len(outline.missing), ", ".join(outline.missing[:3])
+    return [
+        Problem(
+            "inspect/weights-missing",
+            f"the values of {count:,} tensors are missing" if count > 1 else "the values of a tensor are missing",
+            where=f"{where}: {first}{', …' if count > 3 else ''}",
+            why="their external data is missing, or they were removed from the model; so the model was not checked "
+            "against the specification",
+            fix="give the path of the .onnx file, with its data files beside it",
+        )
+    ]
+
+
+def _notes(outline: ModelSummary, trouble: str | None, left_out: tuple[str, ...]) -> list[str]:
+    notes = [trouble] if trouble else []
+    notes += [f"not read, because no run needs it: {part}" for part in left_out]
+    if not outline.elements:
+        notes.append("the model has no weights")
+    if outline.foreign:
+        notes.append(f"operators that only some runtimes know: {', '.join(outline.foreign)}")
+    return notes

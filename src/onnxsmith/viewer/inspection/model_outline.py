@@ -1,0 +1,133 @@
+"""Makes the outline of a model: its contents, their sizes, and their origin."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.base.report.parts.model_summary import DataFile, Function, ModelSummary, Module, Port, Weights
+from onnxsmith.base.words import several
+from onnxsmith.graph.reading.exact_text import dtype_name
+from onnxsmith.graph.reading.scopes import function_name, nodes, scopes
+from onnxsmith.graph.reading.weights import Held, held, is_constant, readable
+from onnxsmith.graph.structure import provenance, walk
+from onnxsmith.graph.structure.signature import Port as SignaturePort
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.viewer.inspection.macs import macs
+
+_ONNX_DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training"}
+_DEEPEST_MODULE = 4
+"""Parts of a module's path up to which the first branching is looked for. A choice: wrappers are rarely deeper."""
+
+
+def summary(model: ir.Model, shaped: ir.Model, path: Path | None) -> ModelSummary:
+    """Makes the summary of `model`; `shaped` is its copy with inferred shapes, `path` its file, or None."""
+    tensors, places = list(held(model)), list(scopes(model))
+    ports = signature(model)
+    producer = " ".join(text for text in (model.producer_name, model.producer_version) if text)
+    return ModelSummary(
+        path="" if path is None else str(path),
+        bytes=None if path is None else path.stat().st_size,
+        data_files=_data_files(tensors),
+        producer=producer,
+        ir_version=model.ir_version,
+        opsets=dict(model.opset_imports),
+        model_version=model.model_version,
+        domain=model.domain or "",
+        graph=model.graph.name or "",
+        doc=model.doc_string or model.graph.doc_string or "",
+        metadata=dict(model.metadata_props),
+        inputs=tuple(_port(port) for port in ports.inputs),
+        outputs=tuple(_port(port) for port in ports.outputs),
+        weights=_weights(tensors),
+        missing=tuple(item.name for item in tensors if item.missing),
+        nodes=walk.count_nodes(model),
+        subgraphs=sum(place.depth > 0 for place in places),
+        nesting=max(place.depth for place in places),
+        operators=walk.histogram(model),
+        functions=_functions(model),
+        foreign=_foreign(model),
+        macs=macs(nodes(shaped), model.functions),
+        modules=_modules([node for _, node in nodes(model) if not is_constant(node)]),
+    )
+
+
+def _port(port: SignaturePort) -> Port:
+    return Port(port.name, str(port), port.default)
+
+
+def _data_files(tensors: Iterable[Held]) -> tuple[DataFile, ...]:
+    found: dict[str, list[ir.ExternalTensor]] = {}
+    for item in tensors:
+        if isinstance(item.tensor, ir.ExternalTensor):
+            found.setdefault(os.fspath(item.tensor.location), []).append(item.tensor)
+    return tuple(
+        DataFile(
+            location,
+            len(members),
+            sum(tensor.nbytes for tensor in members),
+            Path(members[0].path).stat().st_size if readable(members[0]) else None,
+        )
+        for location, members in sorted(found.items())
+    )
+
+
+def _weights(tensors: Iterable[Held]) -> tuple[Weights, ...]:
+    groups: dict[tuple[bool, str], list[ir.TensorProtocol]] = {}
+    for item in tensors:
+        if item.tensor is not None:
+            groups.setdefault((item.constant, dtype_name(item.tensor.dtype)), []).append(item.tensor)
+    found = [
+        Weights(
+            "constants" if constant else "initializers",
+            dtype,
+            len(members),
+            sum(tensor.size for tensor in members),
+            sum(tensor.nbytes for tensor in members),
+        )
+        for (constant, dtype), members in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda group: (group.where != "initializers", -group.bytes, group.dtype)))
+
+
+def _functions(model: ir.Model) -> tuple[Function, ...]:
+    calls = Counter(node.op_identifier() for _, node in nodes(model))
+    return tuple(
+        Function(
+            function_name(function),
+            len(function.inputs),
+            len(function.outputs),
+            sum(not is_constant(node) for node in function.all_nodes()),
+            calls[identifier],
+        )
+        for identifier, function in model.functions.items()
+    )
+
+
+def _foreign(model: ir.Model) -> dict[str, tuple[str, ...]]:
+    found: dict[str, set[str]] = {}
+    for _, node in nodes(model):
+        if node.domain not in _ONNX_DOMAINS and node.op_identifier() not in model.functions:
+            found.setdefault(node.domain, set()).add(node.op_type)
+    return {domain: tuple(sorted(ops)) for domain, ops in sorted(found.items())}
+
+
+def _modules(found: Sequence[ir.Node]) -> tuple[Module, ...]:
+    """Counts nodes by torch module, at the first depth with several modules, in the order of the graph."""
+    paths = [provenance.of(node).module.split(".") for node in found]
+    if not any(path != [""] for path in paths):
+        return ()
+    by_depth = [Counter(".".join(path[:depth]) for path in paths) for depth in range(1, _DEEPEST_MODULE + 1)]
+    counts = next((counts for counts in by_depth if len(counts.keys() - {""}) > 1), by_depth[0])
+    return tuple(Module(name, count) for name, count in counts.items())
+
+
+def headline(part: ModelSummary) -> str:
+    """Writes the summary as one line."""
+    name = Path(part.path).name if part.path else part.graph or "the model"
+    ports = f"{len(part.inputs)} in, {len(part.outputs)} out"
+    return f"{name}: {several(part.nodes, 'node')}, {several(part.elements, 'weight')}, {ports}"

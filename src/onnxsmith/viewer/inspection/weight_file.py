@@ -1,0 +1,144 @@
+"""Writes the weights of a model to a file that other programs read: `.safetensors` or `.npz`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.base import folders
+from onnxsmith.base.limits import refuse_missing
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.words import several
+from onnxsmith.graph.files.save import disk_problems
+from onnxsmith.graph.reading.exact_text import dtype_name
+from onnxsmith.graph.reading.weights import Held, held
+from onnxsmith.viewer.inspection.tables import SMALLEST
+from onnxsmith.viewer.inspection.weight_formats import holds, is_widened, write
+
+_OTHER = {".npz": ".safetensors", ".safetensors": ".npz"}
+_RESERVED = "__metadata__"
+"""The key of a safetensors head that is not a tensor."""
+
+
+@dataclass(frozen=True)
+class WeightFile:
+    """What was said while a file was written: tensors that it lacks, and tensors with another name or dtype."""
+
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+
+
+def check_target(path: Path) -> None:
+    """Checks the path of a file to write, before the model is read.
+
+    Raises:
+        OnnxsmithError: `save/no-folder`, `bundle/suffix`.
+    """
+    refuse_missing(path.absolute().parent)
+    if path.suffix not in _OTHER or path.is_dir():
+        raise problem(
+            "bundle/suffix",
+            "weights are written as .safetensors or .npz",
+            where=str(path),
+            fix=f"give a path as {path.stem}.safetensors",
+        )
+
+
+def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
+    """Writes all initializers, those of branches, bodies and external data too, and constants of 16 elements or more.
+
+    Names are kept. If a name occurs in several graphs, the graph stands before it: `If_3/then_branch/w`. An integer
+    dtype of 2 or 4 bits becomes one of 8 bits. A dtype that only the other format has is refused; a dtype that no
+    format has is left out and named.
+
+    Raises:
+        OnnxsmithError: `inspect/weights-missing`, `inspect/weights-dtype`, `save/failed`.
+    """
+    found = [item for item in held(model) if not (item.constant and item.tensor is not None and _small(item.tensor))]
+    _refuse_missing(found, where)
+    tensors = [(item, item.tensor) for item in found if item.tensor is not None]
+    kept = [(item, tensor) for item, tensor in tensors if holds(path.suffix, tensor)]
+    lost = [(item, tensor) for item, tensor in tensors if not holds(path.suffix, tensor)]
+    if lost and all(holds(_OTHER[path.suffix], tensor) for _, tensor in tensors):
+        raise OnnxsmithError(_without_dtype(lost, path, f"--weights {path.with_suffix(_OTHER[path.suffix])}"))
+    names, renamed = _names([item for item, _ in kept])
+    with disk_problems(path), folders.replacing(path) as file:
+        try:
+            write(file, dict(zip(names, (tensor for _, tensor in kept), strict=True)))
+        except ValueError as error:
+            raise problem(
+                "save/failed",
+                "the weights could not be read",
+                where=where,
+                why=str(error),
+                fix="export the model again; nothing was written",
+            ) from error
+    notes = _notes(renamed, [item.name for item, tensor in kept if is_widened(tensor.dtype)], len(kept), path)
+    return WeightFile(
+        (_without_dtype(lost, path, "read them from the model: onnx_ir.load(PATH).graph.initializers[NAME]"),)
+        if lost
+        else (),
+        notes,
+    )
+
+
+def _small(tensor: ir.TensorProtocol) -> bool:
+    return tensor.size < SMALLEST
+
+
+def _refuse_missing(found: Iterable[Held], where: str) -> None:
+    missing = [item.name for item in found if item.missing]
+    if missing:
+        raise problem(
+            "inspect/weights-missing",
+            f"the values of {several(len(missing), 'tensor')} are missing, so no weights were written",
+            where=f"{where}: {_first(missing)}",
+            fix="give the path of the .onnx file, with its data files beside it",
+        )
+
+
+def _without_dtype(lost: Sequence[tuple[Held, ir.TensorProtocol]], path: Path, fix: str) -> Problem:
+    dtypes = ", ".join(dict.fromkeys(dtype_name(tensor.dtype) for _, tensor in lost))
+    return Problem(
+        "inspect/weights-dtype",
+        f"{path.suffix} has no place for {several(len(lost), 'tensor')} of {dtypes}",
+        where=_first([item.name for item, _ in lost]),
+        why=f"a {path.suffix} file has no such dtype",
+        fix=fix,
+    )
+
+
+def _names(items: Sequence[Held]) -> tuple[list[str], list[str]]:
+    """Returns a key for each tensor, each once, and the names that are not kept."""
+    counts = Counter(item.name for item in items)
+    used: set[str] = {_RESERVED, ""}
+    keys, renamed = [], []
+    for item in items:
+        unique = counts[item.name] == 1 or not item.scope.path
+        wish = item.name if unique else f"{item.scope.path}/{item.name}"
+        wish = wish.replace("\0", "?") + ("#" if wish.endswith(".npy") else "")  # numpy would strip the suffix
+        key, number = wish, 1
+        while key in used:
+            number += 1
+            key = f"{wish}#{number}"
+        used.add(key)
+        keys.append(key)
+        renamed += [item.name] if key != item.name else []
+    return keys, renamed
+
+
+def _notes(renamed: Sequence[str], widened: Sequence[str], count: int, path: Path) -> tuple[str, ...]:
+    texts = [f"{several(count, 'tensor')} in {path}"]
+    if renamed:
+        texts.append(f"{several(len(renamed), 'tensor')} got another name, because it is not unique: {_first(renamed)}")
+    if widened:
+        texts.append(f"stored as integers of 8 bits: {_first(widened)}")
+    return tuple(texts)
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")

@@ -1,0 +1,36 @@
+"""The names by which reports call nodes in branches and bodies: with the nodes around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import onnx_ir as ir
+
+from onnxsmith.graph.structure.walk import node_label
+from onnxsmith.viewer.model_scene import Viewed
+
+
+def nested_names(model: Viewed) -> Iterator[tuple[str, int]]:
+    """Yields names and numbers of the nodes in bodies. `bisect` and `quantize` write `cond/then_branch/relu`, `check`
+    writes `cond/relu`."""
+    for node in model.source.graph:
+        yield from _inside(node, (node_label(node),), model)
+
+
+def _inside(owner: ir.Node, names: Sequence[str], model: Viewed) -> Iterator[tuple[str, int]]:
+    for body, graph in _bodies(owner):
+        for node in graph:
+            inner = [f"{name}/{step}{node_label(node)}" for name in names for step in (f"{body}/", "")]
+            if node in model.nodes:
+                yield from ((name, model.nodes[node]) for name in inner)
+            yield from _inside(node, inner, model)
+
+
+def _bodies(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
+    for name, attribute in node.attributes.items():
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield name, attribute.as_graph()
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from ((f"{name}.{at}", graph) for at, graph in enumerate(attribute.as_graphs()))

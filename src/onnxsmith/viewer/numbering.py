@@ -1,0 +1,195 @@
+"""Numbers the nodes, values, types, modules and source lines of a model, and writes them as columns of a scene."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import onnx_ir as ir
+
+from onnxsmith.graph.reading.scopes import Scope, scopes
+from onnxsmith.graph.reading.weights import constant, is_constant
+from onnxsmith.graph.structure import captures, provenance, schema
+from onnxsmith.graph.structure.walk import node_label
+from onnxsmith.viewer import attribute_texts, families, scene, texts
+from onnxsmith.viewer.cycles import OPENED
+from onnxsmith.viewer.scene import COMPUTED, CONSTANT, GRAPH_INPUT, GRAPH_OUTPUT
+
+_T = TypeVar("_T")
+_BODIES = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+_LONGEST = 2000
+"""Characters of an attribute or of a line of code. A choice: more is not read in a panel."""
+
+
+@dataclass(eq=False)
+class Part:
+    """A graph of the model: its nodes by number, what each reads and which it reads from, and what computes a value.
+    The lists are in the order of the graph."""
+
+    scope: Scope
+    nodes: list[int] = field(default_factory=list)
+    held: list[ir.Node] = field(default_factory=list)
+    reads: list[list[int]] = field(default_factory=list)
+    made: dict[int, int] = field(default_factory=dict)
+
+    def sources(self) -> list[list[int]]:
+        """The nodes that each node reads from, by their numbers in the graph."""
+        return [[self.made[value] for value in read if value in self.made] for read in self.reads]
+
+
+class Numbering:
+    """The columns of one model. `model` is the scene's, without rooms."""
+
+    def __init__(self, source: ir.Model, model: scene.Model) -> None:
+        self.model = model
+        self.values: dict[ir.Value, int] = {}
+        self.nodes: dict[ir.Node, int] = {}
+        self.stored: list[tuple[int, ir.TensorProtocol | None]] = []
+        """Constants by the number of their values."""
+        self.parts: list[Part] = []
+        self._types: _Interned[str] = _Interned()
+        self._ops: _Interned[tuple[str, str]] = _Interned()
+        self._modules: _Interned[tuple[str, str]] = _Interned()
+        self._sources: _Interned[tuple[str, int, str]] = _Interned()
+        self._traces: dict[str, int] = {}
+        self._defaults: dict[tuple[str, str, int | None], list[tuple[str, str, int]]] = {}
+        for scope in scopes(source):
+            self._part(scope)
+        for value in source.graph.outputs:
+            if self.model.values.kind[self.values[value]] == COMPUTED:
+                self.model.values.kind[self.values[value]] = GRAPH_OUTPUT
+        self.model.types = list(self._types)
+        self.model.ops = [
+            {
+                "type": type_,
+                "domain": domain,
+                "family": families.family(type_),
+                "doc": families.doc(type_, domain),
+                **_roles(type_, domain, source.opset_imports.get(domain)),
+            }
+            for domain, type_ in self._ops
+        ]
+        self.model.modules = [{"path": path, "type": kind} for path, kind in self._modules]
+        self.model.sources = [{"file": file, "line": line, "text": text} for file, line, text in self._sources]
+
+    def _part(self, scope: Scope) -> None:
+        part = Part(scope)
+        for value in scope.graph.inputs:
+            if value.is_initializer():
+                self._constant(value, value.const_value)
+            else:
+                self._value(value, GRAPH_INPUT, -1)
+        for value in scope.graph.initializers.values():
+            self._constant(value, value.const_value)
+        for node in scope.graph:
+            tensor = constant(node) if is_constant(node) else None
+            if tensor is not None:
+                self._constant(node.outputs[0], tensor)
+            else:
+                self._node(part, node)
+        for value in scope.graph.outputs:
+            self._undefined(value, GRAPH_OUTPUT)
+        self.parts.append(part)
+
+    def _undefined(self, value: ir.Value, kind: int = GRAPH_INPUT) -> None:
+        """Numbers a value that nothing makes, in a broken graph: one that a node reads is shown where a graph input is,
+        one that the graph gives where an output is."""
+        if value not in self.values and captures.is_undefined(value):
+            self._value(value, kind, -1, value.meta.get(OPENED, "nothing makes it"))
+
+    def _node(self, part: Part, node: ir.Node) -> None:
+        number, columns = len(self.nodes), self.model.nodes
+        self.nodes[node] = number
+        for value in node.outputs:
+            if value.name:
+                part.made[self._value(value, COMPUTED, number)] = len(part.nodes)
+        read = captures.reads(node) if node.attributes else dict.fromkeys(v for v in node.inputs if v is not None)
+        for value in read:
+            self._undefined(value)
+        known = (self.values.get(value) for value in read)
+        part.nodes.append(number)
+        part.held.append(node)
+        part.reads.append([one for one in known if one is not None and self.model.values.kind[one] != CONSTANT])
+        captured = [self.values[value] for value in read if value not in node.inputs and value in self.values]
+        if captured:
+            self.model.captured[number] = captured
+        columns.name.append(node_label(node))
+        if node.doc_string and not provenance.trace_of(node):
+            self.model.docs[number] = node.doc_string[:_LONGEST]
+        columns.op.append(self._ops.of((node.domain, node.op_type)))
+        columns.room.append(0)
+        columns.module.append(self._module(node) if node.metadata_props else -1)
+        columns.source.append(self._source(node) if node.metadata_props or node.doc_string else -1)
+        columns.inputs.append([-1 if value is None else self.values.get(value, -1) for value in node.inputs])
+        columns.outputs.append([self.values[value] for value in node.outputs if value.name])
+        columns.attributes.append(self._attributes(node, part.scope))
+        columns.bodies.append([])
+
+    def _value(self, value: ir.Value, kind: int, producer: int, kind_text: str | None = None) -> int:
+        number, columns = len(self.values), self.model.values
+        self.values[value] = number
+        columns.name.append(value.name or "")
+        columns.type.append(self._types.of(texts.value_type(value) if kind_text is None else kind_text))
+        columns.producer.append(producer)
+        columns.kind.append(kind)
+        return number
+
+    def _constant(self, value: ir.Value, tensor: ir.TensorProtocol | None) -> None:
+        if value not in self.values:
+            text = texts.tensor_type(tensor) if tensor is not None else None
+            self.stored.append((self._value(value, CONSTANT, -1, text), tensor))
+
+    def _module(self, node: ir.Node) -> int:
+        paths, kinds = provenance.calls(node)
+        inner = next((at for at in reversed(range(len(paths))) if paths[at]), -1)
+        return self._modules.of((paths[inner], kinds[inner])) if inner >= 0 else -1
+
+    def _source(self, node: ir.Node) -> int:
+        trace = provenance.trace_of(node)
+        if trace not in self._traces:
+            file, _, line = provenance.user_line(trace).rpartition(":")
+            found = (file, int(line), provenance.code_of(trace)[:_LONGEST]) if file else None
+            self._traces[trace] = self._sources.of(found) if found is not None else -1
+        return self._traces[trace]
+
+    def _attributes(self, node: ir.Node, scope: Scope) -> list[tuple[str, str, int]]:
+        key = node.op_type, node.domain, scope.version(node.domain)
+        if key not in self._defaults:
+            self._defaults[key] = _defaults(*key)
+        own = [
+            (one.name, attribute_texts.shown(one)[:_LONGEST], 0)
+            for one in node.attributes.values()
+            if one.is_ref() or one.type not in _BODIES
+        ]
+        given = node.attributes
+        return [*own, *(row for row in self._defaults[key] if row[0] not in given)]
+
+
+def _roles(op_type: str, domain: str, version: int | None) -> dict[str, list[str]]:
+    """The formal names of an operator's inputs and outputs; a variadic one, which is the last, ends in `…`."""
+    found = schema.find(op_type, domain, version) if version is not None else None
+    if found is None:
+        return {}
+    sides = {"inputs": found.inputs, "outputs": found.outputs}
+    return {side: [one.name + "…" * one.variadic for one in known] for side, known in sides.items()}
+
+
+def _defaults(op_type: str, domain: str, version: int | None) -> list[tuple[str, str, int]]:
+    found = schema.find(op_type, domain, version) if version is not None else None
+    if found is None:
+        return []
+    return [(name, attribute_texts.shown(one), 1) for name, one in found.defaults.items() if one is not None]
+
+
+class _Interned(Generic[_T]):
+    """Numbers for equal things, from 0 on."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[_T, int] = {}
+
+    def of(self, one: _T) -> int:
+        return self._numbers.setdefault(one, len(self._numbers))
+
+    def __iter__(self) -> Iterator[_T]:
+        return iter(self._numbers)

@@ -1,0 +1,68 @@
+"""Finds the places on a page that names in a report stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnxsmith.viewer.address import fragment
+from onnxsmith.viewer.model_scene import Viewed
+from onnxsmith.viewer.nested_names import nested_names
+from onnxsmith.viewer.scene import Scene
+
+
+class Links:
+    """The addresses of nodes, tensors and modules of a scene. With two models the second is looked at first, for an
+    `old node` the first."""
+
+    def __init__(self, whole: Scene, shown: Sequence[Viewed]) -> None:
+        self._models = [_Index(model, number) for number, model in reversed(list(enumerate(shown)))]
+        self._colours: dict[tuple[int, int], str] = {}
+        for overlay in whole.overlays:
+            for node in overlay.nodes:
+                self._colours.setdefault((overlay.model, node), overlay.title)
+
+    def of(self, kind: str, name: str) -> str | None:
+        """Returns what stands after the page's name to show a `node`, a `tensor` or a `module` of that name; None if
+        the page has none. A tensor leads to the node that computes it, coloured by its figures if it has some. So
+        does a node's name that only a tensor has: some reports call a node by its result."""
+        if not name:
+            return None
+        models = self._models
+        if kind == "old node":
+            kind, models = "node", self._models[::-1]
+        for index in models:
+            if kind == "module":
+                if name in index.rooms:
+                    return fragment(room=name, model=index.number)
+                continue
+            node = index.nodes.get(name) if kind == "node" else None
+            node = index.makers.get(name) if node is None else node
+            if node is not None:
+                colour = self._colours.get((index.number, node), "")
+                return fragment(at=index.called(node), colour=colour, model=index.number)
+            if kind == "tensor" and name in index.values:
+                return fragment(at=f"tensor:{name}", model=index.number)
+        return None
+
+
+class _Index:
+    """The names of a model. Of several nodes of one name, the first has it, as on the page (`graph.ts`)."""
+
+    def __init__(self, shown: Viewed, number: int) -> None:
+        model = shown.scene
+        self.number = number
+        self.nodes: dict[str, int] = {}
+        for node, name in enumerate(model.nodes.name):
+            self.nodes.setdefault(name, node)
+        for name, node in nested_names(shown):
+            self.nodes.setdefault(name, node)
+        self.values = set(model.values.name)
+        made = zip(model.values.name, model.values.producer, strict=True)
+        self.makers = {name: node for name, node in made if node >= 0}
+        self.rooms = {room.path for room in model.rooms if room.path}
+        self._names = model.nodes.name
+
+    def called(self, node: int) -> str:
+        """What the page calls the node in an address."""
+        name = self._names[node]
+        return f"node:{name}" if name and self.nodes[name] == node else f"node-number:{node}"

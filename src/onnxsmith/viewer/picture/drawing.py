@@ -1,0 +1,194 @@
+"""Draws a room of a scene: items as boxes in rows, edges as lines with the types of their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from onnxsmith.base.words import several
+from onnxsmith.viewer.picture.colours import fills, legend
+from onnxsmith.viewer.picture.picture_elements import Box, Line, Picture, Point, Text
+from onnxsmith.viewer.picture.text_measurement import cut, width
+from onnxsmith.viewer.scene import CONSTANT, INPUT, NODE, OUTPUT, ROOM, STUB, Model, Overlay, Room
+
+_BOX, _GAP, _MARGIN = 44.0, 40.0, 20.0
+"""Height of a box, of the space between rows, and around the picture. A choice: room for two lines of text, and for
+one along an edge."""
+_LARGE, _SMALL, _TINY = 13.0, 10.5, 9.5
+_ROW = 18.0
+"""Height of a row of the legend. A choice: one line of text."""
+_PORT = 16.0
+"""Distance of neighbouring ends of lines at a box. A choice: a little more than an arrow is wide."""
+_NARROWEST, _WIDEST = 84.0, 260.0
+"""Width of a box, in pixels. A choice: `RMSNormalization` and a path of two steps fit."""
+_INK, _GREY, _LINE = "#1b1b1b", "#5a5a5a", "#6b7280"
+_FILLS = {
+    "product": ("#dbe7fb", "#3d6fb8"),
+    "activation": ("#fbe3d6", "#c2602b"),
+    "normalization": ("#e2f1dc", "#4f8a3c"),
+    "shape": ("#ececec", "#808080"),
+    "elementwise": ("#fdf3cf", "#a8861c"),
+    "reduction": ("#ece1f6", "#7a51a8"),
+    "quantizer": ("#fadde8", "#b33f74"),
+    "control": ("#d9f0ef", "#2c8782"),
+    "constant": ("#f5f5f5", "#9a9a9a"),
+    "other": ("#ffffff", "#5f6b7a"),
+}
+"""Fill and outline of a family: light enough for black print, and told apart by the outline without colour."""
+_TELLING = ("kernel_shape", "strides", "axis", "axes", "perm", "to", "equation", "mode", "num_heads", "hidden_size")
+"""Attributes that a box shows, if they are in the file. A choice: those that tell one node from the next."""
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """The lines of an item's text, and its colours."""
+
+    title: str
+    under: str
+    fill: str
+    line: str
+
+
+def draw(model: Model, room: Room, overlay: Overlay | None = None) -> Picture:
+    """Draws one room; with an `overlay`, nodes have the colours of its figures, and a legend stands below."""
+    picture = _Drawing(model, room, fills(overlay) if overlay is not None else {}).run()
+    if overlay is not None:
+        _add_legend(picture, legend(overlay))
+    return picture
+
+
+def _add_legend(picture: Picture, rows: list[tuple[str, str]]) -> None:
+    for fill, text in rows:
+        y = picture.height
+        picture.height += _ROW
+        if fill:
+            picture.boxes.append(Box(_MARGIN, y - 10.0, 22.0, 13.0, 2.0, fill, _GREY))
+        left = _MARGIN + 30.0 if fill else _MARGIN
+        picture.texts.append(Text(left, y, text, _SMALL, _INK, anchor="start", bold=not fill))
+        picture.width = max(picture.width, left + 1.1 * width(text, _SMALL) + _MARGIN)
+
+
+class _Drawing:
+    def __init__(self, model: Model, room: Room, fills: Mapping[int, str]) -> None:
+        self._model, self._room, self._fills = model, room, fills
+        self._picture = Picture(room.title if room.kind == "graph" else room.path)
+        self._labels = [self._label(kind, ref) for kind, ref in zip(room.items.kind, room.items.ref, strict=True)]
+        widths = [max(width(one.title, _LARGE), width(one.under, _SMALL)) + 22 for one in self._labels]
+        self._unit = min(max([_NARROWEST, *widths]), _WIDEST)
+        self._widths = [min(max(one, _NARROWEST), self._unit) for one in widths]
+        self._ports = _Ports(room, self._widths)
+        self._told: set[int] = set()
+
+    def run(self) -> Picture:
+        room, picture = self._room, self._picture
+        for at in range(len(room.edges.to)):
+            self._edge(at)
+        for at, label in enumerate(self._labels):
+            self._item(at, label)
+        bends = [x for own in room.edges.bends for x in own]
+        picture.width = (max([*room.items.x, *bends], default=0.0) + 1) * self._unit + 2 * _MARGIN
+        widest = max(
+            (text.x + width(text.text, text.size) for text in picture.texts if text.anchor == "start"), default=0
+        )
+        picture.width = max(picture.width, widest + _MARGIN)
+        rows = max(room.items.row, default=-1) + 1
+        picture.height = max(rows * (_BOX + _GAP) - _GAP, 0.0) + 2 * _MARGIN
+        if not rows:
+            picture.width, picture.height = 240.0, 60.0
+            picture.texts.append(Text(120.0, 34.0, "no nodes", _LARGE, _GREY))
+        return picture
+
+    def _middle(self, item: int) -> Point:
+        return self._x(self._room.items.x[item]), _MARGIN + self._room.items.row[item] * (_BOX + _GAP) + _BOX / 2
+
+    def _x(self, place: float) -> float:
+        return _MARGIN + (place + 0.5) * self._unit
+
+    def _label(self, kind: int, ref: int) -> _Labels:
+        model = self._model
+        if kind == NODE:
+            op = model.ops[model.nodes.op[ref]]
+            title = f"{op['domain']}::{op['type']}" if op["domain"] not in ("", "ai.onnx") else op["type"]
+            fill, line = _FILLS.get(op["family"], _FILLS["other"])
+            fill = self._fills.get(ref, "#ffffff") if self._fills else fill
+            return _Labels(*self._texts(title, self._telling(ref)), fill, line)
+        if kind == ROOM:
+            inner = model.rooms[ref]
+            return _Labels(*self._texts(inner.title, several(inner.count, "node")), "#eef1f6", "#41506b")
+        name, type_ = model.values.name[ref], self._type(ref)
+        return _Labels(*self._texts(name, "" if kind == STUB else type_), "#ffffff", "#1b1b1b")
+
+    def _texts(self, title: str, under: str) -> tuple[str, str]:
+        return cut(title, _LARGE, _WIDEST - 22), cut(under, _SMALL, _WIDEST - 22)
+
+    def _type(self, value: int) -> str:
+        type_ = self._model.values.type[value]
+        return self._model.types[type_] if type_ >= 0 else ""
+
+    def _telling(self, node: int) -> str:
+        """The shape of the weight that the node reads, then its telling attributes."""
+        nodes, values = self._model.nodes, self._model.values
+        stored = [value for value in nodes.inputs[node] if value >= 0 and values.kind[value] == CONSTANT]
+        shapes = [self._type(value).partition("[")[2].rstrip("]") for value in stored]
+        said = [f"[{shape}]" for shape in shapes[:1] if "," in shape]
+        given = {name: text for name, text, is_default in nodes.attributes[node] if not is_default}
+        said += [f"{name} {given[name]}" for name in _TELLING if name in given][:2]
+        return "  ".join(said)
+
+    def _item(self, at: int, label: _Labels) -> None:
+        kind, (x, y), wide = self._room.items.kind[at], self._middle(at), self._widths[at]
+        picture = self._picture
+        if kind == STUB:
+            picture.texts.append(Text(x, y + _BOX / 2 - 4, label.title, _SMALL, _GREY))
+            return
+        radius = _BOX / 2 if kind in (INPUT, OUTPUT) else 7.0
+        picture.boxes.append(Box(x - wide / 2, y - _BOX / 2, wide, _BOX, radius, label.fill, label.line, kind == ROOM))
+        if label.under:
+            picture.texts.append(Text(x, y - 2, label.title, _LARGE, _INK, bold=True))
+            picture.texts.append(Text(x, y + 14, label.under, _SMALL, _GREY))
+        else:
+            picture.texts.append(Text(x, y + 4.5, label.title, _LARGE, _INK, bold=True))
+
+    def _edge(self, at: int) -> None:
+        edges, items = self._room.edges, self._room.items
+        one, other, value = edges.from_[at], edges.to[at], edges.value[at]
+        (x, y), (end, last) = self._middle(one), self._middle(other)
+        start = x + self._ports.leaving[at]
+        points: list[Point] = [(start, y + (_BOX - 2 if items.kind[one] == STUB else _BOX) / 2)]
+        for step, bend in enumerate(edges.bends[at], 1):
+            level = _MARGIN + (items.row[one] + step) * (_BOX + _GAP)
+            points += [(self._x(bend), level), (self._x(bend), level + _BOX)]
+        points.append((end + self._ports.reaching[at], last - _BOX / 2))
+        self._picture.lines.append(Line(tuple(points), _LINE, dashed=items.kind[one] == STUB))
+        if items.kind[one] in (NODE, ROOM) and one not in self._told:  # several types would lie on each other
+            self._told.add(one)
+            type_ = cut(self._type(value), _TINY, 1.1 * self._unit)
+            self._picture.texts.append(Text(start + 6, y + _BOX / 2 + 13, type_, _TINY, _GREY, anchor="start"))
+
+
+class _Ports:
+    """Where the edges of a room leave and reach their items, in pixels from the middle: several lines that meet in one
+    point cannot be told apart."""
+
+    def __init__(self, room: Room, widths: list[float]) -> None:
+        edges, items = room.edges, room.items
+        count = len(edges.to)
+        first = [own[0] if own else items.x[edges.to[at]] for at, own in enumerate(edges.bends)]
+        last = [own[-1] if own else items.x[edges.from_[at]] for at, own in enumerate(edges.bends)]
+        keys = [(edges.from_[at], edges.value[at]) for at in range(count)]
+        self.leaving = self._spread(edges.from_, first, keys, widths)
+        self.reaching = self._spread(edges.to, last, [(edges.to[at], at) for at in range(count)], widths)
+
+    @staticmethod
+    def _spread(ends: list[int], towards: list[float], keys: list[tuple[int, int]], widths: list[float]) -> list[float]:
+        """The place of each edge at its end, in the order of where it goes. Edges with one key share a place."""
+        groups: dict[int, dict[tuple[int, int], list[float]]] = {}
+        for at, end in enumerate(ends):
+            groups.setdefault(end, {}).setdefault(keys[at], []).append(towards[at])
+        places: dict[tuple[int, int], float] = {}
+        for end, own in groups.items():
+            ordered = sorted(own, key=lambda key: (sum(own[key]) / len(own[key]), key))
+            step = min(_PORT, 0.6 * widths[end] / len(ordered))
+            for place, key in enumerate(ordered):
+                places[key] = step * (place - (len(ordered) - 1) / 2)
+        return [places[key] for key in keys]

@@ -1,0 +1,43 @@
+"""Tells by hashes whether a report is of the model that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.model_files import ModelFile
+
+_DIGITS = 12
+"""Digits of a hash that a line shows. A choice: enough to find it in a report, few enough to read."""
+
+
+class Origin(StrEnum):
+    """Which model a report is of, the surest first."""
+
+    SAME = "of this model"
+    WEIGHTS = "of this graph with other weights"
+    OTHER = "of another model"
+    UNKNOWN = "no hash"
+
+
+def origin(report: Report, shown: ModelFile | None) -> Origin:
+    """Compares the files that a report read or wrote with the file that is shown. One of them is enough: the report of
+    a step is of the model before it and of the model after it."""
+    if shown is None or not report.models:
+        return Origin.UNKNOWN
+    same = [one for one in report.models if one.same_graph(shown)]
+    if not same:
+        return Origin.OTHER
+    return Origin.SAME if any(one.same_weights(shown) for one in same) else Origin.WEIGHTS
+
+
+def surest(origins: Sequence[Origin]) -> Origin:
+    """Returns the first in the order of `Origin`: with two models, a report of one of them is no stranger."""
+    return min(origins, key=list(Origin).index)
+
+
+def named(files: Sequence[ModelFile]) -> str:
+    """Says which files a report is of: `hash 1a2b3c4d5e6f, named old.onnx`."""
+    said = [f"hash {one.sha256[:_DIGITS]}, named {one.path}" for one in files]
+    return "; ".join(dict.fromkeys(said))

@@ -1,0 +1,227 @@
+"""Reads reports, and lays what they say over the nodes of a scene."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.program import Program
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.viewer import scene
+from onnxsmith.viewer.missing_names import Missing, missing
+from onnxsmith.viewer.model_scene import Viewed
+from onnxsmith.viewer.nested_names import nested_names
+from onnxsmith.viewer.overlay_side import side
+from onnxsmith.viewer.overlays.base import Layer, Names, Overlaying
+from onnxsmith.viewer.report_origin import Origin, named, origin, surest
+
+_MOST_BYTES = 512 * 2**20
+"""Bytes of the largest report that is read. A choice: a report of 20,000 nodes has 20 MB."""
+_FOREIGN = 0.5
+"""Share of the names that must be those of nodes, below which a report whose hash is of another model is refused: two
+networks of one library share a few names of modules. A choice."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A report, and what to call it: its path."""
+
+    report: Report
+    name: str
+
+
+@dataclass(eq=False)
+class Laid:
+    """The overlays of all reports, their programs, and notes on what did not fit."""
+
+    overlays: list[scene.Overlay]
+    programs: list[tuple[str, Program]]
+    notes: list[str]
+    matched: list[tuple[str, int, int]]
+    """By title: how many names of the report are nodes of the model, and how many names there are."""
+    warnings: list[str]
+    """Lines above the picture: on reports of other models, and what a report says of the whole model."""
+    origins: dict[str, str]
+    """By name of the report: which model it is of."""
+    missing: list[Missing]
+    """Lines on names of reports that no node has."""
+
+
+def read(source: str | Path | Report) -> Given:
+    """Reads a report that `--json` wrote.
+
+    Raises:
+        OnnxsmithError: `view/report` if there is no such file or it cannot be read; `report/unreadable`.
+    """
+    if isinstance(source, Report):
+        return Given(source, f"the report of {source.command}")
+    path = Path(source)
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise OSError(f"it has more than {_MOST_BYTES >> 20} MB")
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise problem(
+            "report/unreadable",
+            "this is not an onnxsmith report",
+            where=str(source),
+            why="it is no text" + ("; it is a model" if path.suffix == ".onnx" else ""),
+            fix="give the file that a command wrote with --json; a second model goes without --with: "
+            "onnxsmith view one.onnx two.onnx",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise problem(
+            "view/report",
+            "the report cannot be read",
+            where=str(source),
+            why=str(error),
+            fix="give a file that another command wrote, such as onnxsmith check model.onnx --json > report.json",
+        ) from error
+    try:
+        return Given(Report.from_json(text), str(source))
+    except OnnxsmithError as error:
+        raise problem(
+            "report/unreadable", error.problem.what, where=str(source), why=error.problem.why, fix=error.problem.fix
+        ) from error
+
+
+def has_figures(report: Report) -> bool:
+    """Whether the report has something to lay over nodes."""
+    known = {name.replace("-", "_") for name in rooms.members("onnxsmith.viewer.overlays", Overlaying)}
+    return any(isinstance(part, Program) or part.kind() in known for part in report.parts)
+
+
+def laid(given: Sequence[Given], models: Sequence[Viewed]) -> Laid:
+    """Lays reports over the models whose nodes they name. A report of two models is laid over the one whose hash it
+    has, else over the one that it is about (`sides.py`).
+
+    Raises:
+        OnnxsmithError: `view/no-figures` if a report says nothing of nodes; `view/other-model` if it names nodes, and
+            no model has any of them, or its hashes are of another model and no model has most of them.
+    """
+    known = rooms.members("onnxsmith.viewer.overlays", Overlaying)
+    found = Laid([], [], [], [], [], {}, [])
+    for one in given:
+        programs = [part for part in one.report.parts if isinstance(part, Program)]
+        parts = [part for part in one.report.parts if part.kind().replace("_", "-") in known]
+        found.programs += ((one.name, part) for part in programs)
+        if not parts and not programs:
+            raise _without_figures(one, known)
+        origins = [origin(one.report, model.file) for model in models]
+        counts = [_lay(one, part, known[part.kind().replace("_", "-")], models, origins, found) for part in parts]
+        hits, asked = sum(hit for hit, _ in counts), sum(count for _, count in counts)
+        sure = surest(origins)
+        few = hits < _FOREIGN * asked if sure is Origin.OTHER else not hits
+        if asked and few and sure is not Origin.SAME:
+            raise _of_another(one, hits, asked, models)
+        _tell(one, sure, hits, asked, found)
+    return found
+
+
+def _tell(given: Given, found: Origin, hits: int, asked: int, laid: Laid) -> None:
+    """Notes whether the report is of the model, and warns if it is of another."""
+    laid.origins[given.name] = found.value
+    if found not in (Origin.OTHER, Origin.WEIGHTS):
+        return
+    matched = f"; {hits:,} of {asked:,} names match" if asked else ""
+    laid.warnings.append(f"{given.name}: the report is {found.value} ({named(given.report.models)}){matched}")
+
+
+def _without_figures(given: Given, known: Iterable[str]) -> OnnxsmithError:
+    failed = "; ".join(f"{trouble.id}: {trouble.what}" for trouble in given.report.problems)
+    return problem(
+        "view/no-figures",
+        f"the report of {given.report.command} has no figures of nodes",
+        where=given.name,
+        why=f"the command failed: {failed}"
+        if given.report.verdict is Verdict.FAILED
+        else f"shown are the parts {', '.join(name.replace('-', '_') for name in known)}, and program",
+        fix="onnxsmith explain view/no-figures lists the commands and options that write them",
+    )
+
+
+def _of_another(given: Given, hits: int, asked: int, models: Sequence[Viewed]) -> OnnxsmithError:
+    files = named(given.report.models)
+    few = (
+        f"only {hits:,} of its {asked:,} names are nodes here"
+        if hits
+        else f"none of its {asked:,} names is a node here"
+    )
+    return problem(
+        "view/other-model",
+        f"the report is of another model: {few}",
+        where=given.name,
+        why=f"the report is of {files}" if files else "the report does not say which file it is of",
+        fix=f"make the report of {models[0].scene.path or 'this model'}, or view the model that it was made of",
+    )
+
+
+def _lay(
+    given: Given,
+    part: Part,
+    how: Overlaying,
+    models: Sequence[Viewed],
+    origins: Sequence[Origin],
+    found: Laid,
+) -> tuple[int, int]:
+    """Lays one part, and returns how many of its names are nodes of the model, and how many names there are."""
+    tries: list[tuple[Names, list[Layer]]] = []
+    for model in models:
+        names = _names(model)
+        tries.append((names, [layer for layer in how.layers(part, names) if layer.figures]))
+    best = side(given.report, part, how, models, [names.found for names, _ in tries], origins)
+    names, layers = tries[best]
+    if names.asked:
+        found.matched.append((f"{part.title} of {given.name}", names.found, names.asked))
+    found.missing += missing(given.name, part.title, names, how, origins[best])
+    said = [f"{given.name}: {one}" for one in how.remarks(part)]
+    found.warnings += said
+    if not layers and not said and names.found == names.asked:
+        found.warnings.append(f"{given.name}: {part.title} has no figure of a node")
+    stranger = f", {origins[best].value}" if origins[best] in (Origin.OTHER, Origin.WEIGHTS) else ""
+    for layer in layers:
+        nodes = sorted(layer.figures)
+        found.overlays.append(
+            scene.Overlay(
+                layer.title,
+                best,
+                layer.unit,
+                layer.scale,
+                layer.classes,
+                layer.worst,
+                nodes,
+                [layer.figures[node][0] for node in nodes],
+                [layer.figures[node][1] for node in nodes],
+                f"onnxsmith {given.report.command}: {given.name}{stranger}",
+            )
+        )
+    return names.found, names.asked
+
+
+def _names(shown: Viewed) -> Names:
+    model = shown.scene
+    nodes: dict[str, list[int]] = {}
+    modules: dict[str, list[int]] = {}
+    for number, name in enumerate(model.nodes.name):
+        nodes.setdefault(name, []).append(number)
+        module = model.nodes.module[number]
+        modules.setdefault(model.modules[module]["path"] if module >= 0 else _scope(name), []).append(number)
+    plain = set(nodes)
+    for name, number in nested_names(shown):
+        if name not in plain:
+            nodes.setdefault(name, []).append(number)
+    made = zip(model.values.name, model.values.producer, strict=True)
+    makers: dict[str, int] = {}
+    for name, node in made:
+        if node >= 0 or name not in makers:
+            makers[name] = node
+    return Names(nodes, makers, modules, shown.source, shown.nodes)
+
+
+def _scope(name: str) -> str:
+    """The scope in a node's name, as `inspect --costs` writes it."""
+    return "/".join([step for step in name.split("/") if step][:-1])

@@ -1,0 +1,154 @@
+"""Fills rooms: their items, and the edges between these for every value that goes from one to another."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from onnxsmith.viewer.layout import stubs
+from onnxsmith.viewer.layout.graph import Graph, Layout
+from onnxsmith.viewer.scene import INPUT, NODE, OUTPUT, ROOM, STUB, Edges, Items, Room
+
+Key = tuple[int, int]
+"""An item of a room: its kind, and the node, room or value that it stands for."""
+Flow = tuple[Key, Key, int]
+"""From an item to another, with the value."""
+
+
+@dataclass(eq=False)
+class Draft:
+    """A room before its layout. `inner` are the nodes and rooms in it, in the order of the file."""
+
+    number: int
+    depth: int
+    around: Draft | None
+    inner: list[Key] = field(default_factory=list)
+    inputs: dict[Key, None] = field(default_factory=dict)
+    outputs: dict[Key, None] = field(default_factory=dict)
+    flows: dict[Flow, None] = field(default_factory=dict)
+
+    def lead(self, one: Key, other: Key, value: int) -> None:
+        """Adds an edge, and the room's input or output if that is one end of it."""
+        for key in (one, other):
+            if key[0] == INPUT:
+                self.inputs[key] = None
+            elif key[0] == OUTPUT:
+                self.outputs[key] = None
+        self.flows[one, other, value] = None
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What the nodes of one graph read, and what the graph gives. `reads` are the values by number of the node in the
+    graph; `made` are the numbers of the nodes by the values that they compute."""
+
+    nodes: Sequence[int]
+    reads: Sequence[Sequence[int]]
+    made: Mapping[int, int]
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+
+
+def connect(reads: Reads, homes: Sequence[Draft], root: Draft) -> None:
+    """Draws the way of every value, from the node that computes it to all that read it, through the rooms around both.
+    `homes` are the rooms that show the nodes, `root` is that of the graph."""
+    root.inputs.update(((INPUT, value), None) for value in reads.inputs)
+
+    def start(value: int) -> tuple[Draft, Key]:
+        number = reads.made.get(value)
+        return (root, (INPUT, value)) if number is None else (homes[number], (NODE, reads.nodes[number]))
+
+    for number, values in enumerate(reads.reads):
+        for value in values:
+            _lead(*start(value), homes[number], (NODE, reads.nodes[number]), value)
+    for value in reads.outputs:
+        _lead(*start(value), root, (OUTPUT, value), value)
+
+
+def _lead(home: Draft, one: Key, target: Draft, other: Key, value: int) -> None:
+    while home is not target:
+        if home.depth >= target.depth:
+            home.lead(one, (OUTPUT, value), value)
+            one = (ROOM, home.number)
+            assert home.around is not None
+            home = home.around
+        else:
+            target.lead((INPUT, value), other, value)
+            other = (ROOM, target.number)
+            assert target.around is not None
+            target = target.around
+    home.lead(one, other, value)
+
+
+@dataclass(eq=False)
+class Drawn:
+    """The items and edges of a room, with the graph that is laid out. `places` are the numbers of the items in it."""
+
+    keys: list[Key]
+    edges: list[tuple[int, int, int]]
+    graph: Graph
+    places: list[int]
+
+
+def drawn(draft: Draft) -> Drawn:
+    """Puts the items of a room in an order in which they can run, and replaces long edges by stubs."""
+    keys = [*draft.inputs, *_ordered(draft.inner, draft.flows), *draft.outputs]
+    number = {key: at for at, key in enumerate(keys)}
+    edges = [(number[one], number[other], value) for one, other, value in draft.flows]
+    cut = stubs.chosen(len(keys), edges)
+    before: dict[int, list[int]] = {}
+    kept = []
+    for edge in edges:
+        one, other, value = edge
+        if edge in cut:
+            one = len(keys)
+            keys.append((STUB, value))
+            before.setdefault(other, []).append(one)
+        kept.append((one, other, value))
+    places = [0] * len(keys)
+    at = 0
+    for item in range(len(number)):
+        for one in (*before.get(item, ()), item):
+            places[one] = at
+            at += 1
+    graph = Graph(len(keys), stubs.plain([(places[one], places[other], value) for one, other, value in kept]))
+    return Drawn(keys, kept, graph, places)
+
+
+def _ordered(inner: Sequence[Key], flows: Iterable[Flow]) -> list[Key]:
+    """Sorts items so that each stands behind all that it reads from; else they stay in their order."""
+    place = {key: at for at, key in enumerate(inner)}
+    readers: list[list[int]] = [[] for _ in inner]
+    waits = [0] * len(inner)
+    for start, end in dict.fromkeys((one, other) for one, other, _ in flows):
+        if start in place and end in place:
+            readers[place[start]].append(place[end])
+            waits[place[end]] += 1
+    found: list[Key] = []
+    ready = [at for at, count in enumerate(waits) if not count]
+    while ready:
+        at = heapq.heappop(ready)
+        found.append(inner[at])
+        for other in readers[at]:
+            waits[other] -= 1
+            if not waits[other]:
+                heapq.heappush(ready, other)
+    assert len(found) == len(inner), "two rooms depend on each other"
+    return found
+
+
+def furnish(room: Room, own: Drawn, layout: Layout) -> None:
+    """Writes items, edges and their places into a room."""
+    room.items = Items(
+        [kind for kind, _ in own.keys],
+        [ref for _, ref in own.keys],
+        [layout.rows[place] for place in own.places],
+        [layout.x[place] for place in own.places],
+    )
+    room.edges = Edges(
+        [one for one, _, _ in own.edges],
+        [other for _, other, _ in own.edges],
+        [value for _, _, value in own.edges],
+        [layout.bends[own.places[one], own.places[other]] for one, other, _ in own.edges],
+    )

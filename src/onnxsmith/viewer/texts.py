@@ -1,0 +1,20 @@
+"""Writes types for the page: `float32[batch, 3, 224]`."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.graph.reading import exact_text
+
+_PAGE = exact_text.Style({ir.DataType.FLOAT: "float32", ir.DataType.DOUBLE: "float64"}, ", ")
+"""Dtypes as numpy names them."""
+
+
+def value_type(value: ir.Value) -> str:
+    """Returns the type of a value; "" if nothing is known of it."""
+    return exact_text.value_type(value, _PAGE)
+
+
+def tensor_type(tensor: ir.TensorProtocol) -> str:
+    """Returns the dtype and shape of a tensor."""
+    return exact_text.tensor_type(tensor, _PAGE)

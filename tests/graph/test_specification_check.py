@@ -1,0 +1,135 @@
+"""The specification's own checks, with external data where it is, and doubts told apart from errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import parser
+
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.specification_check import check
+from onnxsmith.graph.files.text import from_text
+from tests.conftest import Refused
+
+HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
+
+
+def test_a_valid_model_has_no_doubts() -> None:
+    assert check(from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")) == ()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ("y = Nonsense(x)", "Nonsense"),
+        ("y = Add(x)", "Add"),
+        ("y = Abs(x)\n z = LeakyRelu<alpha = 1>(x)", "alpha"),
+        ("y = other.domain.Op(x)", "other.domain"),
+    ],
+)
+def test_an_invalid_model_is_refused_with_the_reason(nodes: str, said: str, refused: Refused) -> None:
+    with refused("model/invalid") as refusal:
+        check(from_text(f"{HEAD}g (float[n] x) => (float[n] y) {{ {nodes} }}"), where="m.onnx")
+    assert said in refusal.problem.why
+    assert refusal.problem.where == "m.onnx"
+
+
+def test_shapes_that_contradict_each_other_are_a_doubt() -> None:
+    (doubt,) = check(from_text(HEAD + "g (float[2,3] x) => (float[7] y) { y = Transpose(x) }"), where="m.onnx")
+    assert (doubt.id, doubt.where) == ("model/shape-conflict", "m.onnx, Transpose -> y")
+    assert doubt.why.startswith("the operator gives 2 dimensions, and the file declares 1. ")
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "why"),
+    [
+        ("g (float[2,4] x) => (float[2,3] y) { a = Relu(x) [neg] y = Neg(a) }", "Neg neg", "gives 4 in dimension 1"),
+        ("g (float[2,4] x) => (int64[2,4] y) { y = Neg(x) }", "Neg -> y", "gives float, and the file declares int64"),
+        ("g (float[2,4] x) => (float[2,4] y) <float[3] w = {1,2,3}> { y = Add(x, w) }", "Add -> y", ""),
+        (
+            (
+                "g (float[2] x, bool c) => (float[2] y) { y = If(c) <"
+                "then_branch = t () => (float[2] u) { u = Neg(x) }, "
+                "else_branch = e () => (float[3] v) { v = Abs(x) }> }"
+            ),
+            "Abs -> v",
+            "gives 2 in dimension 0",
+        ),
+        (
+            "g (float[2,4] x, int64[2] to) => (float[3,4] y) <int64[2] s = {2,4}> { a = Neg(x) y = Reshape(a, s) }",
+            "Reshape -> y",
+            "gives 2 in dimension 0, and the file declares 3",
+        ),
+    ],
+)
+def test_a_conflict_names_the_node_and_both_sides(text: str, where: str, why: str) -> None:
+    (doubt,) = check(from_text(HEAD + text), where="m.onnx")
+    assert doubt.where == f"m.onnx, {where}"
+    assert why in doubt.why
+    assert "InferenceError" in doubt.why  # the words that a search finds
+
+
+def test_checking_changes_nothing() -> None:
+    model = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
+    model.graph.register_initializer(ir.Value(name="w", const_value=ir.Tensor(np.zeros(500), name="w")))
+    before = ir.to_proto(model).SerializeToString()
+    check(model)
+    assert ir.to_proto(model).SerializeToString() == before
+
+
+@pytest.mark.parametrize("size", [3, 5000])
+@pytest.mark.parametrize("constant", [False, True])
+def test_external_data_is_not_looked_for_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, constant: bool
+) -> None:
+    proto = parser.parse_model(HEAD + "g (double[n] x) => (double[n] y) { y = Add(x, w) }")
+    tensor = onnx.TensorProto(name="w", data_type=11, dims=[size], data_location=1)
+    tensor.external_data.add(key="location", value="w.data")
+    if constant:
+        proto.graph.node.insert(0, onnx.NodeProto(op_type="Constant", output=["w"]))
+        proto.graph.node[0].attribute.add(name="value", type=onnx.AttributeProto.TENSOR).t.CopyFrom(tensor)
+    else:
+        proto.graph.initializer.append(tensor)
+    np.zeros(size).tofile(tmp_path / "w.data")
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    monkeypatch.chdir("/")
+    assert check(load(tmp_path / "m.onnx")) == ()
+
+
+def test_a_model_with_large_weights_is_checked_without_them(tmp_path: Path) -> None:
+    with (tmp_path / "w.data").open("wb") as data:
+        data.truncate(3 * 2**30)
+    model = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
+    elements = 3 * 2**28
+    tensor = ir.ExternalTensor(
+        "w.data", 0, 4 * elements, ir.DataType.FLOAT, shape=ir.Shape([elements]), name="w", base_dir=tmp_path
+    )
+    model.graph.register_initializer(ir.Value(name="w", const_value=tensor))
+    assert check(model) == ()
+
+
+def test_a_saved_model_is_as_valid_as_before(tmp_path: Path) -> None:
+    model = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
+    save(model, tmp_path / "m.onnx")
+    onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)
+
+
+def test_a_valid_model_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    model = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
+    save(model, path)
+    asked: list[bool] = []
+    whole = onnx.checker.check_model
+
+    def counted(given: object, full_check: bool = False) -> None:
+        asked.append(full_check)
+        whole(given, full_check=full_check)
+
+    monkeypatch.setattr(onnx.checker, "check_model", counted)
+    assert check(model, file=path) == ()
+    assert asked == [True]

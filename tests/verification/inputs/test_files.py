@@ -1,0 +1,245 @@
+"""Arrays and pictures are read as the model takes them, and written back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL
+import pytest
+from PIL import Image
+
+from onnxsmith.graph.structure.signature import Dim, Port
+from onnxsmith.verification.inputs.input_files import read_image, read_npz, write_image
+from tests.conftest import Refused
+
+# Arrays
+
+
+def test_arrays_come_by_name(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.arange(3), y=np.float32(5))
+    found = read_npz(tmp_path / "a.npz")
+    assert {name: value.tolist() for name, value in found.items()} == {"x": [0, 1, 2], "y": 5}
+
+
+def test_a_single_array_has_no_name(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(3))
+    assert read_npz(tmp_path / "a.npy")[""].tolist() == [0, 1, 2]
+
+
+def test_texts_are_arrays_too(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.array(["a", "ß"]))
+    assert read_npz(tmp_path / "a.npz")["x"].tolist() == ["a", "ß"]
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.npy"])
+def test_pickled_objects_are_refused(tmp_path: Path, name: str, refused: Refused) -> None:
+    array = np.array([{"a": 1}], dtype=object)
+    np.savez(tmp_path / "a.npz", x=array)
+    np.save(tmp_path / "a.npy", array, allow_pickle=True)
+    with refused("input/unreadable"):
+        read_npz(tmp_path / name)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 cut off", b"\x93NUMPY", b"garbage" * 9, b"\x80\x04."])
+def test_what_holds_no_arrays_is_refused(tmp_path: Path, data: bytes, refused: Refused) -> None:
+    (tmp_path / "a.npz").write_bytes(data)
+    with refused("input/unreadable"):
+        read_npz(tmp_path / "a.npz")
+
+
+def test_an_archive_that_was_cut_off_is_refused(tmp_path: Path, refused: Refused) -> None:
+    np.savez(tmp_path / "a.npz", x=np.arange(100))
+    whole = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "a.npz").write_bytes(whole[: len(whole) // 2])
+    with refused("input/unreadable"):
+        read_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("name", ["nobody.npz", "."])
+def test_no_file_is_unreadable(tmp_path: Path, name: str, refused: Refused) -> None:
+    with refused("input/unreadable"):
+        read_npz(tmp_path / name)
+
+
+# Pictures
+
+WIDE, HIGH = 4, 2
+"""No square, so that a swap of height and width is seen."""
+
+
+def port(*shape: Dim, dtype: str = "float") -> Port:
+    return Port("x", dtype, shape)
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    """Red on the left, blue on the right."""
+    pixels = np.zeros((HIGH, WIDE, 3), np.uint8)
+    pixels[:, : WIDE // 2, 0] = 255
+    pixels[:, WIDE // 2 :, 2] = 255
+    Image.fromarray(pixels).save(tmp_path / "p.png")
+    return tmp_path / "p.png"
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [
+        (("n", 3, "h", "w"), (1, 3, HIGH, WIDE)),
+        ((1, 3, HIGH, WIDE), (1, 3, HIGH, WIDE)),
+        ((3, "h", "w"), (3, HIGH, WIDE)),
+        (("n", "h", "w", 3), (1, HIGH, WIDE, 3)),
+        (("h", "w", 3), (HIGH, WIDE, 3)),
+        (("n", 1, "h", "w"), (1, 1, HIGH, WIDE)),
+        (("h", "w", 1), (HIGH, WIDE, 1)),
+        ((1, 1, "h", 3), (1, 1, HIGH, WIDE)),
+    ],
+)
+def test_a_picture_takes_the_ports_layout(picture: Path, shape: tuple[Dim, ...], wanted: tuple[int, ...]) -> None:
+    assert read_image(picture, port(*shape)).shape == wanted
+
+
+def test_colours_stand_where_they_belong(picture: Path) -> None:
+    red, green, blue = read_image(picture, port(1, 3, "h", "w"))[0]
+    assert red.tolist() == [[1, 1, 0, 0]] * HIGH
+    assert green.any() == False  # noqa: E712 — a numpy bool
+    assert blue.tolist() == [[0, 0, 1, 1]] * HIGH
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numpy", "most"),
+    [("float", np.float32, 1), ("float16", np.float16, 1), ("double", np.float64, 1), ("uint8", np.uint8, 255)],
+)
+def test_values_take_the_ports_dtype_and_range(picture: Path, dtype: str, numpy: type, most: int) -> None:
+    found = read_image(picture, port(1, 3, "h", "w", dtype=dtype))
+    assert (found.dtype, found.max(), found.min()) == (numpy, most, 0)
+
+
+def test_one_channel_is_luminance(picture: Path) -> None:
+    found = read_image(picture, port(1, 1, "h", "w", dtype="uint8"))[0, 0, 0]
+    assert found.tolist() == [76, 76, 29, 29]  # 0.299 and 0.114 of 255, BT.601
+
+
+@pytest.mark.parametrize(
+    ("mode", "colour", "wanted"),
+    [
+        ("L", 100, (100, 100, 100)),
+        ("1", 1, (255, 255, 255)),
+        ("LA", (100, 7), (100, 100, 100)),
+        ("RGB", (10, 20, 30), (10, 20, 30)),
+        ("RGBA", (10, 20, 30, 0), (10, 20, 30)),
+        ("CMYK", (0, 255, 255, 0), (255, 0, 0)),
+        ("YCbCr", (100, 128, 128), (100, 100, 100)),
+    ],
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pictures_of_every_mode_are_read(
+    tmp_path: Path, refused: Refused, mode: str, colour: Any, wanted: tuple[int, ...], channels: int
+) -> None:
+    suffix = "tif" if mode in ("CMYK", "YCbCr") else "png"
+    Image.new(mode, (WIDE, HIGH), colour).save(tmp_path / f"p.{suffix}")
+    if mode == "YCbCr" and int(PIL.__version__.partition(".")[0]) < 13:  # it cannot read what it writes
+        with refused("input/unreadable"):
+            read_image(tmp_path / f"p.{suffix}", port(1, channels, "h", "w", dtype="uint8"))
+        return
+    found = read_image(tmp_path / f"p.{suffix}", port(1, channels, "h", "w", dtype="uint8"))
+    luminance = round(0.299 * wanted[0] + 0.587 * wanted[1] + 0.114 * wanted[2])
+    assert found[0, :, 0, 0].tolist() == (list(wanted) if channels == 3 else [luminance])
+
+
+@pytest.mark.parametrize("transparent", [False, True])
+def test_a_palette_is_turned_into_colours(tmp_path: Path, transparent: bool) -> None:
+    picture = Image.new("RGB", (WIDE, HIGH), (255, 0, 0)).quantize(4)
+    if transparent:
+        picture.info["transparency"] = bytes([0, 255, 128, 255])
+    picture.save(tmp_path / "p.png")
+    assert read_image(tmp_path / "p.png", port(1, 3, "h", "w", dtype="uint8"))[0, :, 0, 0].tolist() == [255, 0, 0]
+
+
+@pytest.mark.parametrize("mode", ["I;16", "I", "F"])
+def test_more_than_8_bits_are_not_cut_off(tmp_path: Path, mode: str, refused: Refused) -> None:
+    Image.new(mode, (WIDE, HIGH), 3).save(tmp_path / "p.tif")
+    with refused("input/unreadable"):
+        read_image(tmp_path / "p.tif", port(1, 3, "h", "w"))
+
+
+@pytest.mark.parametrize(
+    "taker",
+    [
+        port("n", "c", "h", "w"),
+        port(1, 4, "h", "w"),
+        port("h", 3, "w"),
+        port(3),
+        port(1, 1, 3, "h", "w"),
+        port(1, 3, "h", "w", dtype="int64"),
+        port(1, 3, "h", "w", dtype="bfloat16"),
+        Port("x", "float", None),
+    ],
+    ids=str,
+)
+def test_an_input_that_takes_no_picture_is_told(picture: Path, taker: Port, refused: Refused) -> None:
+    with refused("input/not-an-image-port"):
+        read_image(picture, taker)
+
+
+@pytest.mark.parametrize("data", [b"", b"garbage", b"\x89PNG\r\n\x1a\n", b"GIF89a"])
+def test_what_is_no_picture_is_refused(tmp_path: Path, data: bytes, refused: Refused) -> None:
+    (tmp_path / "p.png").write_bytes(data)
+    with refused("input/unreadable"):
+        read_image(tmp_path / "p.png", port(1, 3, "h", "w"))
+
+
+def test_a_picture_that_was_cut_off_is_refused(tmp_path: Path, refused: Refused) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "p.png")
+    whole = (tmp_path / "p.png").read_bytes()
+    (tmp_path / "p.png").write_bytes(whole[: len(whole) // 2])
+    with refused("input/unreadable"):
+        read_image(tmp_path / "p.png", port(1, 3, "h", "w"))
+
+
+# Writing pictures
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_picture_that_was_read_is_written_back(picture: Path, channels: int, batch: bool) -> None:
+    array = read_image(picture, port(1, channels, "h", "w"))
+    write_image(array if batch else array[0], picture.with_name("q.png"))
+    np.testing.assert_array_equal(read_image(picture.with_name("q.png"), port(1, channels, "h", "w")), array)
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted"),
+    [
+        (np.array([[-1.0, 0.0], [0.5, 7.0]]), [[0, 0], [128, 255]]),
+        (np.array([[0, 255], [300, -3]]), [[0, 255], [255, 0]]),
+        (np.array([[0, 1], [2, 255]], np.uint8), [[0, 1], [2, 255]]),
+        (np.array([[False, True]]), [[0, 255]]),
+        (np.array([[0.25]], np.float16), [[64]]),
+    ],
+)
+def test_values_outside_are_clipped(tmp_path: Path, array: np.ndarray, wanted: list[list[int]]) -> None:
+    write_image(array, tmp_path / "p.png")
+    assert np.asarray(Image.open(tmp_path / "p.png")).tolist() == wanted
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 4), (2, 4, 4), (3,), (1, 1, 3, 4, 4), ()], ids=str)
+def test_an_array_that_is_not_one_picture_is_refused(tmp_path: Path, shape: tuple[int, ...], refused: Refused) -> None:
+    with refused("output/not-an-image"):
+        write_image(np.zeros(shape), tmp_path / "p.png")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_refused(tmp_path: Path, value: float, refused: Refused) -> None:
+    with refused("output/not-an-image"):
+        write_image(np.full((2, 2), value), tmp_path / "p.png")
+
+
+@pytest.mark.parametrize(
+    ("name", "id_"), [("p.unknown", "save/failed"), ("nobody/p.png", "save/no-folder"), ("p", "save/failed")]
+)
+def test_a_path_that_takes_no_picture_is_told(tmp_path: Path, name: str, id_: str, refused: Refused) -> None:
+    with refused(id_):
+        write_image(np.zeros((2, 2)), tmp_path / name)

@@ -1,0 +1,169 @@
+"""What a cause advises works: its command turns a model with the fault into one without it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.checker
+import onnx.numpy_helper
+import onnx.parser
+import onnxruntime
+import pytest
+
+import onnxsmith
+from onnxsmith.base.report.parts.message_cause import MessageCause
+
+OUTPUT_RANK = """<ir_version: 8, opset_import: ["": 15]>
+g (float[I, 2] x, float[2] b) => (float[I] y) { y = Add(x, b) }"""
+OUTPUT_DTYPE = """<ir_version: 8, opset_import: ["": 17]>
+g (float[n, 4] x) => (float[n] y) { [a] y = ArgMax<axis = 1, keepdims = 0>(x) }"""
+OLD_AXES = """<ir_version: 7, opset_import: ["": 17]>
+g (float[n, 4] x) => (float[n] y) { [s] y = ReduceSum<axes = [1], keepdims = 0>(x) }"""
+BOTH = """<ir_version: 8, opset_import: ["": 13]>
+g (float[1, 1, 4, 4] x) => (float[1, 1, 8, 8] y)
+<float[4] s = {1, 1, 2, 2}, int64[4] z = {1, 1, 8, 8}> { [r] y = Resize(x, "", s, z) }"""
+TWICE = """<ir_version: 9, opset_import: ["": 20, "": 12]>
+g (float[2] x) => (float[2] y) { y = Relu(x) }"""
+CONV = """<ir_version: 8, opset_import: ["": 17]>
+g (float[1, 1, 8, 8] x) => (float[1, 2, 6, 6] y) <float[2, 1, 3, 3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1,
+2, 2, 2, 2, 2, 2, 2, 2, 2}> { [c] y = Conv(x, w) }"""
+NAMES = """<ir_version: 8, opset_import: ["": 17]>
+g (float[2] x) => (float[2] y) { [n] a = Relu(x) [n] y = Neg(a) }"""
+IDENTITY = """<ir_version: 8, opset_import: ["": 13]>
+g (float[1, 4] x) => (float[2, 2] y) <int64[2] w = {2, 2}> { w2 = Identity(w) y = Reshape(x, w2) }"""
+
+
+def advised(text: str, model: Path, starting: str) -> list[str]:
+    """The first command of the cause that starts so, for this model."""
+    cause = onnxsmith.explain(text, model).part(MessageCause)
+    return next(shlex.split(one.run) for one in cause.helps if one.run.startswith(starting))
+
+
+def written(tmp_path: Path, graph: str) -> Path:
+    model = onnx.parser.parse_model(graph)
+    onnx.save(model, str(tmp_path / "model.onnx"))
+    return tmp_path / "model.onnx"
+
+
+def followed(tmp_path: Path, words: list[str]) -> Path:
+    """Runs the command in the folder of the model; returns the file that it wrote."""
+    before = set(tmp_path.iterdir())
+    program = {"python": [sys.executable], "onnxsmith": [sys.executable, "-m", "onnxsmith"]}[words[0]]
+    done = subprocess.run(
+        [*program, *words[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=120, env=os.environ, check=False
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    (made,) = (file for file in set(tmp_path.iterdir()) - before if file.suffix == ".onnx")
+    return made
+
+
+def loads(path: Path) -> onnxruntime.InferenceSession:
+    onnx.checker.check_model(str(path), full_check=True)
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize(
+    ("graph", "text", "starting"),
+    [
+        (
+            OUTPUT_RANK,
+            "(op_type:Add): [ShapeInferenceError] Inferred shape and existing shape differ in rank: (2) vs (1)",
+            "python",
+        ),
+        (
+            OUTPUT_DTYPE,
+            "Type (tensor(float)) of output arg (y) of node (a) does not match expected type (tensor(int64)).",
+            "python",
+        ),
+        (OLD_AXES, "Unrecognized attribute: axes for operator ReduceSum", "python"),
+        (
+            BOTH,
+            "Node (r) Op (Resize) [ShapeInferenceError] Either sizes or scales must be provided, but not both of them",
+            "python",
+        ),
+    ],
+    ids=["output rank", "output dtype", "old attribute", "sizes and scales"],
+)
+def test_the_command_mends_a_model_that_was_refused(tmp_path: Path, graph: str, text: str, starting: str) -> None:
+    path = written(tmp_path, graph)
+    with pytest.raises(Exception, match=r"(?s)."):
+        loads(path)
+    made = followed(tmp_path, advised(text, path, starting))
+    session = loads(made)
+    shapes = [[size if isinstance(size, int) else 2 for size in given.shape] for given in session.get_inputs()]
+    feeds = {given.name: np.ones(shape, np.float32) for given, shape in zip(session.get_inputs(), shapes, strict=True)}
+    assert session.run(None, feeds)[0].size
+
+
+def test_one_opset_is_left(tmp_path: Path) -> None:
+    path = written(tmp_path, TWICE)
+    made = onnx.load(str(followed(tmp_path, advised("Failed to find proper ai.onnx domain", path, "python"))))
+    assert [(one.domain, one.version) for one in made.opset_import] == [("", 20)]
+
+
+def test_after_the_older_opset_the_model_converts_to_a_newer_one(tmp_path: Path) -> None:
+    path = written(tmp_path, OLD_AXES)
+    text = "Unrecognized attribute: axes for operator ReduceSum"
+    assert followed(tmp_path, advised(text, path, "python")).name == "fixed.onnx"
+    newer = followed(tmp_path, advised(text, path, "onnxsmith opset"))
+    assert onnx.load(str(newer)).opset_import[0].version == 17
+    loads(newer)
+
+
+def test_kernel_shape_is_written(tmp_path: Path) -> None:
+    path = written(tmp_path, CONV)
+    text = "in get_weights_constant_or_variable values = values.transpose(table) ValueError: axes don't match array"
+    made = onnx.load(str(followed(tmp_path, advised(text, path, "python"))))
+    (shape,) = (attribute for attribute in made.graph.node[0].attribute if attribute.name == "kernel_shape")
+    assert list(shape.ints) == [3, 3]
+
+
+def test_nodes_get_unique_names(tmp_path: Path) -> None:
+    path = written(tmp_path, NAMES)
+    made = onnx.load(str(followed(tmp_path, advised("Error: two nodes with same node name (n).", path, "python"))))
+    assert len({node.name for node in made.graph.node}) == 2
+
+
+def test_initializers_become_inputs_for_an_old_tensorrt(tmp_path: Path) -> None:
+    path = written(tmp_path, CONV)
+    made = onnx.load(str(followed(tmp_path, advised("Assertion failed: tensors.count(input_name)", path, "python"))))
+    assert [given.name for given in made.graph.input] == ["x", "w"]
+
+
+def test_shapes_are_written_for_the_tensorrt_provider(tmp_path: Path) -> None:
+    path = written(tmp_path, NAMES)
+    made = onnx.load(str(followed(tmp_path, advised("TensorRT input: a has no shape specified", path, "python"))))
+    assert [value.name for value in made.graph.value_info] == ["a"]
+
+
+def test_simplify_removes_the_node_that_reads_constants_only(tmp_path: Path) -> None:
+    path = written(tmp_path, IDENTITY)
+    text = "Node [Identity]:(w2) parse error: (-215:Assertion failed) inputs.size() in function 'a::getMemoryShapes'"
+    made = onnx.load(str(followed(tmp_path, advised(text, path, "onnxsmith simplify"))))
+    assert [node.op_type for node in made.graph.node] == ["Reshape"]
+
+
+def test_a_fault_of_the_file_is_said_even_if_the_message_names_nothing(tmp_path: Path) -> None:
+    report = onnxsmith.explain("ValueError: Failed to find proper ai.onnx domain", written(tmp_path, TWICE))
+    assert any("imports two versions" in found.what for found in report.problems)
+
+
+def test_a_data_file_that_is_short_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    model = onnx.parser.parse_model(CONV)
+    for tensor in model.graph.initializer:
+        tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor), tensor.name))
+    onnx.save(model, str(path), save_as_external_data=True, location="m.data", size_threshold=0)
+    (tmp_path / "m.data").write_bytes((tmp_path / "m.data").read_bytes()[:40])
+    text = (
+        "External initializer: w offset: 0 size to read: 72 given file_length: 40 are out of bounds or can not be read"
+    )
+    report = onnxsmith.explain(text + " in full.", path)
+    assert report.part(MessageCause).names["length"] == "40"
+    assert [found.id for found in report.problems] == ["model/external-damaged"]
