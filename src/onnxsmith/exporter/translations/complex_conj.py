@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from onnxsmith.exporter.translations._complex import numbers
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
@@ -25,4 +26,5 @@ class ComplexConj(Translation):
         return torch.view_as_complex(torch.stack([real, -imaginary], -1))
 
     def samples(self) -> Iterator[Sample]:
-        yield Sample((torch.randn(2, 3),), target="aten::conj_physical")
+        yield Sample((numbers(2, 3),), target="aten::conj_physical", dynamic={0: {0: "n"}})
+        yield Sample((numbers(2, 3),), target="aten::_conj_physical")

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from onnxsmith.exporter.translations._complex import numbers
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
@@ -23,4 +24,5 @@ class ComplexExp(Translation):
         return torch.view_as_complex(torch.stack([size * imaginary.cos(), size * imaginary.sin()], -1))
 
     def samples(self) -> Iterator[Sample]:
-        yield Sample((torch.randn(2, 3),))
+        yield Sample((numbers(2, 3),))
+        yield Sample((numbers(2, 3),), dynamic={0: {0: "n"}})

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from onnxsmith.exporter.translations._complex import numbers
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
@@ -21,4 +22,5 @@ class ComplexExpand(Translation):
         return torch.view_as_complex(torch.view_as_real(self_.resolve_conj()).expand((*size, 2)))
 
     def samples(self) -> Iterator[Sample]:
-        yield Sample((torch.randn(2, 1), [2, 3]))
+        yield Sample((numbers(2, 1), [2, 3]))
+        yield Sample((numbers(2, 1), [4, -1, 3]))

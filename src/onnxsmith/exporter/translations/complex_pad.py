@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from onnxsmith.exporter.translations._complex import numbers
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
@@ -26,4 +27,6 @@ class ComplexPad(Translation):
         return torch.view_as_complex(torch.stack([real, imaginary], -1))
 
     def samples(self) -> Iterator[Sample]:
-        yield Sample((torch.randn(3, 4), [1, 2]))
+        yield Sample((numbers(3, 4), [1, 2]))
+        yield Sample((numbers(3, 4), [1, -1, 0, 2], 1.5 - 2j))
+        yield Sample((numbers(3, 4), [0, 0, 2, 1]), dynamic={0: {1: "n"}})

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from onnxsmith.exporter.translations._complex import numbers
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
@@ -22,4 +23,6 @@ class ComplexSelect(Translation):
         return torch.view_as_complex(parts.select(dim if dim >= 0 else dim - 1, index))
 
     def samples(self) -> Iterator[Sample]:
-        yield Sample((torch.randn(2, 3), -1, 0))
+        yield Sample((numbers(2, 3), -1, 0))
+        yield Sample((numbers(2, 3), 0, -1))
+        yield Sample((numbers(2, 3), -2, 1), dynamic={0: {1: "n"}})

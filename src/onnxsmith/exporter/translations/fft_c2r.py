@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from onnxsmith.exporter.translations._complex import numbers
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
@@ -26,6 +27,18 @@ class FftToReal(Translation):
     def samples(self) -> Iterator[Sample]:
         yield Sample((torch.randn(2, 5, dtype=torch.complex64), [1], 2, 8))
         yield Sample((torch.randn(2, 4, 4, dtype=torch.complex64), [1, 2], 1, 7))
+        for around in (even, odd):
+            yield Sample((numbers(2, 3, 5),), dynamic={0: {2: "n"}}, around=around)
+
+
+def even(op: Any, half: torch.Tensor) -> Any:
+    """Both axes; the last has twice as many elements as there are frequencies between the first and the last."""
+    return op(half, [1, 2], 2, 2 * half.shape[2] - 2)
+
+
+def odd(op: Any, half: torch.Tensor) -> Any:
+    """The last axis by itself, and one element more."""
+    return op(half, [2], 1, 2 * half.shape[2] - 1)
 
 
 def whole(half: torch.Tensor, dim: Sequence[int], normalization: int, length: Any) -> torch.Tensor:

@@ -51,6 +51,12 @@ class InverseStft(Translation):
     def samples(self) -> Iterator[Sample]:
         x = torch.stft(torch.randn(2, 64), 16, 4, window=torch.hann_window(16), return_complex=True)
         yield Sample((x, 16), {"hop_length": 4, "window": torch.hann_window(16), "length": 60})
+        yield Sample((x,), {"window": torch.hann_window(12)}, dynamic={0: {2: "n"}}, around=short)
+
+
+def short(op: Any, x: torch.Tensor, window: torch.Tensor) -> Any:
+    """A window shorter than a frame, and a length that is no multiple of the step."""
+    return op(x, 16, hop_length=4, win_length=12, window=window, length=4 * x.shape[2] - 5)
 
 
 def _window(window: Any, size: int, n_fft: int, x: torch.Tensor) -> torch.Tensor:
