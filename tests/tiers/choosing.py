@@ -27,7 +27,8 @@ def smoke() -> list[str]:
 def first_tier(cases: Sequence[str], costs: Mapping[str, float], listed: Sequence[str], seed: str) -> set[str]:
     """Returns the cases of the first tier: the cheap ones, and a sample of the rows of a function where they add up.
 
-    Of a function that is listed, at least one row is taken, however dear it is. A row that is listed is always taken.
+    Of a function that is listed, at least one row is taken, however dear it is. A row that is listed is always taken,
+    and every row if `[*]` is listed.
     """
     seconds = prices(cases, costs)
     rows: dict[str, list[str]] = defaultdict(list)
@@ -35,7 +36,7 @@ def first_tier(cases: Sequence[str], costs: Mapping[str, float], listed: Sequenc
         rows[case.partition("[")[0]].append(case)
     chosen: set[str] = set()
     for function, its in rows.items():
-        asked = [case for case in its if case in listed]
+        asked = its if f"{function}[*]" in listed else [case for case in its if case in listed]
         cheap = [case for case in its if seconds[case] <= LIMIT and case not in asked]
         if not cheap and not asked and function in listed:
             cheap = its

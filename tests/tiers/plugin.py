@@ -195,11 +195,12 @@ class _Controller:
 def _slower(measured: dict[str, float], old: dict[str, float]) -> list[str]:
     """The cases that belong into the second tier by what they cost here, and not by the file; the dearest first."""
     factor = costs.pace(old, measured)
-    listed = choosing.smoke()
+    listed = set(choosing.smoke())
     slow = [
         case
         for case, seconds in measured.items()
-        if seconds * factor > 2 * choosing.LIMIT >= 2 * old.get(case, 0.0) and case.partition("[")[0] not in listed
+        if seconds * factor > 2 * choosing.LIMIT >= 2 * old.get(case, 0.0)
+        and listed.isdisjoint((case.partition("[")[0], f"{case.partition('[')[0]}[*]"))
     ]
     return sorted(slow, key=lambda case: -measured[case])
 

@@ -45,6 +45,11 @@ def test_a_listed_row_is_taken_with_the_cheap_ones() -> None:
     assert first_tier(DEAR, costs, [DEAR[1]], "seed") == set(DEAR)
 
 
+def test_all_rows_are_taken_where_the_list_says_so() -> None:
+    costs = dict.fromkeys(CHEAP[:50], 0.2) | dict.fromkeys(CHEAP[50:], 60.0)
+    assert first_tier(CHEAP, costs, ["tests/a/test_a.py::test_rows[*]"], "seed") == set(CHEAP)
+
+
 @pytest.mark.parametrize("of", [1, 2, 3, 7])
 def test_shards_have_every_case_once(of: int) -> None:
     cases = [*CHEAP, *DEAR]
