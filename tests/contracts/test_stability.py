@@ -122,13 +122,13 @@ def test_the_format_of_bundles() -> None:
 
 
 def asked_for() -> Iterator[tuple[str, str]]:
-    """The rooms whose members the code asks for, and the name of the class that it asks with."""
+    """The entry point groups of the members that the code asks for, and the name of the class that it asks with."""
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("rooms.classes", "rooms.members"):
                 room, base = node.args
                 assert isinstance(room, ast.Constant)
-                yield str(room.value), ast.unparse(base)
+                yield rooms.group(str(room.value)), ast.unparse(base)
 
 
 def test_entry_point_groups() -> None:

@@ -99,10 +99,14 @@ def members(room: str, base: type[T]) -> dict[str, T]:
     return {id_: kind() for id_, kind in classes(room, base).items()}
 
 
-def _entry_points(room: str) -> Any:
+def group(room: str) -> str:
+    """Returns the entry point group of `room`, a package name."""
     package = room.removeprefix("onnxsmith.")
-    group = room.replace(package, _GROUPS.get(package, package))
-    return _installed(tuple(sys.path)).select(group=group)
+    return room.replace(package, _GROUPS.get(package, package))
+
+
+def _entry_points(room: str) -> Any:
+    return _installed(tuple(sys.path)).select(group=group(room))
 
 
 @functools.lru_cache(maxsize=1)
