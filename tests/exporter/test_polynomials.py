@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from onnxsmith.exporter.translations.chebyshev_polynomial_t import ChebyshevPolynomialT
+from onnxsmith.exporter.translations.orthogonal_polynomials import ChebyshevPolynomialT
 
 
 def test_there_is_no_result_beyond_the_last_degree() -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from onnxsmith.exporter.translations._regions import channels_of_bins, own_channels, regions
-from onnxsmith.exporter.translations.ps_roi_pool import PsRoiPool
+from onnxsmith.exporter.translations.region_sampling import PsRoiPool, channels_of_bins, own_channels, regions
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.verification.inputs.roles import role
 from tests.rewrites import head

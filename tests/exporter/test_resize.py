@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter.translations._nearest import agree
+from onnxsmith.exporter.translations.upsampling import agree
 from tests.exports import assert_follows
 
 pytestmark = pytest.mark.usefixtures("compared_once")

@@ -26,7 +26,7 @@ from onnxsmith.exporter.translations.base import Translation
 
 @functools.cache
 def translations() -> Mapping[str, Translation]:
-    """The translations of this package by id; the id is the file's name."""
+    """The translations of this package by id; the id follows from the class's name."""
     return rooms.members("onnxsmith.exporter.translations", Translation)
 
 

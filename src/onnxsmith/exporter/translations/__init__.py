@@ -1,1 +1,1 @@
-"""Translations of PyTorch operators that its own exporter cannot translate, or translates wrongly, one a file."""
+"""Translations of PyTorch operators that its own exporter cannot translate, or translates wrongly, by subject."""

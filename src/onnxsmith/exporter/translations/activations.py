@@ -1,0 +1,81 @@
+"""Activations: softmax, ReLU with random slopes, log-sigmoid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+class Softmax(Translation):
+    """`softmax` into another dtype. The tensor is cast before, not after."""
+
+    targets = ("aten::softmax.int",)
+
+    def decompose(self, x: Any, dim: int, dtype: torch.dtype | None = None) -> Any:
+        return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).softmax(dim)
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randn(3, 4), 1, torch.float64))
+        yield Sample((torch.randint(0, 5, (3, 4)), 0, torch.float32))
+        yield Sample((torch.tensor(2.0), 0, torch.float64))
+        yield Sample((torch.randn(3, 4), -1), dynamic={0: {0: "n"}})
+
+
+class LogSoftmax(Translation):
+    """`log_softmax` into another dtype. The tensor is cast before, not after."""
+
+    targets = ("aten::log_softmax.int",)
+
+    def decompose(self, x: Any, dim: int, dtype: torch.dtype | None = None) -> Any:
+        return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).log_softmax(dim)
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randn(3, 4), 1, torch.float64))
+        yield Sample((torch.randint(0, 5, (3, 4)), 0, torch.float32))
+        yield Sample((torch.tensor(2.0), 0, torch.float64))
+        yield Sample((torch.randn(3, 4), -1), dynamic={0: {0: "n"}})
+
+
+class LogSigmoid(Translation):
+    """`log_sigmoid`.
+
+    min(x, 0) - log(1 + exp(-|x|)). The logarithm of a sigmoid loses what a float32 sigmoid has lost already where it is
+    near 0: at -10 the result was off by one part in ten thousand.
+    """
+
+    targets = ("aten::log_sigmoid",)
+
+    def decompose(self, x: Any) -> Any:
+        return x.clamp(max=0) - (-x.abs()).exp().log1p()
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.tensor([-100.0, -20.0, -10.5, -1.0, 0.0, 1.0, 10.0, 100.0]),))
+        yield Sample((torch.randn(3, 4, dtype=torch.float64) * 5,), dynamic={0: {0: "n"}})
+        yield Sample((torch.randn(()),))
+
+
+class Rrelu(Translation):
+    """`rrelu`: a ReLU with a slope drawn at random.
+
+    In training each negative element has a slope of its own, even between two bounds, else their mean. Gives the slopes
+    too, 1 for what is not negative.
+    """
+
+    targets = ("aten::rrelu_with_noise_functional",)
+
+    def decompose(
+        self, x: Any, noise: Any, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, _: Any = None
+    ) -> Any:
+        if not training:
+            return torch.where(x > 0, x, x * ((lower + upper) / 2)), noise.clone()
+        slope = torch.where(x > 0, torch.ones((), dtype=x.dtype), torch.rand_like(x) * (upper - lower) + lower)
+        return x * slope, slope
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randn(3, 4), torch.zeros(3, 4), 0.1, 0.3, False))
+        yield Sample((torch.randn(3, 4), torch.zeros(3, 4), 0.2, 0.2, True))
+        yield Sample((torch.randn(3, 4), torch.zeros(3, 4)), dynamic={0: {0: "n"}, 1: {0: "n"}})

@@ -1,0 +1,163 @@
+"""Arithmetic and comparisons under second names, and integer arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import torch
+
+from onnxsmith.exporter.translations._loops import any_of, loop
+from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
+
+
+class _Alias(Translation):
+    """Second names of operators of two tensors; PyTorch's exporter promotes their dtypes under the first name only.
+
+    Calls the operator by its first name.
+    """
+
+    first: ClassVar[Callable[..., torch.Tensor]]
+
+    def decompose(self, x: Any, other: Any, **more: Any) -> Any:
+        return type(self).first(x, other, **more)
+
+    def samples(self) -> Iterator[Sample]:
+        x, counts = torch.randn(3, 4), torch.arange(1, 5)
+        yield Sample((x, counts))
+        yield Sample((counts, x))
+        yield Sample((x, x + 1))
+        yield Sample((x.double(), torch.tensor(3)))
+        yield Sample((x, counts), dynamic={0: {0: "n"}})
+
+
+class Multiply(_Alias):
+    """`multiply`, which is `mul`."""
+
+    targets = ("aten::multiply.Tensor",)
+    first = torch.mul
+
+
+class Divide(_Alias):
+    """`divide`, which is `div`."""
+
+    targets = ("aten::divide.Tensor",)
+    first = torch.div
+
+
+class Subtract(_Alias):
+    """`subtract`, which is `sub`."""
+
+    targets = ("aten::subtract.Tensor",)
+    first = torch.sub
+
+
+class Less(_Alias):
+    """`less`, which is `lt`."""
+
+    targets = ("aten::less.Tensor",)
+    first = torch.lt
+
+
+class LessEqual(_Alias):
+    """`less_equal`, which is `le`."""
+
+    targets = ("aten::less_equal.Tensor",)
+    first = torch.le
+
+
+class Greater(_Alias):
+    """`greater`, which is `gt`."""
+
+    targets = ("aten::greater.Tensor",)
+    first = torch.gt
+
+
+class GreaterEqual(_Alias):
+    """`greater_equal`, which is `ge`."""
+
+    targets = ("aten::greater_equal.Tensor",)
+    first = torch.ge
+
+
+class Rsub(Translation):
+    """`rsub`: a number minus a tensor.
+
+    Computes in the promoted dtype: for `1.0 - x` with integers PyTorch's exporter finds no overload.
+    """
+
+    targets = ("aten::rsub.Scalar",)
+
+    def decompose(self, x: torch.Tensor, other: Any, alpha: Any = 1) -> Any:
+        dtype = torch.result_type(x, other)
+        return torch.sub(torch.full((), other, dtype=dtype), x.to(dtype), alpha=alpha)
+
+    def samples(self) -> Iterator[Sample]:
+        whole = torch.tensor([[-3, 0, 5], [1, 2, 4]])
+        yield Sample((whole, 1.0))
+        yield Sample((whole, 0.5, 2))
+        yield Sample((whole.to(torch.uint8), 1.5))
+        yield Sample((torch.tensor(3), 1.5))
+        yield Sample((whole, 2, 3))
+        yield Sample((torch.randn(2, 3), 1))
+        yield Sample((whole, 1.0), {}, "", {0: {0: "n", 1: "m"}})
+
+
+class Gcd(Translation):
+    """`gcd` of integers. Euclid's algorithm on all elements at once, until no remainder is left."""
+
+    targets = ("aten::gcd", "prims::gcd")
+
+    def decompose(self, self_: Any, other: Any) -> Any:
+        dtype = torch.result_type(self_, other)
+        wide = (self_.to(torch.int64).abs(), other.to(torch.int64).abs())
+
+        def step(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            done = b == 0
+            return torch.where(done, a, b), torch.where(done, b, a.remainder(torch.where(done, 1, b)))
+
+        state = torch.broadcast_tensors(*wide)  # type: ignore[no-untyped-call]
+        return loop(lambda a, b: any_of(b != 0), step, state)[0].to(dtype)
+
+    def samples(self) -> Iterator[Sample]:
+        def numbers(*shape: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
+            return torch.randint(-120, 120, shape).to(dtype)
+
+        yield Sample((numbers(4, 5), numbers(5)), dynamic={0: {0: "n"}})
+        yield Sample((numbers(5, dtype=torch.int32), numbers(5, dtype=torch.int8)))
+        yield Sample((numbers(1, 5, dtype=torch.uint8), numbers(2, 1)))
+        yield Sample((torch.tensor(0), torch.tensor(0)))
+        yield Sample((torch.tensor([0, 2971215073, -4807526976]), torch.tensor([-7, 4807526976, 2971215073])))
+        yield Sample((numbers(0, 3), numbers(3)))
+
+
+class Lcm(Translation):
+    """`lcm` of integers. The product over the greatest common divisor; 0 where both are 0."""
+
+    targets = ("aten::lcm",)
+
+    def decompose(self, self_: Any, other: Any) -> Any:
+        dtype = torch.result_type(self_, other)
+        wide = self_.to(torch.int64)
+        divisor = torch.gcd(wide, other.to(torch.int64))
+        return (wide.div(divisor.clamp(min=1), rounding_mode="trunc") * other).abs().to(dtype)
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randint(-99, 99, (4, 5)), torch.randint(-99, 99, (5,))), dynamic={0: {0: "n"}})
+        yield Sample((torch.randint(-9, 9, (4,), dtype=torch.int32), torch.randint(-9, 9, (4,), dtype=torch.int16)))
+        yield Sample((torch.tensor(0), torch.tensor([0, 3])))
+        yield Sample((torch.zeros(0, 3, dtype=torch.int64), torch.tensor(4)))
+
+
+class IntMm(Translation):
+    """The product of two matrices of 8-bit integers, in int32. MatMulInteger."""
+
+    targets = ("aten::_int_mm",)
+
+    def decompose(self, a: Any, b: Any) -> Any:
+        return onnx_op("MatMulInteger", a, b, dtype=torch.int32, shape=[a.shape[0], b.shape[1]])
+
+    def samples(self) -> Iterator[Sample]:
+        a = torch.randint(-128, 128, (32, 16), dtype=torch.int8)
+        b = torch.randint(-128, 128, (16, 8), dtype=torch.int8)
+        yield Sample((a, b))

@@ -1,0 +1,107 @@
+"""Batch normalisation, by given statistics and by those of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
+
+
+class BatchNorm(Translation):
+    """Batch normalisation by statistics that are given.
+
+    ONNX's BatchNormalization, written out for float64. The statistics of the batch, which are not worked out, are
+    empty, as in PyTorch.
+    """
+
+    targets = ("aten::_native_batch_norm_legit_no_training",)
+
+    def decompose(self, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float) -> Any:
+        del momentum
+        if mean.dtype != x.dtype:
+            return NotImplemented
+        weight = torch.ones_like(mean) if weight is None else weight
+        bias = torch.zeros_like(mean) if bias is None else bias
+        if x.dtype == torch.float64:  # an attribute in ONNX is a float32
+            shape = [-1, *[1] * (x.dim() - 2)]
+            scale = weight / (variance + eps).sqrt()
+            found = (x - mean.reshape(shape)) * scale.reshape(shape) + bias.reshape(shape)
+        else:
+            found = onnx_op("BatchNormalization", x, weight, bias, mean, variance, epsilon=float(eps))
+        none = torch.zeros((0,), dtype=x.dtype)
+        return found, none, none.clone()
+
+    def samples(self) -> Iterator[Sample]:
+        statistics = (torch.randn(3), torch.rand(3) + 0.1)
+        for shape in ((4, 3), (2, 3, 5), (2, 3, 4, 5)):
+            yield Sample((torch.randn(shape), torch.randn(3), torch.randn(3), *statistics, 0.1, 1e-5))
+            yield Sample((torch.randn(shape), None, None, *statistics, 0.1, 1e-3))
+        doubles = tuple(one.double() for one in (torch.randn(2, 3), torch.randn(3), torch.randn(3), *statistics))
+        yield Sample((*doubles, 0.1, 1e-5))
+        yield Sample(
+            (torch.randn(2, 3, 5), None, torch.randn(3), *statistics, 0.1, 1e-5), dynamic={0: {0: "n", 2: "l"}}
+        )
+
+
+class TrainingBatchNorm(Translation):
+    """Batch normalisation by the statistics of the batch itself.
+
+    In training mode mean and variance are the batch's, and the running ones move towards them. By statistics that are
+    given it is `BatchNorm`.
+
+    What comes back is the result, the mean, 1/√(variance + eps), and for the functional form the new running
+    statistics; the variance of those has n - 1 for its divisor.
+    """
+
+    targets = (
+        "aten::_native_batch_norm_legit_functional",
+        "aten::_native_batch_norm_legit.no_stats",
+    )
+
+    def decompose(self, x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
+        running: tuple[Any, ...] = rest[:2] if len(rest) == 5 else ()
+        training, momentum, eps = rest[-3:]
+        if not training and not running:
+            return NotImplemented
+        if not training:
+            mean, variance = rest[0], rest[1]
+            found = BatchNorm().decompose(x, weight, bias, mean, variance, momentum, eps)
+            return (*found, mean.clone(), variance.clone())
+        axes = [axis for axis in range(x.dim()) if axis != 1]
+        mean = x.mean(axes, keepdim=True)
+        centred = x - mean
+        # The sum of many large float32 numbers errs by more than their spread allows: the mean of the rest corrects it.
+        left = centred.mean(axes, keepdim=True)
+        mean, centred = mean + left, centred - left
+        variance = (centred * centred).mean(axes, keepdim=True)
+        inverse = (variance + eps).rsqrt()
+        shape = [-1, *[1] * (x.dim() - 2)]
+        found = centred * inverse
+        found = found if weight is None else found * weight.reshape(shape)
+        found = found if bias is None else found + bias.reshape(shape)
+        mean, variance = mean.reshape(-1), variance.reshape(-1)
+        results = (found, mean, inverse.reshape(-1))
+        if not running:
+            return results
+        count = 1
+        for axis in axes:
+            count = count * x.shape[axis]
+        number = torch.full((), count, dtype=x.dtype)
+        unbiased = variance * (number / (number - 1))
+        moved = ((1 - momentum) * old + momentum * new for old, new in zip(running, (mean, unbiased), strict=True))
+        return (*results, *moved)
+
+    def samples(self) -> Iterator[Sample]:
+        functional, plain = self.targets
+        for shape in ((4, 3), (2, 3, 5), (2, 3, 4, 5)):
+            parameters = (torch.randn(3), torch.randn(3))
+            running = (torch.randn(3), torch.rand(3))
+            yield Sample((torch.randn(shape), *parameters, *running, True, 0.3, 1e-3), {}, functional)
+            yield Sample((torch.randn(shape), *parameters, True, 0.3, 1e-3), {}, plain)
+            yield Sample((torch.randn(shape), None, None, True, 0.3, 1e-3), {}, plain)
+            yield Sample((torch.randn(shape), *parameters, *running, False, 0.3, 1e-3), {}, functional)
+        wide = (torch.randn(2, 3, 5) * 2 + 100, *parameters, *running, True, 0.1, 1e-5)
+        yield Sample(wide, {}, functional, {0: {0: "n", 2: "length"}})

@@ -1,0 +1,135 @@
+"""Cholesky factors, and systems of equations with a triangular matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import torch
+
+from onnxsmith.base.library_versions import Lifetime
+from onnxsmith.exporter.translations import _triangular
+from onnxsmith.exporter.translations._loops import Index, column, repeat
+from onnxsmith.exporter.translations._sizes import batch
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+class LinalgCholeskyEx(Translation):
+    """`linalg.cholesky`: the triangular factor of symmetric positive definite matrices.
+
+    Column by column, each taken out of what remains (the outer product form: G. Golub and C. Van Loan, Matrix
+    Computations, 4.2). Only the triangle that PyTorch reads is read. A pivot that is not positive is reported as
+    `info`, the number of its column counted from 1; what comes after it is no factor, with PyTorch as here.
+    """
+
+    targets = ("aten::linalg_cholesky_ex",)
+
+    def decompose(self, matrix: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
+        if matrix.is_complex():
+            return NotImplemented
+        lower = matrix.mT if upper else matrix
+        zeros = torch.zeros(matrix.shape, dtype=matrix.dtype, device=matrix.device)
+        info = torch.zeros(matrix.shape[:-2], dtype=torch.int32, device=matrix.device)
+        _, factor, info = repeat(matrix.shape[-1], _column, [lower, zeros, info])
+        return factor.mT if upper else factor, info
+
+    def samples(self) -> Iterator[Sample]:
+        for size in (0, 1, 3, 6):
+            yield Sample((torch.randn(2, size, size),), around=definite)
+        yield Sample((torch.randn(7, 7, dtype=torch.float64),), {"upper": True}, around=definite)
+        yield Sample((torch.randn(0, 5, 5),), around=definite)
+        yield Sample((torch.randn(2, 3, 5, 5),), dynamic={0: {0: "batch"}}, around=definite)
+        yield Sample((torch.randn(6, 6),), dynamic={0: {0: "n", 1: "n"}}, around=definite)
+
+
+def definite(op: Any, matrix: torch.Tensor, **kwargs: Any) -> Any:
+    """The operator on a well-conditioned positive definite matrix."""
+    size = matrix.shape[-1]
+    return op(matrix @ matrix.mT + size * torch.eye(size, dtype=matrix.dtype), **kwargs)
+
+
+def _column(index: Index, rest: torch.Tensor, factor: torch.Tensor, info: torch.Tensor) -> Sequence[torch.Tensor]:
+    rows = torch.arange(rest.shape[-1], device=rest.device)
+    values = column(rest, index)
+    pivot = column(values.unsqueeze(-2), index)
+    failed = ~(pivot > 0).squeeze(-1) & (info == 0)
+    values = torch.where(rows >= index, values / pivot.sqrt(), 0)
+    factor = torch.where(rows == index, values.unsqueeze(-1), factor)
+    rest = rest - values.unsqueeze(-1) * values.unsqueeze(-2)
+    return rest, factor, torch.where(failed, index + 1, info).to(torch.int32)
+
+
+class Cholesky(Translation):
+    """`cholesky`: the older name of `linalg.cholesky`, which torch 2.14 removed. The factor of `linalg_cholesky_ex`."""
+
+    targets = ("aten::cholesky",)
+    lifetimes: ClassVar = {"aten::cholesky": Lifetime(removed="2.14")}
+
+    def decompose(self, matrix: Any, upper: bool = False) -> Any:
+        if matrix.is_complex():
+            return NotImplemented
+        factor, _ = torch.linalg.cholesky_ex(matrix, upper=upper)
+        return factor
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randn(2, 5, 5),), around=definite)
+        yield Sample((torch.randn(3, 3, dtype=torch.float64),), {"upper": True}, around=definite)
+
+
+class LinalgSolveTriangular(Translation):
+    """`linalg.solve_triangular`: systems of equations with a triangular matrix.
+
+    Substitution, forward or back. `X @ A = B` is solved as its transpose.
+    """
+
+    targets = ("aten::linalg_solve_triangular",)
+
+    def decompose(self, matrix: Any, right: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+        if matrix.is_complex():
+            return NotImplemented
+        if left:
+            return _triangular.solve(matrix, right, upper=upper, unitriangular=unitriangular)
+        return _triangular.solve(matrix, right.mT, upper=upper, unitriangular=unitriangular, transposed=True).mT
+
+    def samples(self) -> Iterator[Sample]:
+        for upper in (False, True):
+            yield Sample((torch.randn(2, 6, 6), torch.randn(6, 3)), {"upper": upper}, around=dominant)
+            yield Sample((torch.randn(3, 3), torch.randn(2, 4, 3)), {"upper": upper, "left": False}, around=dominant)
+            kwargs = {"upper": upper, "unitriangular": True, "left": upper}
+            yield Sample((torch.randn(5, 5).double(), torch.randn(5, 5).double()), kwargs, around=dominant)
+        yield Sample((torch.randn(0, 0), torch.randn(0, 2)), {"upper": True}, around=dominant)
+        yield Sample((torch.randn(6, 6), torch.randn(6, 0)), {"upper": True}, around=dominant)
+        axes = {0: {0: "batch", 1: "n", 2: "n"}, 1: {0: "batch", 1: "n", 2: "k"}}
+        yield Sample((torch.randn(2, 6, 6), torch.randn(2, 6, 3)), {"upper": True}, dynamic=axes, around=dominant)
+
+
+def dominant(op: Any, matrix: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    """The operator on a matrix with a dominant diagonal, which is well conditioned with either triangle."""
+    size = max(matrix.shape[-1], 1)
+    return op(matrix.tanh() / size + 2 * torch.eye(matrix.shape[-1], dtype=matrix.dtype), *args, **kwargs)
+
+
+class TriangularSolve(Translation):
+    """`triangular_solve`: the older name of `linalg.solve_triangular`.
+
+    Substitution, and the matrix itself for every right-hand side.
+    """
+
+    targets = ("aten::triangular_solve",)
+
+    def decompose(
+        self, right: Any, matrix: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    ) -> Any:
+        if matrix.is_complex():
+            return NotImplemented
+        solved = _triangular.solve(matrix, right, upper=upper, unitriangular=unitriangular, transposed=transpose)
+        return solved, matrix.expand([*batch(matrix, right), *matrix.shape[-2:]]).clone()
+
+    def samples(self) -> Iterator[Sample]:
+        def around(op: Any, right: torch.Tensor, matrix: torch.Tensor, **kwargs: Any) -> Any:
+            return dominant(lambda made: op(right, made, **kwargs), matrix)
+
+        for upper, transpose in ((False, False), (True, False), (False, True), (True, True)):
+            kwargs = {"upper": upper, "transpose": transpose, "unitriangular": upper and transpose}
+            yield Sample((torch.randn(6, 3), torch.randn(2, 6, 6)), kwargs, around=around)
+        yield Sample((torch.randn(3, 1).double(), torch.randn(3, 3).double()), around=around)

@@ -1,0 +1,147 @@
+"""Clamps, and the larger or the smaller of two numbers.
+
+A Clip without the other bound makes the largest number of the dtype of an infinity; here one bound is a Max or a Min.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations._constants import constant
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+def at_least(x: torch.Tensor, low: Any) -> torch.Tensor:
+    """`x`, and `low` where it is less; `low` is a number, a size or a tensor. A NaN stays one."""
+    return torch.maximum(*_of_one_dtype(x, low))
+
+
+def at_most(x: torch.Tensor, high: Any) -> torch.Tensor:
+    """`x`, and `high` where it is more."""
+    return torch.minimum(*_of_one_dtype(x, high))
+
+
+def _of_one_dtype(x: torch.Tensor, bound: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    dtype = torch.result_type(x, bound)
+    if isinstance(bound, torch.Tensor):
+        return x.to(dtype), bound.to(dtype)
+    if isinstance(bound, int | float):
+        return x.to(dtype), constant(bound, dtype)
+    return x.to(dtype), torch.full((), bound, dtype=dtype)  # a size that is a symbol
+
+
+def one_bound(target: str, **bound: float) -> Iterator[Sample]:
+    """Calls with a number as the bound: infinities, NaN, integers and what becomes of their dtype, empty, 0-d."""
+    nan, inf = float("nan"), float("inf")
+    yield Sample((torch.randn(3, 4),), bound, target, dynamic={0: {0: "n"}})
+    yield Sample((torch.tensor([nan, inf, -inf, 3e38, -3e38, 0.0]),), bound, target)
+    yield Sample((torch.tensor([inf, -inf, 1.0], dtype=torch.float16),), bound, target)
+    yield Sample((torch.tensor([inf, -inf, 1.0], dtype=torch.float64),), bound, target)
+    yield Sample((torch.tensor([1, -5]),), bound, target)
+    yield Sample((torch.tensor([1, -5], dtype=torch.int32),), dict.fromkeys(bound, 2), target)
+    yield Sample((torch.tensor(inf),), bound, target)
+    yield Sample((torch.zeros(0, 3),), bound, target)
+
+
+class Clamp(Translation):
+    """`clamp`: one bound or two.
+
+    Max or Min with one bound. Two bounds are left to PyTorch's exporter, unless they change the dtype.
+    """
+
+    targets = ("aten::clamp",)
+
+    def decompose(self, x: torch.Tensor, min: Any = None, max: Any = None) -> Any:  # noqa: A002 — PyTorch's names
+        if min is None or max is None:
+            return x.clone() if min is max else at_least(x, min) if max is None else at_most(x, max)
+        kept = torch.result_type(x, min) == x.dtype == torch.result_type(x, max)
+        return NotImplemented if kept else at_most(at_least(x, min), max)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from one_bound("aten::clamp", min=0.5)
+        yield from one_bound("aten::clamp", max=0.5)
+        yield Sample((torch.tensor([1, 5, -2]), 0.5, 2.5))
+        yield Sample((torch.tensor([1, 5, -2]), 0, 2.5))
+        yield Sample((torch.randn(3, 4), torch.randn(4), torch.randn(3, 1)), target="aten::clamp.Tensor")
+        yield Sample((torch.randn(3, 4), None, torch.randn(4)), target="aten::clamp.Tensor")
+        yield Sample((torch.tensor([1, 5]), torch.tensor([1.5, 2.5])), target="aten::clamp.Tensor")
+
+
+class ClampMax(Translation):
+    """`clamp_max`: the upper bound alone. Min of the tensor and its bound."""
+
+    targets = ("aten::clamp_max",)
+
+    def decompose(self, x: torch.Tensor, max: Any) -> torch.Tensor:  # noqa: A002 — PyTorch's name
+        return at_most(x, max)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from one_bound("aten::clamp_max", max=0.5)
+        yield Sample((torch.randn(3, 4), torch.randn(4)), target="aten::clamp_max.Tensor")
+        yield Sample((torch.randn(3), torch.tensor(0.5)), target="aten::clamp_max.Tensor")
+        yield Sample((torch.tensor([1, 5]), torch.tensor([1.5, 2.5])), target="aten::clamp_max.Tensor")
+
+
+class ClampMin(Translation):
+    """`clamp_min`: the lower bound alone. Max of the tensor and its bound."""
+
+    targets = ("aten::clamp_min",)
+
+    def decompose(self, x: torch.Tensor, min: Any) -> torch.Tensor:  # noqa: A002 — PyTorch's name
+        return at_least(x, min)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from one_bound("aten::clamp_min", min=0.5)
+        yield Sample((torch.randn(3, 4), torch.randn(4)), target="aten::clamp_min.Tensor")
+        yield Sample((torch.randn(3), torch.tensor(0.5)), target="aten::clamp_min.Tensor")
+        yield Sample((torch.tensor([1, 5]), torch.tensor([1.5, 2.5])), target="aten::clamp_min.Tensor")
+
+
+def larger_or_smaller(a: Any, b: Any, *, least: bool) -> torch.Tensor:
+    """NaN only where both are."""
+    dtype = torch.result_type(a, b)
+    a, b = a.to(dtype), b.to(dtype)
+    if not dtype.is_floating_point:
+        return torch.minimum(a, b) if least else torch.maximum(a, b)
+    taken = (a <= b) if least else (a >= b)
+    return torch.where(taken | b.isnan(), a, b)
+
+
+class Fmax(Translation):
+    """`fmax`: the larger of two numbers, of a number and NaN the number."""
+
+    targets = ("aten::fmax", "prims::fmax")
+
+    def decompose(self, self_: Any, other: Any) -> Any:
+        return larger_or_smaller(self_, other, least=False)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from fmax_samples()
+
+
+def fmax_samples() -> Iterator[Sample]:
+    """The samples of both operators."""
+    nan, inf = float("nan"), float("inf")
+    yield Sample((torch.randn(3, 4), torch.randn(4)), dynamic={0: {0: "n"}})
+    yield Sample((torch.tensor([1.0, nan, nan, inf, -inf]), torch.tensor([nan, 2.0, nan, nan, 3.0])))
+    yield Sample((torch.randn(3, dtype=torch.float64), torch.randn(2, 1)))
+    yield Sample((torch.tensor([1, -5]), torch.tensor([0.5, 0.5])))
+    yield Sample((torch.tensor([1, -5]), torch.tensor([3, -7], dtype=torch.int32)))
+    yield Sample((torch.tensor([True, False]), torch.tensor([False, False])))
+    yield Sample((torch.tensor(1.0), torch.tensor(nan)))
+    yield Sample((torch.zeros(0, 3), torch.ones(3)))
+
+
+class Fmin(Translation):
+    """`fmin`: the smaller of two numbers, of a number and NaN the number."""
+
+    targets = ("aten::fmin", "prims::fmin")
+
+    def decompose(self, self_: Any, other: Any) -> Any:
+        return larger_or_smaller(self_, other, least=True)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from fmax_samples()

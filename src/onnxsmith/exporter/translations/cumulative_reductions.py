@@ -1,0 +1,162 @@
+"""Cumulative extremes, products and logarithms of sums.
+
+Each is a scan along an axis, by torch's scan, which becomes ONNX's Scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations._loops import own_copy
+from onnxsmith.exporter.translations._sizes import is_empty
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+def scan(step: Callable[..., Any], state: Sequence[torch.Tensor], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Runs along the first axis of `tensors`, at least one. `step(*state, *slices)` gives the next state, as a tuple;
+    the result are the states after each slice, stacked."""
+
+    def body(*given: torch.Tensor) -> list[torch.Tensor]:
+        following = [own_copy(one) for one in step(*given)]
+        return [*following, *(one.clone() for one in following)]
+
+    start = [own_copy(one) for one in state]
+    found = torch.ops.higher_order.scan(body, start, [own_copy(one) for one in tensors], ())
+    return tuple(found[len(start) :])
+
+
+def running_extreme(given: torch.Tensor, dim: int, *, least: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of equal ones the last counts, and NaN is more extreme than any number, as in PyTorch."""
+    if given.dim() == 0 or is_empty(given):
+        return given.clone(), torch.zeros_like(given, dtype=torch.int64)
+    rows = given.movedim(dim, 0)
+    if rows.dtype in (torch.bool, torch.int16):  # ONNX Runtime has no Where for them
+        rows = rows.to(torch.int32)
+    places = torch.arange(rows.shape[0], device=rows.device)
+
+    def step(value: torch.Tensor, at: torch.Tensor, one: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        taken = (one <= value) if least else (one >= value)
+        if one.is_floating_point():
+            taken = (taken & ~value.isnan()) | one.isnan()
+        return torch.where(taken, one, value), torch.where(taken, place, at)
+
+    if rows.is_floating_point():
+        worst = float("inf") if least else -float("inf")
+    else:
+        worst = torch.iinfo(rows.dtype).max if least else torch.iinfo(rows.dtype).min
+    start = rows.new_full(rows.shape[1:], worst)
+    values, where = scan(step, [start, torch.zeros_like(start, dtype=torch.int64)], rows, places)
+    return values.movedim(0, dim).to(given.dtype), where.movedim(0, dim)
+
+
+class Cummax(Translation):
+    """`cummax`: the greatest of what stands before an element, it included, and where it stands.
+
+    A scan over values and places.
+    """
+
+    targets = ("aten::cummax",)
+
+    def decompose(self, self_: Any, dim: int) -> Any:
+        return running_extreme(self_, dim, least=False)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from cummax_samples()
+
+
+def cummax_samples() -> Iterator[Sample]:
+    """The samples of both operators."""
+    nan, inf = float("nan"), float("inf")
+    yield Sample((torch.randn(5, 3), 0), dynamic={0: {0: "n"}})
+    yield Sample((torch.randn(2, 5, 3, dtype=torch.float64), -2), dynamic={0: {0: "n", 2: "m"}})
+    yield Sample((torch.randint(-3, 4, (4, 9)), 1))
+    yield Sample((torch.randint(0, 4, (4, 9), dtype=torch.uint8), 1))
+    yield Sample((torch.randint(-3, 4, (4, 9), dtype=torch.int16), 0))
+    yield Sample((torch.randint(0, 2, (4, 9)).bool(), 1))
+    yield Sample((torch.tensor([[-inf, inf, nan, 2.0, nan], [inf, inf, -inf, -inf, 0.0]]), 1))
+    yield Sample((torch.randn(()), 0))
+    yield Sample((torch.randn(3, 0), 1))
+
+
+class Cummin(Translation):
+    """`cummin`: the least of what stands before an element, it included, and where it stands.
+
+    A scan over values and places, as `cummax` is.
+    """
+
+    targets = ("aten::cummin",)
+
+    def decompose(self, self_: Any, dim: int) -> Any:
+        return running_extreme(self_, dim, least=True)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from cummax_samples()
+
+
+class Cumprod(Translation):
+    """`cumprod`: products of what stands before an element, it included.
+
+    A scan, in PyTorch's order. Integers and bools multiply as int64.
+    """
+
+    targets = ("aten::cumprod",)
+
+    def decompose(self, self_: Any, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+        if dtype is None:
+            whole = not self_.dtype.is_floating_point and not self_.dtype.is_complex
+            dtype = torch.int64 if whole else self_.dtype
+        given = self_.to(dtype)
+        if given.dim() == 0 or is_empty(given):
+            return given.clone()
+        if given.dtype.is_complex:
+            return NotImplemented
+        given = given.movedim(dim, 0)
+        (found,) = scan(lambda so_far, one: (so_far * one,), [given.new_ones(given.shape[1:])], given)
+        return found.movedim(0, dim)
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randn(5, 3), 0), dynamic={0: {0: "n"}})
+        yield Sample((torch.randn(2, 5, 3), -2), dynamic={0: {0: "n", 2: "m"}})
+        yield Sample((torch.randint(-3, 4, (4, 3), dtype=torch.int32), 1))
+        yield Sample((torch.tensor([[True, False], [True, True]]), 1))
+        yield Sample((torch.randn(4, 3), 1), {"dtype": torch.float64})
+        yield Sample((torch.randn(()), 0))
+        yield Sample((torch.randn(3, 0), 1))
+        yield Sample((torch.randn(0, 3), 1))
+
+
+class Logcumsumexp(Translation):
+    """`logcumsumexp`: logarithms of running sums of exponentials.
+
+    A scan with log(eᵃ + eᵇ) = max + log1p(e^(min - max)), which needs no exponential of anything large. Two equal
+    infinities are themselves.
+    """
+
+    targets = ("aten::logcumsumexp",)
+
+    def decompose(self, self_: Any, dim: int) -> Any:
+        if self_.dim() == 0 or is_empty(self_):
+            return self_.clone()
+        if self_.dtype.is_complex:
+            return NotImplemented
+        rows = self_.movedim(dim, 0)
+        (found,) = scan(_added, [rows.new_full(rows.shape[1:], -float("inf"))], rows)
+        return found.movedim(0, dim)
+
+    def samples(self) -> Iterator[Sample]:
+        nan, inf = float("nan"), float("inf")
+        yield Sample((torch.randn(5, 3), 0), dynamic={0: {0: "n"}})
+        yield Sample((torch.randn(2, 5, 3) * 100, -2), dynamic={0: {0: "n", 2: "m"}})
+        yield Sample((torch.randn(4, 3, dtype=torch.float64), 1))
+        yield Sample((torch.tensor([[-inf, -inf, 2.0, -inf, inf, inf, 1.0], [1.0, nan, 2.0, inf, 0.0, 0.0, 0.0]]), 1))
+        yield Sample((torch.randn(()), 0))
+        yield Sample((torch.randn(3, 0), 1))
+
+
+def _added(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor]:
+    low, high = torch.minimum(a, b), torch.maximum(a, b)
+    same = (low == high) & high.isinf()
+    return (torch.where(same, high, high + (torch.where(same, 0.0, low - high)).exp().log1p()),)

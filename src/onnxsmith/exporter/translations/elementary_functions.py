@@ -1,0 +1,219 @@
+"""Elementary functions, and the parts of floats: sign, exponent and last bit.
+
+Exact exponents of floats come from arithmetic and a table of powers of two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations._constants import constant, look_up
+from onnxsmith.exporter.translations._univariate import Univariate
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+class Expm1(Univariate):
+    """`expm1`: eˣ - 1, with all digits for small x.
+
+    What eˣ = w loses when it is rounded comes back by (w - 1)·x / log(w) (Kahan).
+    """
+
+    targets = ("aten::expm1", "aten::special_expm1", "prims::expm1")
+    points = (0.0, 1.5, 1e-9, -1e-7, -0.5, 1e-4, 30.0, -40.0, -1.0, 1000.0, float("inf"), -float("inf"), float("nan"))
+
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        whole = x.exp()
+        plain = (whole == 1) | (whole < 1e-10) | whole.isinf()
+        found = (whole - 1) * x / torch.where(plain, 2.0, whole).log()
+        return torch.where(whole == 1, x, torch.where(plain, whole - 1, found))
+
+
+class Log1p(Univariate):
+    """`log1p`: log(1 + x), with all digits for small x.
+
+    What 1 + x = w loses of x when it is rounded comes back by log(w)·x / (w - 1) (Kahan). In float64, as all functions
+    of one number here; for a float32 that leaves nothing to be seen of it.
+    """
+
+    targets = ("aten::log1p", "aten::special_log1p", "prims::log1p")
+    points = (0.0, 1.5, 1e-9, -1e-7, -0.5, 1e-4, 30.0, 1e20, -1.0, -2.0, float("inf"), float("nan"))
+
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        whole = 1 + x
+        exact = (whole == 1) | x.isinf()
+        found = whole.log() * (x / torch.where(exact, 1.0, whole - 1))
+        return torch.where(exact, x, found)
+
+
+class Hypot(Translation):
+    """`hypot`: the length of a vector with two components.
+
+    m·√((a/m)² + (b/m)²), m the larger of both, so that no square over- or underflows. Infinite if either is, be the
+    other NaN (C's `hypot`).
+    """
+
+    targets = ("aten::hypot", "prims::hypot")
+
+    def decompose(self, self_: Any, other: Any) -> Any:
+        dtype = torch.result_type(self_, other)
+        a, b = self_.to(dtype).abs(), other.to(dtype).abs()
+        most = torch.maximum(a, b)
+        unit = torch.where((most == 0) | most.isinf(), 1.0, most)
+        first, second = a / unit, b / unit
+        return torch.where(a.isinf() | b.isinf(), float("inf"), most * (first * first + second * second).sqrt())
+
+    def samples(self) -> Iterator[Sample]:
+        nan, inf = float("nan"), float("inf")
+        yield Sample((torch.randn(3, 4), torch.randn(4)), dynamic={0: {0: "n"}})
+        yield Sample((torch.randn(3, dtype=torch.float64), torch.randn(2, 1)))
+        yield Sample((torch.tensor([inf, nan, 0.0, -3.0, 1e30]), torch.tensor([nan, 1.0, 0.0, 4.0, -1e30])))
+        yield Sample((torch.tensor(3.0), torch.tensor(-4.0)))
+        yield Sample((torch.zeros(0, 3), torch.ones(3)))
+
+
+class Copysign(Translation):
+    """`copysign`: the size of one number with the sign of another.
+
+    The absolute value, negated where `signbit` says so. Integers become the default float.
+    """
+
+    targets = ("aten::copysign.Tensor", "aten::copysign.Scalar")
+
+    def decompose(self, self_: Any, other: Any) -> Any:
+        dtype = torch.result_type(self_, other)
+        if not dtype.is_floating_point:
+            dtype = torch.get_default_dtype()
+        size = self_.to(dtype).abs()
+        if isinstance(other, torch.Tensor):
+            return torch.where(torch.signbit(other), -size, size)
+        return -size if math.copysign(1.0, other) < 0 else size
+
+    def samples(self) -> Iterator[Sample]:
+        signs = torch.tensor([-2.0, -0.0, 0.0, 1.5])
+        yield Sample((torch.randn(3, 4), signs), dynamic={0: {0: "n"}})
+        yield Sample((torch.randn(3, 1, dtype=torch.float64), signs))
+        yield Sample((torch.tensor([-3, 4, 0, 5]), signs))
+        yield Sample((torch.tensor([-3, 4]), torch.tensor([1, -1], dtype=torch.int32)))
+        yield Sample((torch.tensor([True, False]), torch.tensor([True, False])))
+        yield Sample((torch.randn(3), -0.0), target="aten::copysign.Scalar")
+        yield Sample((torch.randint(-3, 3, (3,)), 2), target="aten::copysign.Scalar")
+        yield Sample((torch.tensor(-0.0), torch.tensor(1.0)))
+        yield Sample((torch.zeros(0, 4), signs))
+
+
+class Signbit(Translation):
+    """`signbit`: whether a number carries a minus, -0 included.
+
+    True below zero, and for a zero whose reciprocal is below zero. ONNX operators cannot read the sign of a NaN; it
+    counts as positive, like `float("nan")` and the NaNs that ARM computes.
+    """
+
+    targets = ("aten::signbit", "prims::signbit")
+
+    def decompose(self, self_: Any) -> Any:
+        if self_.dtype == torch.bool:
+            return torch.zeros_like(self_)
+        if not self_.is_floating_point():
+            return self_ < 0
+        return (self_ < 0) | ((self_ == 0) & (self_.reciprocal() < 0))
+
+    def samples(self) -> Iterator[Sample]:
+        values = [-2.0, -0.0, 0.0, 1.5, float("inf"), -float("inf"), float("nan"), -1e-45]
+        for dtype in (torch.float32, torch.float64, torch.float16):
+            yield Sample((torch.tensor(values, dtype=dtype),))
+        yield Sample((torch.randn(3, 2),), dynamic={0: {0: "n"}})
+        yield Sample((torch.tensor([-1, 0, 3]),))
+        yield Sample((torch.tensor([True, False]),))
+        yield Sample((torch.tensor(-0.0),))
+        yield Sample((torch.zeros(0, 3),))
+
+
+_LEAST = {torch.float32: -149, torch.float64: -1074, torch.float16: -24}
+"""The exponent of the smallest number above zero."""
+
+
+def exponent(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """⌊log₂|x|⌋ as int64, and two to that power; the smallest exponent for 0, infinities and NaN. The computed
+    logarithm may be off by one; a comparison with the neighbouring powers corrects it."""
+    size = torch.where(x.isfinite(), x, 0.0).abs()
+    least, powers = powers_of_two(x)
+    guess = torch.where(size == 0, 1.0, size).log2().floor().to(torch.int64)
+    place = (torch.where(size == 0, least, guess) - least).clamp(0, powers.shape[0] - 1)
+    place = (place - (look_up(powers, place) > size).to(torch.int64)).clamp(min=0)
+    above = (place + 1).clamp(max=powers.shape[0] - 1)
+    place = torch.where((look_up(powers, above) <= size) & (size > 0), above, place)
+    return place + least, look_up(powers, place)
+
+
+def powers_of_two(x: torch.Tensor) -> tuple[int, torch.Tensor]:
+    """The least exponent of the dtype, and every power of two that it has from there."""
+    least = _LEAST[x.dtype]
+    _, most = torch.finfo(x.dtype).max.hex().split("p")
+    return least, constant([2.0**e for e in range(least, int(most) + 1)], x.dtype)
+
+
+class Frexp(Translation):
+    """`frexp`: a number as a fraction in [½, 1) times a power of two.
+
+    The exponent, and the number over that power of two, which is exact. 0, infinities and NaN are their own fraction,
+    with exponent 0.
+    """
+
+    targets = ("aten::frexp", "prims::frexp")
+
+    def decompose(self, self_: Any) -> Any:
+        found, power = exponent(self_)
+        own = (self_ == 0) | ~self_.isfinite()
+        fraction = torch.where(own, self_, self_ / torch.where(own, 1.0, power) * 0.5)
+        return fraction, torch.where(own, 0, found + 1).to(torch.int32)
+
+    def samples(self) -> Iterator[Sample]:
+        values = [0.0, -0.0, 1.0, -1.0, 0.5, 3e38, 1e-38, 7e-45, 1e-45, float("inf"), float("nan"), 0.9999999, 8.0]
+        yield Sample((torch.randn(3, 4) * 100,), dynamic={0: {0: "n"}})
+        yield Sample((torch.tensor(values),))
+        yield Sample((torch.tensor([*values, 5e-324, 1.7e308, 1e-310], dtype=torch.float64),))
+        yield Sample((torch.tensor(-6.5),))
+        yield Sample((torch.zeros(0, 3),))
+
+
+class Nextafter(Translation):
+    """`nextafter`: the next float in the direction of another.
+
+    A number and its neighbour differ by the last bit of the larger one's binade. Towards zero that is a binade lower
+    from a power of two; the smallest numbers all lie one apart. From infinity it is the largest number.
+    """
+
+    targets = ("aten::nextafter", "prims::nextafter")
+
+    def decompose(self, self_: Any, other: Any) -> Any:
+        dtype = torch.result_type(self_, other)
+        if dtype not in (torch.float32, torch.float64):
+            return NotImplemented
+        x, towards = torch.broadcast_tensors(self_.to(dtype), other.to(dtype))  # type: ignore[no-untyped-call]
+        outward = (towards > x) == (x >= 0)
+        found, power = exponent(x)
+        least, powers = powers_of_two(x)
+        digits = {torch.float32: 23, torch.float64: 52}[dtype]
+        lower = ((power == x.abs()) & ~outward).to(torch.int64)
+        gap = look_up(powers, (found - lower - digits - least).clamp(min=0))
+        up = towards > x
+        near = torch.where(up, x + gap, x - gap)
+        most = torch.finfo(dtype).max
+        near = torch.where(x.isinf(), torch.where(up, torch.full_like(x, -most), most), near)
+        near = torch.where((near == 0) & (x < 0), -0.0, near)
+        near = torch.where(x == towards, towards, near)
+        return torch.where(x.isnan() | towards.isnan(), float("nan"), near)
+
+    def samples(self) -> Iterator[Sample]:
+        inf, nan = float("inf"), float("nan")
+        values = [0.0, -0.0, 1.0, -1.0, 0.5, 1e30, 1.1754943508222875e-38, 1e-45, -1e-45, nan]
+        yield Sample((torch.randn(3, 4), torch.randn(4)), dynamic={0: {0: "n"}})
+        for dtype in (torch.float32, torch.float64):
+            given = torch.tensor(values, dtype=dtype)
+            yield Sample((given[:, None], torch.tensor([-inf, inf, 0.0, 1.0], dtype=dtype)))
+        yield Sample((torch.tensor(2.0), torch.tensor(0.0)))
+        yield Sample((torch.zeros(0, 3), torch.ones(3)))

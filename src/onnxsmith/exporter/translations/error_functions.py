@@ -1,0 +1,147 @@
+"""The error function's relatives, of float64: scaled complement, complement, inverse of the normal distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mpmath
+import torch
+
+from onnxsmith.exporter.translations._series import piecewise
+from onnxsmith.exporter.translations._univariate import Univariate
+
+_CENTRE = 1 - 2 * math.exp(-2)
+"""Up to this argument the inverse is a power series in the argument, above it one in √(-2·log(1 - argument))."""
+
+
+def erfcx(x: torch.Tensor) -> torch.Tensor:
+    """e^x²·erfc(x), which falls as 1/x: smooth in 4/(4 + x). Left of zero by erfc(-x) = 2 - erfc(x)."""
+    place = 4 / (4 + x.abs())
+    right = place * piecewise(_scaled, place, 0, 1, 32)
+    return torch.where(x < 0, 2 * (x * x).exp() - right, right)
+
+
+def erfc(x: torch.Tensor) -> torch.Tensor:
+    """1 - erf(x), with all digits where erf is close to 1."""
+    size = x.abs()
+    right = (-size * size).exp() * erfcx(size)
+    return torch.where(x < 0, 2 - right, right)
+
+
+def erf(x: torch.Tensor) -> torch.Tensor:
+    """By powers of x² up to 1, beyond that from its complement."""
+    inner = x * piecewise(_inner, x * x, 0, 1, 4)
+    return torch.where(x.abs() <= 1, inner, 1 - erfc(x))
+
+
+def erfinv(y: torch.Tensor) -> torch.Tensor:
+    """NaN outside of [-1, 1]."""
+    size = y.abs()
+    inner = y * piecewise(_inverse_inner, y * y, 0, _CENTRE**2, 16)
+    outer = y.sign() * lower_tail((1 - size) / 2) * math.sqrt(0.5)
+    return torch.where(size <= _CENTRE, inner, outer)
+
+
+def lower_tail(p: torch.Tensor) -> torch.Tensor:
+    """z for which a normal variable is below -z with probability p, at most e⁻²."""
+    place = (-2 * p.log()).sqrt()
+    return torch.where(p == 0, math.inf, piecewise(_quantile, place, 2, 39, 48))
+
+
+def _scaled(u: Any) -> Any:
+    if u == 0:
+        return 1 / (4 * mpmath.sqrt(mpmath.pi))
+    x = 4 / u - 4
+    return mpmath.exp(x * x) * mpmath.erfc(x) / u
+
+
+def _inner(t: Any) -> Any:
+    return mpmath.erf(mpmath.sqrt(t)) / mpmath.sqrt(t)
+
+
+def _inverse_inner(t: Any) -> Any:
+    return mpmath.erfinv(mpmath.sqrt(t)) / mpmath.sqrt(t)
+
+
+def _quantile(s: Any) -> Any:
+    """Newton's method on the logarithm of the probability."""
+    z = s - 1 / s
+    for _ in range(40):
+        tail = mpmath.erfc(z / mpmath.sqrt(2)) / 2
+        slope = mpmath.exp(-z * z / 2) / mpmath.sqrt(2 * mpmath.pi) / tail
+        step = (mpmath.log(tail) + s * s / 2) / slope
+        z += step
+        if abs(step) < mpmath.mpf(10) ** -30:
+            break
+    return z
+
+
+class Erf(Univariate):
+    """`erf` of float64, for which ONNX Runtime has no operator. By `erf`; other dtypes have an operator."""
+
+    targets = ("aten::erf", "aten::special_erf", "prims::erf")
+    points = (0.5, -1.5, 3.0, -5.0, 0.0, 1e-6, 6.5, 12.0, -0.25, float("inf"), -float("inf"), float("nan"))
+
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        return erf(x)
+
+    def decompose(self, self_: Any, *more: Any) -> Any:
+        return super().decompose(self_) if self_.dtype == torch.float64 else NotImplemented
+
+
+class Erfc(Univariate):
+    """`erfc`: the complement of the error function.
+
+    By `erfc`: 1 - erf(x), PyTorch's own translation, has no digits left beyond 4.
+    """
+
+    targets = (
+        "aten::erfc",
+        "aten::special_erfc",
+        "prims::erfc",
+    )
+    points = (0.5, -1.5, 3.0, -5.0, 0.0, 1e-6, 6.5, 12.0, -0.25, float("inf"), -float("inf"), float("nan"))
+
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        return erfc(x)
+
+
+class Erfcx(Univariate):
+    """`special.erfcx`: the complement of the error function, times e^x². By `erfcx`."""
+
+    targets = (
+        "aten::special_erfcx",
+        "prims::erfcx",
+    )
+    points = (0.5, -1.5, 3.0, -5.0, 0.0, 1e-6, 6.5, 12.0, -0.25, float("inf"), -float("inf"), float("nan"))
+
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        return erfcx(x)
+
+
+class Erfinv(Univariate):
+    """`erfinv`: the inverse of the error function. By `erfinv`."""
+
+    targets = (
+        "aten::erfinv",
+        "aten::special_erfinv",
+        "prims::erf_inv",
+    )
+    points = (0.5, -0.25, 1.0, -1.0, 0.0, 0.72, 0.74, -0.999, 0.9999999, 1e-9, 1.5, float("nan"))
+
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        return erfinv(x)
+
+
+class Ndtri(Univariate):
+    """`special.ndtri`: the quantiles of the normal distribution.
+
+    √2·erfinv(2p - 1), and for small p, of which that keeps nothing, by `lower_tail`.
+    """
+
+    targets = ("aten::special_ndtri", "prims::ndtri")
+    points = (0.5, 0.25, 1.0, 0.0, 1e-30, 0.135, 0.136, 0.9999, 0.87, 1e-7, -0.5, 1.5, float("nan"))
+
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x < math.exp(-2), -lower_tail(x), math.sqrt(2) * erfinv(2 * x - 1))

@@ -1,0 +1,225 @@
+"""Reductions: truth, extremes, products and sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import torch
+
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+class _TruthOfNumber(Translation):
+    """The common base of `all` and `any`, which are equal for a 0-d tensor.
+
+    Whether the number is not zero. Leaves tensors with axes to PyTorch's exporter.
+    """
+
+    def decompose(self, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        if x.dim():
+            return NotImplemented
+        return (x != 0).to(torch.uint8 if x.dtype == torch.uint8 else torch.bool)
+
+    def samples(self) -> Iterator[Sample]:
+        _, along, along_several = self.targets
+        yield Sample((torch.tensor(2.5),))
+        yield Sample((torch.tensor(0), 0, True), {}, along)
+        yield Sample((torch.tensor(True), [0]), {}, along_several)
+        yield Sample((torch.tensor(3, dtype=torch.uint8), -1), {}, along)
+        yield Sample((torch.randn(3, 4) > 0, 1), {}, along, dynamic={0: {0: "n"}})
+
+
+class AllTrue(_TruthOfNumber):
+    """`all` of a number. Whether every element is not zero."""
+
+    targets = ("aten::all", "aten::all.dim", "aten::all.dims")
+
+
+class AnyTrue(_TruthOfNumber):
+    """`any` of a number, and over an axis that may be empty.
+
+    Whether any element is not zero.
+
+    PyTorch's exporter takes the largest element, and that of no elements is the smallest integer, which is not zero. So
+    over a dynamic axis, which may be empty, the elements that are not zero are counted.
+    """
+
+    targets = ("aten::any", "aten::any.dim", "aten::any.dims")
+
+    def decompose(self, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        axes = range(x.dim()) if dim is None or dim == [] else [dim] if isinstance(dim, int) else dim
+        if not x.dim() or not any(isinstance(x.shape[axis], torch.SymInt) for axis in axes):
+            return super().decompose(x, dim, keepdim)
+        count = (x != 0).to(torch.int64).sum(list(axes), keepdim=keepdim)
+        return (count != 0).to(torch.uint8 if x.dtype == torch.uint8 else torch.bool)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from super().samples()
+        _, along, along_several = self.targets
+        x = torch.randn(3, 4) > 0
+        yield Sample((x,), dynamic={0: {0: "n"}})
+        yield Sample((x, 0), {}, along, dynamic={0: {0: "n"}})
+        yield Sample((x.float(), [0, 1], True), {}, along_several, dynamic={0: {0: "n", 1: "m"}})
+
+
+class IsAllTrue(Translation):
+    """`_is_all_true`, which a check of a tensor asks."""
+
+    targets = ("aten::_is_all_true",)
+
+    def decompose(self, x: torch.Tensor) -> torch.Tensor:
+        return x.all()
+
+    def samples(self) -> Iterator[Sample]:
+        for values in ([True, True], [True, False], []):
+            yield Sample((torch.tensor(values, dtype=torch.bool),), dynamic={0: {0: "n"}} if values else {})
+        yield Sample((torch.tensor(True),))
+
+
+class IsAnyTrue(Translation):
+    """`_is_any_true`, which a check of a tensor asks."""
+
+    targets = ("aten::_is_any_true",)
+
+    def decompose(self, x: torch.Tensor) -> torch.Tensor:
+        return x.any()
+
+    def samples(self) -> Iterator[Sample]:
+        for values in ([True, True], [True, False], []):
+            yield Sample((torch.tensor(values, dtype=torch.bool),), dynamic={0: {0: "n"}} if values else {})
+        yield Sample((torch.tensor(True),))
+
+
+class _Extreme(Translation):
+    """The common base of `amax` and `amin`.
+
+    Reduces all axes if none is given; a 0-d tensor is its own extreme. Leaves other calls to PyTorch's exporter.
+    """
+
+    reduce: ClassVar[Callable[..., torch.Tensor]]
+    """torch's function, of a tensor and axes."""
+
+    def decompose(self, x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
+        if x.dim() == 0:
+            return x.clone()
+        return NotImplemented if len(dim) else type(self).reduce(x, list(range(x.dim())), keepdim)
+
+    def samples(self) -> Iterator[Sample]:
+        x = torch.randn(3, 4, 2)
+        yield Sample((x,), dynamic={0: {0: "n"}})
+        yield Sample((x, [], True))
+        yield Sample((x, [0, -1]))
+        yield Sample((torch.tensor(2.5), [0], True))
+        yield Sample((torch.tensor(3),))
+
+
+class Amax(_Extreme):
+    """`amax` of a number, and along no axis in particular. The greatest element."""
+
+    targets = ("aten::amax",)
+    reduce = torch.amax
+
+
+class Amin(_Extreme):
+    """`amin` of a number, and along no axis in particular. The least element."""
+
+    targets = ("aten::amin",)
+    reduce = torch.amin
+
+
+class Aminmax(Translation):
+    """`aminmax`: the least and the greatest element at once.
+
+    `amin` and `amax`, along one axis or all. A number is its own least and greatest.
+    """
+
+    targets = ("aten::aminmax",)
+
+    def decompose(self, x: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+        if x.dim() == 0:
+            return x.clone(), x.clone()
+        axes = list(range(x.dim())) if dim is None else [dim]
+        return x.amin(axes, keepdim), x.amax(axes, keepdim)
+
+    def samples(self) -> Iterator[Sample]:
+        x = torch.randn(3, 4, 2)
+        yield Sample((x,), dynamic={0: {0: "n"}})
+        yield Sample((x,), {"dim": -2, "keepdim": True}, dynamic={0: {0: "n"}})
+        yield Sample((x,), {"keepdim": True})
+        yield Sample((torch.randint(-9, 9, (3, 4)),), {"dim": 0})
+        yield Sample((torch.tensor(2.5),))
+        yield Sample((torch.tensor(2.5),), {"dim": 0})
+
+
+class Prod(Translation):
+    """`prod` of a number along an axis.
+
+    A number is its own product; integers and bools give int64. Leaves other tensors to PyTorch's exporter.
+    """
+
+    targets = ("aten::prod.dim_int",)
+
+    def decompose(self, x: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Any:
+        if x.dim():
+            return NotImplemented
+        exact = x.dtype.is_floating_point or x.dtype.is_complex
+        return x.to(dtype or (x.dtype if exact else torch.int64)).clone()
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.tensor(2.5), 0))
+        yield Sample((torch.tensor(3, dtype=torch.int32), -1, True))
+        yield Sample((torch.tensor(3), 0), {"dtype": torch.float32})
+        yield Sample((torch.randn(3, 4), 1), dynamic={0: {0: "n"}})
+
+
+class PrimsProd(Translation):
+    """`prims.prod`: the product over several axes. One axis after the other, each by the operator that has one axis."""
+
+    targets = ("prims::prod",)
+
+    def decompose(self, inp: Any, dims: Sequence[int] | None, *, output_dtype: torch.dtype | None = None) -> Any:
+        found = inp if output_dtype is None else inp.to(output_dtype)
+        for dim in sorted(range(inp.dim()) if dims is None else dims, reverse=True):
+            found = torch.ops.aten.prod.dim_int(found, dim, dtype=found.dtype)
+        return found
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randn(2, 3, 4), [0, 2]))
+        yield Sample((torch.randn(2, 3), [1]), dynamic={0: {0: "n"}})
+        yield Sample((torch.randint(-3, 3, (2, 3)), [0, 1]))
+        yield Sample((torch.randn(2, 0), [1]))
+
+
+_NARROW = (torch.int8, torch.int16, torch.uint8)
+
+
+class Sum(Translation):
+    """`sum` with a result of 8 or 16 bits, which ReduceSum does not have.
+
+    Adds 64-bit integers and keeps the low bits, as integers of a narrow dtype wrap around. Other dtypes are left to
+    PyTorch's exporter.
+    """
+
+    targets = ("aten::sum.dim_IntList", "aten::sum.default")
+
+    def decompose(
+        self,
+        x: torch.Tensor,
+        dim: list[int] | None = None,
+        keepdim: bool = False,
+        *,
+        dtype: torch.dtype | None = None,
+    ) -> Any:
+        if dtype not in _NARROW:
+            return NotImplemented
+        return x.to(torch.int64).sum(dim, keepdim).to(dtype)
+
+    def samples(self) -> Iterator[Sample]:
+        x = torch.tensor([[100, -3, 90], [7, 120, 121]])
+        for dtype in _NARROW:
+            yield Sample((x, [1]), {"dtype": dtype}, "aten::sum.dim_IntList")
+        yield Sample((x > 8, [0, 1], True), {"dtype": torch.int16}, "aten::sum.dim_IntList")
+        yield Sample((x, [-1]), {}, "aten::sum.dim_IntList")
+        yield Sample((x,), {"dtype": torch.int8}, "aten::sum.default")
+        yield Sample((x.to(torch.int16), [1]), {"dtype": torch.int16}, "aten::sum.dim_IntList", {0: {0: "n", 1: "m"}})

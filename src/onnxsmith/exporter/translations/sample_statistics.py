@@ -1,0 +1,236 @@
+"""Statistics of samples: histograms, counts, covariances and correlations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations.sorting_and_searching import search
+
+
+def edges(points: Any, bins: Sequence[int], limits: Sequence[float] | None) -> list[Any]:
+    """For each column of `points` the ends of as many bins of one width, from its least to its greatest, or as
+    `limits` (low, high, low, high …) say. Bins that would have no width are widened by half on either side, and those
+    of no points lie between 0 and 1."""
+    found = []
+    for axis, count in enumerate(bins):
+        column = points[:, axis]
+        if limits:
+            low, high = (torch.full((), float(v), dtype=points.dtype) for v in limits[2 * axis : 2 * axis + 2])
+        elif column.shape[0] == 0:
+            low, high = torch.zeros((), dtype=points.dtype), torch.ones((), dtype=points.dtype)
+        else:
+            low, high = column.amin(0), column.amax(0)
+        half = torch.where(low == high, torch.full((), 0.5, dtype=points.dtype), torch.zeros((), dtype=points.dtype))
+        found.append(_linspace(low - half, high + half, count + 1))
+    return found
+
+
+def histogram(points: Any, ends: Sequence[Any], weight: Any, density: bool) -> Any:
+    """How many of `points` [points, axes], or how much of their weight, lies in each bin between `ends`. A bin has its
+    lower end, the last one both. `density` divides by the sum and by the bins' volumes."""
+    sizes = [end.shape[0] - 1 for end in ends]
+    place: Any = None
+    inside: Any = None
+    for axis, (end, size) in enumerate(zip(ends, sizes, strict=True)):
+        column = points[:, axis].contiguous()
+        within = (column >= end[0]).logical_and(column <= end[-1])
+        number = (search(end.contiguous(), column, right=True) - 1).clamp(0, size - 1)
+        place = number if place is None else place * size + number
+        inside = within if inside is None else inside.logical_and(within)
+    amount = torch.ones_like(points[:, 0]) if weight is None else weight.reshape(-1)
+    amount = torch.where(inside, amount, torch.zeros((), dtype=points.dtype))
+    counted = torch.zeros((math.prod(sizes),), dtype=points.dtype).scatter_add(0, place, amount).reshape(sizes)
+    if not density:
+        return counted
+    found = counted / counted.sum()
+    for axis, end in enumerate(ends):
+        found = found / end.diff().reshape([-1 if axis == other else 1 for other in range(len(ends))])
+    return found
+
+
+def _linspace(low: Any, high: Any, count: int) -> Any:
+    """From both ends to the middle, as PyTorch's `linspace` rounds."""
+    step = (high - low) / (count - 1)
+    number = torch.arange(count, dtype=low.dtype)
+    return torch.where(number < count // 2, low + step * number, high - step * (count - 1 - number))
+
+
+class Histogram(Translation):
+    """`histogram` of all elements. Counts, and the ends of the bins."""
+
+    targets = ("aten::histogram.bin_ct", "aten::histogram.bins_tensor")
+
+    def decompose(self, x: Any, bins: Any = 100, *, weight: Any = None, density: bool = False, **limits: Any) -> Any:
+        points = x.reshape(-1, 1)
+        ends = [bins.clone()] if isinstance(bins, torch.Tensor) else edges(points, [bins], limits.get("range"))
+        return histogram(points, ends, weight, density), ends[0]
+
+    def samples(self) -> Iterator[Sample]:
+        count, given = self.targets
+        x = torch.randn(4, 5)
+        for density in (False, True):
+            for weight in (None, torch.rand(4, 5)):
+                options = {"weight": weight, "density": density}
+                yield Sample((x, 7), {"range": [-1.0, 1.5], **options}, count)
+                yield Sample((x, 20), options, count)
+                yield Sample((x, torch.tensor([-1.0, -0.5, 0.0, 2.0])), options, given)
+        yield Sample((torch.full((3,), 2.0), 4), {}, count)
+        yield Sample((torch.randn(9, dtype=torch.float64), 4), {}, count)
+        yield Sample((torch.tensor(0.3), 4), {}, count)
+
+
+class HistogramddBinEdges(Translation):
+    """The ends of the bins of `histogramdd`. One tensor for each coordinate."""
+
+    targets = ("aten::_histogramdd_bin_edges",)
+
+    def decompose(self, x: Any, bins: Any, *, weight: Any = None, density: bool = False, **limits: Any) -> Any:
+        del weight, density
+        return edges(x.reshape(-1, x.shape[-1]), bins, limits.get("range"))
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randn(4, 5, 2), [3, 4]))
+        yield Sample((torch.randn(4, 2), [3, 4]), {"range": [-1.0, 1.5, 0.0, 2.0]})
+
+
+class Histogramdd(Translation):
+    """`histogramdd` of points of several coordinates.
+
+    The counts, by numbers of bins or by their ends; PyTorch asks for the ends by another operator.
+    """
+
+    targets = ("aten::_histogramdd_from_bin_cts", "aten::_histogramdd_from_bin_tensors")
+
+    def decompose(self, x: Any, bins: Any, *, weight: Any = None, density: bool = False, **limits: Any) -> Any:
+        points = x.reshape(-1, x.shape[-1])
+        ends = list(bins) if isinstance(bins[0], torch.Tensor) else edges(points, bins, limits.get("range"))
+        return histogram(points, ends, weight, density)
+
+    def samples(self) -> Iterator[Sample]:
+        counts, given = self.targets
+        x = torch.randn(4, 5, 2)
+        for density in (False, True):
+            for weight in (None, torch.rand(4, 5)):
+                options = {"weight": weight, "density": density}
+                yield Sample((x, [3, 4]), {"range": [-1.0, 1.5, -2.0, 2.0], **options}, counts)
+                yield Sample((x, [3, 4]), options, counts)
+                yield Sample((x, [torch.tensor([-1.0, 0.0, 2.0]), torch.tensor([-1.0, 1.0])]), options, given)
+        yield Sample((torch.randn(7, 3, dtype=torch.float64), [2, 3, 4]), {}, counts)
+
+
+class Bincount(Translation):
+    """`bincount` with weights.
+
+    The weight of each number up to the greatest: float32 weights give float32, others float64. Of no numbers it is
+    int64. Without weights, numbers are counted here if `minlength` is a computed size.
+    """
+
+    targets = ("aten::bincount",)
+
+    def decompose(self, x: Any, weights: Any = None, minlength: int = 0) -> Any:
+        if weights is None and isinstance(minlength, int):
+            return NotImplemented
+        if weights is None:
+            return _counts(x, minlength)
+        dtype = torch.float32 if weights.dtype == torch.float32 else torch.float64
+        if isinstance(x.shape[0], int) and x.shape[0] == 0:
+            return torch.zeros((minlength,), dtype=torch.int64)
+        length = (x.amax(0).to(torch.int64) + 1).clamp(min=minlength).item()
+        return torch.zeros((length,), dtype=dtype).scatter_add(0, x.to(torch.int64), weights.to(dtype))
+
+    def samples(self) -> Iterator[Sample]:
+        x = torch.tensor([3, 0, 3, 7])
+        yield Sample((x, torch.rand(4)))
+        yield Sample((x.int(), torch.rand(4).double(), 10))
+        yield Sample((x, torch.tensor([1, 2, 3, 4]), 3))
+        yield Sample((torch.zeros(0).long(), torch.zeros(0), 3))
+        yield Sample((x, torch.rand(4)), dynamic={0: {0: "n"}, 1: {0: "n"}})
+
+
+def _counts(x: Any, minlength: Any) -> Any:
+    """How often each number occurs, up to `minlength` or the greatest number."""
+    numbers = x.to(torch.int64)
+    greatest = torch.cat([numbers, torch.full((1,), -1)]).amax(0) + 1
+    length: Any = torch.maximum(greatest, torch.full((), minlength)).item()
+    return torch.zeros((length,), dtype=torch.int64).scatter_add(0, numbers, torch.ones_like(numbers))
+
+
+class Cov(Translation):
+    """`cov`: the covariance of variables.
+
+    Σ w (x - μ)(x - μ)ᵀ / (Σ w - correction · Σ w a / Σ w), rows being variables and columns observations; w is the
+    product of how often an observation counts and of how much, a how much alone (as numpy.cov defines it). Whether a
+    weight is negative, which PyTorch refuses, is a question about values and not asked here.
+    """
+
+    targets = ("aten::cov",)
+    functions = (torch.cov, torch.Tensor.cov)
+
+    def decompose(self, x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+        rows = x.reshape(1, -1) if x.dim() < 2 else x
+        dtype = rows.dtype if rows.dtype.is_floating_point or rows.dtype.is_complex else torch.get_default_dtype()
+        rows = rows.to(dtype)
+        weight = None if fweights is None else fweights.to(dtype)
+        if aweights is not None:
+            weight = aweights.to(dtype) if weight is None else weight * aweights.to(dtype)
+        if weight is None:
+            total: Any = torch.full((), rows.shape[1], dtype=dtype)
+            centred = rows - rows.mean(1, keepdim=True)
+            product = centred @ centred.mT.conj()
+        else:
+            total = weight.sum()
+            centred = rows - (rows * weight).sum(1, keepdim=True) / total
+            product = (centred * weight) @ centred.mT.conj()
+        lost = correction if aweights is None else correction * (weight * aweights.to(dtype)).sum() / total
+        # a row for each variable: a single number would be taken into the product by ONNX Runtime, as a float32
+        return (product / (total - lost).clamp(min=0).expand(rows.shape[0], 1)).squeeze()
+
+    def samples(self) -> Iterator[Sample]:
+        x = torch.randn(3, 7)
+        yield Sample((x,), dynamic={0: {1: "n"}}, around=torch_cov)
+        yield Sample((x.double(),), {"correction": 0}, around=torch_cov)
+        yield Sample((torch.randn(5),), around=torch_cov)
+        yield Sample((x, torch.rand(7), torch.randint(1, 4, (7,))), around=weighted)
+        yield Sample((torch.randint(-5, 5, (2, 4)),), around=torch_cov)
+
+
+def torch_cov(_: Any, x: torch.Tensor, **options: Any) -> torch.Tensor:
+    """By the function, which is what a module calls."""
+    return torch.cov(x, **options)
+
+
+def weighted(_: Any, x: torch.Tensor, weight: torch.Tensor, often: torch.Tensor) -> torch.Tensor:
+    """With weights that are not negative."""
+    return torch.cov(x, aweights=weight.abs() + 0.1, fweights=often.abs() + 1)
+
+
+class Corrcoef(Translation):
+    """`corrcoef`: the correlation of variables.
+
+    The covariance, each row and each column divided by its standard deviation, and kept within -1 and 1.
+    """
+
+    targets = ("aten::corrcoef",)
+    functions = (torch.corrcoef, torch.Tensor.corrcoef)
+
+    def decompose(self, x: Any) -> Any:
+        found = Cov().decompose(x)
+        if found.dim() == 0:
+            return found / found
+        deviation = found.diagonal().sqrt()
+        return (found / deviation.unsqueeze(1) / deviation.unsqueeze(0)).clamp(-1, 1)
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randn(3, 7),), dynamic={0: {1: "n"}}, around=torch_corrcoef)
+        yield Sample((torch.randn(4, 5, dtype=torch.float64),), around=torch_corrcoef)
+        yield Sample((torch.randn(6),), around=torch_corrcoef)
+
+
+def torch_corrcoef(_: Any, x: torch.Tensor) -> torch.Tensor:
+    """By the function, which is what a module calls."""
+    return torch.corrcoef(x)

@@ -1,0 +1,337 @@
+"""Sorts, and operators that sort: medians, modes, runs of equal elements and searches in sorted rows.
+
+The order is PyTorch's: stable, NaN greater than everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations.base import Sample, Translation, onnx_ops
+
+_SORTED_BY_TOPK = (torch.float16, torch.float32, torch.float64, torch.int32, torch.int64)
+
+
+def order(x: torch.Tensor, dim: int, descending: bool = False) -> torch.Tensor:
+    """The indices that sort `x` along `dim`, int64. `x` has at least one axis.
+
+    ONNX's TopK puts the lower index first among equal elements, so it is a stable sort; it does not define NaN. Here
+    NaN counts as infinity in a first sort, and a second sort, by "is NaN", separates NaN from infinities.
+    """
+    if not x.dtype.is_floating_point:
+        return _topk(x, dim, descending)
+    nan = x.isnan()
+    first = _topk(torch.where(nan, torch.full((), float("inf"), dtype=x.dtype), x), dim, descending)
+    second = _topk(nan.to(torch.int32).gather(dim, first), dim, descending)
+    return first.gather(dim, second)
+
+
+def _topk(keys: torch.Tensor, dim: int, descending: bool) -> torch.Tensor:
+    if keys.dtype not in _SORTED_BY_TOPK:
+        keys = keys.to(torch.float32 if keys.dtype.is_floating_point else torch.int32)
+    every = torch.full((1,), keys.shape[dim], dtype=torch.int64)
+    _, indices = onnx_ops(
+        "TopK",
+        keys,
+        every,
+        outputs=[(keys.dtype, keys.shape), (torch.int64, keys.shape)],
+        axis=dim % keys.dim(),
+        largest=int(descending),
+        sorted=1,
+    )
+    return indices
+
+
+class Sort(Translation):
+    """`sort`, stable or not, which `argsort` and `msort` are made of.
+
+    The sorted values and their indices. Always stable; PyTorch's sort is stable only on request, so the indices of
+    equal elements may differ in long rows.
+    """
+
+    targets = ("aten::sort", "aten::sort.stable")
+
+    def decompose(self, x: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
+        del stable
+        if x.dim() == 0:
+            return x.clone(), torch.zeros((), dtype=torch.int64)
+        indices = order(x, dim, descending)
+        return x.gather(dim, indices), indices
+
+    def samples(self) -> Iterator[Sample]:
+        special = torch.tensor([[2.0, float("nan"), 1.0, float("inf"), float("nan"), -float("inf"), 2.0, -0.0]])
+        for descending in (False, True):
+            yield Sample((special, -1, descending))
+            yield Sample((torch.randint(0, 3, (4, 5)), 0, descending))
+            yield Sample((torch.randint(0, 3, (4, 5)).bool(), 1, descending))
+            yield Sample((torch.randn(3, 5), 0, descending), dynamic={0: {0: "n"}})
+        yield Sample((torch.randint(0, 255, (7,), dtype=torch.uint8),))
+        yield Sample((torch.randn(3, 4, dtype=torch.float64),))
+        yield Sample((torch.tensor(2.0),))
+        yield Sample((torch.randn(3, 0),))
+        yield Sample((torch.randint(0, 3, (9,)),), {"stable": True, "dim": 0, "descending": True}, "aten::sort.stable")
+
+
+class Kthvalue(Translation):
+    """`kthvalue`: the k-th smallest element.
+
+    Read from the sorted row, NaN being the greatest. Of equal elements the first is named.
+    """
+
+    targets = ("aten::kthvalue",)
+
+    def decompose(self, x: Any, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
+        if x.dim() == 0:
+            return x.clone(), torch.zeros((), dtype=torch.int64)
+        found = order(x, dim).narrow(dim, k - 1, 1)
+        value = x.gather(dim, found)
+        return (value, found) if keepdim else (value.squeeze(dim), found.squeeze(dim))
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randn(4, 6), 2))
+        yield Sample((torch.randn(4, 6), 4, 0, True))
+        yield Sample((torch.tensor([float("nan"), 1.0, float("inf")]), 2))
+        yield Sample((torch.tensor(2.0), 1))
+        yield Sample((torch.randn(4, 6), 2), dynamic={0: {0: "n", 1: "m"}})
+
+
+class Median(Translation):
+    """`median`. The lower of the two middle elements. A NaN in a row is its median, the first one."""
+
+    targets = ("aten::median", "aten::median.dim")
+
+    def decompose(self, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        return middle(x, dim, keepdim, skip_nan=False)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from median_samples("aten::median", "aten::median.dim")
+        yield Sample(
+            (torch.tensor([[1.0, float("nan"), 0.0, float("nan")], [4.0, 3.0, 2.0, 1.0]]), 1), {}, "aten::median.dim"
+        )
+
+
+def middle(x: Any, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
+    """Value and index along `dim`; the value of all elements when that is None."""
+    if dim is None:
+        if x.numel() == 0:
+            return torch.full((), float("nan"), dtype=x.dtype)
+        return middle(x.reshape(-1), 0, False, skip_nan)[0]
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64)
+    indices = order(x, dim)
+    length = x.shape[dim]
+    place = torch.full((1,) * x.dim(), length - 1, dtype=torch.int64)
+    if x.dtype.is_floating_point:
+        nans = x.isnan().sum(dim, keepdim=True)
+        numbers = length - nans
+        if skip_nan:
+            place = torch.div(numbers - 1, 2, rounding_mode="floor").clamp(min=0)
+        else:
+            place = torch.where(nans > 0, numbers, torch.div(place, 2, rounding_mode="floor"))
+    else:
+        place = torch.div(place, 2, rounding_mode="floor")
+    sizes = list(x.shape)
+    sizes[dim] = 1
+    found = indices.gather(dim, place.expand(sizes))
+    value = x.gather(dim, found)
+    return (value, found) if keepdim else (value.squeeze(dim), found.squeeze(dim))
+
+
+def median_samples(whole: str, along: str) -> Iterator[Sample]:
+    """The samples of both operators. Their elements differ, because PyTorch does not define which of equal elements is
+    returned."""
+    yield Sample((torch.randn(3, 4),), {}, whole)
+    yield Sample((torch.randn(3, 5),), {}, whole, {0: {0: "n"}})
+    yield Sample((torch.randint(0, 9, (7,)),), {}, whole)
+    yield Sample((torch.tensor(3.0),), {}, whole)
+    yield Sample((torch.randn(0),), {}, whole)
+    yield Sample((torch.randn(3, 6), -1, True), {}, along)
+    yield Sample((torch.randn(5, 3), 0), {}, along, {0: {0: "n", 1: "m"}})
+    yield Sample((torch.randperm(12).reshape(3, 4), 1), {}, along)
+    yield Sample((torch.tensor(3.0), 0), {}, along)
+
+
+class Nanmedian(Translation):
+    """`nanmedian`: the median of the elements that are not NaN.
+
+    The lower of the two middle elements that are numbers; NaN where there are none.
+    """
+
+    targets = ("aten::nanmedian", "aten::nanmedian.dim")
+
+    def decompose(self, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        return middle(x, dim, keepdim, skip_nan=True)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from median_samples("aten::nanmedian", "aten::nanmedian.dim")
+        x = torch.tensor([[1.0, float("nan"), 0.0, float("nan")], [4.0, 3.0, 2.0, 1.0], [float("nan")] * 3 + [1.0]])
+        yield Sample((x,), {}, "aten::nanmedian")
+        yield Sample((x, 1), {}, "aten::nanmedian.dim")
+        yield Sample((torch.full((3,), float("nan")),), {}, "aten::nanmedian")
+
+
+class Mode(Translation):
+    """`mode`: the most frequent element.
+
+    Equal elements are runs of the sorted row. The first of the longest runs holds the value, and the last of that run
+    the index, as in PyTorch for rows of up to 16 elements: which index longer ones give is left to a sort that keeps no
+    order. What it makes of NaN is not defined, in PyTorch neither.
+    """
+
+    targets = ("aten::mode",)
+
+    def decompose(self, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
+        if x.dim() == 0:
+            return x.clone(), torch.zeros((), dtype=torch.int64)
+        indices = order(x, dim)
+        values = x.gather(dim, indices)
+        length = x.shape[dim]
+        begins = (values.narrow(dim, 1, length - 1) != values.narrow(dim, 0, length - 1)).to(torch.int64)
+        run = torch.cat([torch.zeros_like(indices.narrow(dim, 0, 1)), begins.cumsum(dim)], dim)
+        lengths = torch.zeros_like(run).scatter_add(dim, run, torch.ones_like(run))
+        longest = lengths.argmax(dim, keepdim=True)
+        last = (run <= longest).sum(dim, keepdim=True) - 1
+        found, value = indices.gather(dim, last), values.gather(dim, last)
+        return (value, found) if keepdim else (value.squeeze(dim), found.squeeze(dim))
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randint(0, 4, (5, 9)),))
+        yield Sample((torch.randint(0, 4, (9, 5)).float(), 0, True))
+        yield Sample((torch.randint(0, 2, (5, 9)).bool(), 1))
+        yield Sample((torch.randn(3, 1), 1))
+        yield Sample((torch.tensor(1.5),))
+        yield Sample((torch.randint(0, 4, (5, 9)), 0), dynamic={0: {0: "n"}}, around=_mode_and_element)
+
+
+def _mode_and_element(mode: Any, x: Any, dim: int) -> tuple[Any, Any]:
+    """The value, and what stands at the index."""
+    value, index = mode(x, dim)
+    return value, x.gather(dim, index.unsqueeze(dim))
+
+
+class UniqueConsecutive(Translation):
+    """`unique_consecutive`: runs of equal elements, one element each.
+
+    A run begins where an element differs from the one before it; along an axis where any of a slice does. What is not
+    asked for is empty where that is without an axis, as PyTorch has it.
+    """
+
+    targets = ("aten::unique_consecutive",)
+
+    def decompose(
+        self, x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    ) -> Any:
+        row = x.reshape(-1) if dim is None else x.transpose(0, dim)
+        length = row.shape[0]
+        differs = row[1:] != row[:-1]
+        if differs.dim() > 1:
+            differs = differs.reshape([length - 1, -1]).any(1)
+        begins = torch.cat([torch.ones((1,), dtype=torch.bool), differs])
+        if length == 1:  # torch takes two elements to be possible at the least
+            begins = torch.cat([begins, torch.zeros_like(begins)])
+        places = begins.nonzero().squeeze(1)
+        found = row.index_select(0, places)
+        inverse = counts = torch.empty((0,), dtype=torch.int64)
+        if return_inverse or dim is not None:
+            inverse = begins[:length].to(torch.int64).cumsum(0) - 1
+            inverse = inverse.reshape(x.shape) if dim is None else inverse
+        if return_counts or dim is not None:
+            ends = torch.cat([places, torch.full((1,), length, dtype=torch.int64)])
+            counts = ends[1:] - ends[:-1]
+        return found if dim is None else found.transpose(0, dim), inverse, counts
+
+    def samples(self) -> Iterator[Sample]:
+        for inverse in (False, True):
+            for counts in (False, True):
+                x = torch.randint(0, 2, (3, 4))
+                yield Sample((x, inverse, counts))
+                yield Sample((x.float(), inverse, counts, 1))
+                yield Sample((x[:, :1].bool(), inverse, counts, 0))
+        yield Sample((torch.tensor(1.0), True, True))
+        yield Sample((torch.randint(0, 2, (5, 2)), True, True, 0), dynamic={0: {0: "n"}})
+        yield Sample((torch.randint(0, 2, (5, 2)), True, True), dynamic={0: {0: "n"}})
+
+
+class Searchsorted(Translation):
+    """`searchsorted`: where values belong in a sorted row.
+
+    The number of elements that come before the value (`right`: or are equal to it); all do when it is NaN.
+
+    Repeats PyTorch's binary search step by step, so that the result is the same for a row that is not sorted. A row of
+    dynamic length is compared as a whole.
+    """
+
+    targets = ("aten::searchsorted.Tensor", "aten::searchsorted.Scalar")
+
+    def decompose(
+        self, row: Any, x: Any, *, out_int32: bool = False, right: bool = False, side: Any = None, sorter: Any = None
+    ) -> Any:
+        scalar = not isinstance(x, torch.Tensor)
+        x = torch.full((), x, dtype=row.dtype) if scalar else x
+        right = right if side is None else side == "right"
+        row = row if sorter is None else row.gather(-1, sorter)
+        found = search(row, x, right)
+        return found.to(torch.int32) if out_int32 else found
+
+    def samples(self) -> Iterator[Sample]:
+        for length in (5, 40):
+            row = torch.randint(0, 20, (3, length)).sort(-1)[0]
+            x = torch.randint(-1, 22, (3, 7))
+            for right in (False, True):
+                yield Sample((row, x), {"right": right})
+                yield Sample((row.float(), x.float()), {"right": right, "out_int32": True})
+                yield Sample((row[0].double(), x.double()), {"right": right})
+            yield Sample((row[0].float(), 3.0), {"side": "right"}, "aten::searchsorted.Scalar")
+            yield Sample((row[0].float(), torch.tensor([float("nan"), float("inf"), -float("inf")])))
+        row = torch.randn(2, 6)
+        yield Sample((row, torch.randn(2, 3)), {"sorter": row.argsort(-1)})
+        yield Sample((row[0].sort()[0], torch.tensor(0.1)))
+        yield Sample((torch.randn(0), torch.randn(3)))
+        yield Sample((row.sort(-1)[0], torch.randn(2, 3)), dynamic={0: {0: "n"}, 1: {0: "n", 1: "m"}})
+        yield Sample((torch.randn(40).sort()[0], torch.randn(2, 3)), dynamic={1: {0: "n", 1: "m"}})
+
+
+def search(row: Any, x: Any, right: bool) -> Any:
+    """int64, of the shape of `x`. `row` has one axis, or all but the last in common with `x`."""
+    common = torch.promote_types(row.dtype, x.dtype)
+    row, x = row.to(common), x.to(common)
+
+    def is_before(element: Any, value: Any) -> Any:
+        return (element > value).logical_not() if right else (element >= value).logical_not()
+
+    length = row.shape[-1]
+    if not isinstance(length, int):
+        return is_before(row.unsqueeze(-2) if row.dim() > 1 else row, x.unsqueeze(-1)).sum(-1)
+    low = torch.zeros_like(x, dtype=torch.int64)
+    high = low + length
+    for _ in range(length.bit_length()):
+        middle = torch.div(low + high, 2, rounding_mode="floor")
+        at = middle.clamp(max=length - 1)
+        element = row.gather(-1, at) if row.dim() > 1 else row.index_select(0, at.reshape(-1)).reshape(at.shape)
+        before = is_before(element, x).logical_and(low < high)
+        low, high = torch.where(before, middle + 1, low), torch.where(before, high, middle)
+    return low
+
+
+class Bucketize(Translation):
+    """`bucketize`: the bucket that each value falls into. `searchsorted` with its arguments the other way round."""
+
+    targets = ("aten::bucketize.Tensor", "aten::bucketize.Scalar")
+
+    def decompose(self, x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+        x = x if isinstance(x, torch.Tensor) else torch.full((), x, dtype=boundaries.dtype)
+        found = search(boundaries, x, right)
+        return found.to(torch.int32) if out_int32 else found
+
+    def samples(self) -> Iterator[Sample]:
+        boundaries = torch.tensor([1.0, 3.0, 3.0, 5.0])
+        for right in (False, True):
+            yield Sample((torch.tensor([[0.0, 1.0, 3.0], [4.0, 5.0, 9.0]]), boundaries), {"right": right})
+            yield Sample((torch.randint(0, 9, (3, 4)), boundaries.long()), {"right": right, "out_int32": True})
+        yield Sample((torch.randint(0, 9, (4,)), boundaries))
+        yield Sample((3.0, boundaries), {}, "aten::bucketize.Scalar")
+        yield Sample((torch.tensor(2.0), torch.arange(100.0)))
+        yield Sample((torch.randn(3, 4), torch.linspace(-2, 2, 50)), dynamic={0: {0: "n"}})

@@ -1,0 +1,317 @@
+"""Resizes the last axes of a tensor: by one Resize node of ONNX, or pixel by pixel."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from onnxsmith.exporter.translations._constants import constant
+from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op, reaches
+
+TAKEN = (torch.float32, torch.float16)
+"""Dtypes that ONNX Runtime's Resize computes as PyTorch does; the formulas of PyTorch stand for the others."""
+
+
+def output_sizes(x: Any, sizes: Sequence[Any] | None, factors: Sequence[float] | None) -> list[Any]:
+    """The sizes after a resize to `sizes`, or by `factors`: rounded down, as in PyTorch and in ONNX."""
+    if sizes is not None:
+        return list(sizes)
+    assert factors is not None
+    return [math.floor(n * factor) for n, factor in zip(x.shape[-len(factors) :], factors, strict=True)]
+
+
+def resized(x: Any, sizes: Sequence[Any], factors: Sequence[float] | None, **attributes: Any) -> Any:
+    """`x` resized along its last axes. With `factors`, the step in the input is 1 / factor, as PyTorch has it, and not
+    the ratio of the sizes."""
+    count = len(sizes)
+    shape = [*x.shape[: x.dim() - count], *sizes]
+    axes = list(range(x.dim() - count, x.dim()))
+    if factors is not None:
+        scales = constant(list(factors), torch.float32)
+        return onnx_op("Resize", x, None, scales, None, shape=shape, version=18, axes=axes, **attributes)
+    wanted = torch.stack([torch.full((), size, dtype=torch.int64) for size in sizes])
+    return onnx_op("Resize", x, None, None, wanted, shape=shape, version=18, axes=axes, **attributes)
+
+
+_MOST = 2048
+"""Pixels that are looked at where the size is open. A choice: a border between two pixels comes back periodically, and
+a factor with two digits has met one by then."""
+
+
+class _Nearest(Translation):
+    """Takes the pixel whose left edge is nearest, where ONNX's Resize may take another one.
+
+    Result pixel i is input pixel ⌊i · step⌋, where the step is the ratio of the sizes, or 1 / factor, in float32.
+    Runtimes divide by the scale instead, which rounds to another pixel on a border between two: 14 to 20 has some, a
+    whole factor has none. PyTorch's own translation stays where both are known to agree, and where an open size follows
+    from the other, as the levels of a pyramid do; else each pixel is looked up by PyTorch's formula.
+    """
+
+    axes: ClassVar[int]
+    """How many axes are resized."""
+
+    def decompose(self, x: Any, output_size: Any, factors: Any = None, *, scale_factors: Any = None) -> Any:
+        factors = list(factors or scale_factors or ()) or None
+        sizes = output_sizes(x, output_size, factors)
+        steps = list(zip(x.shape[-self.axes :], sizes, factors or [None] * self.axes, strict=True))
+        return NotImplemented if all(agree(*step) for step in steps) else looked_up(x, steps)
+
+    def samples(self) -> Iterator[Sample]:
+        x = torch.randn(2, 3, *(14, 26, 28)[: self.axes])
+        for size in ((20, 17, 5), (28, 52, 56)):
+            for dynamic in ({}, {0: {0: "n", 2: "l"}}):
+                yield Sample((x, list(size[: self.axes]), None), dynamic=dynamic)
+        for factors in ((2.0, 3.0, 2.0), (1.3, 0.7, 0.3)):
+            for dynamic in ({}, {0: {0: "n", 2: "l"}}):
+                yield Sample((x, None, list(factors[: self.axes])), dynamic=dynamic)
+
+
+_Step = tuple[Any, Any, float | None]
+"""The length of an axis before and after, and the factor if one is given."""
+
+
+def looked_up(x: Any, steps: Sequence[_Step], shift: float = 0.0) -> Any:
+    """Takes the input pixel ⌊(i + shift) · step⌋ for each result pixel i, in float32 as PyTorch computes it."""
+    for axis, (length, count, factor) in enumerate(steps):
+        long, short = (torch.full((), size, dtype=torch.float32) for size in (length, count))
+        step = torch.full((), 1 / factor, dtype=torch.float32) if factor is not None else long / short
+        places = ((torch.arange(count, dtype=torch.float32) + shift) * step).floor()
+        x = x.index_select(axis - len(steps), torch.minimum(places, long - 1).to(torch.int64))
+    return x
+
+
+def agree(length: Any, count: Any, factor: float | None, shift: float = 0.0) -> bool:
+    """Whether float32 gives the same pixels by the formula of PyTorch and by that of ONNX; of open sizes, whether one
+    follows from the other."""
+    known = isinstance(count, int) and isinstance(length, int)
+    if factor is None and not known:
+        return bool(_symbols(length) & _symbols(count))
+    half = np.float32(shift)
+    places = np.arange(count if isinstance(count, int) else _MOST, dtype=np.float32) + half
+    step = np.float32(1 / factor) if factor is not None else np.float32(length) / np.float32(count)
+    scale = np.float32(factor) if factor is not None else np.float32(count) / np.float32(length)
+    return bool((np.floor(places * step) == np.floor(places / scale - half + half)).all())
+
+
+def _symbols(size: Any) -> set[Any]:
+    return set(size.node.expr.free_symbols) if isinstance(size, torch.SymInt) else set()
+
+
+class UpsampleNearest1d(_Nearest):
+    """`upsample_nearest1d`: the nearest pixel along the last axis. A Resize of ONNX, or a lookup of each pixel."""
+
+    targets = ("aten::upsample_nearest1d.vec",)
+    axes = 1
+
+
+class UpsampleNearest2d(_Nearest):
+    """`upsample_nearest2d`: the nearest pixel along the last two axes. A Resize of ONNX, or a lookup of each pixel."""
+
+    targets = ("aten::upsample_nearest2d.vec",)
+    axes = 2
+
+
+class UpsampleNearest3d(_Nearest):
+    """`upsample_nearest3d`: the nearest pixel along the last three axes.
+
+    A Resize of ONNX, or a lookup of each pixel.
+    """
+
+    targets = ("aten::upsample_nearest3d.vec",)
+    axes = 3
+
+
+_HALF = 0.5
+
+
+class _NearestExact(Translation):
+    """Takes the nearest pixel, measured between centres.
+
+    Result pixel i is input pixel ⌊(i + 1/2) · step⌋. In ONNX: the position (i + 1/2) · step - 1/2, rounded with halves
+    up. On the border of two pixels, float rounding decides. A Resize stays where the two are known to agree and where
+    an open size follows from the other, as in the mode `nearest`; else each pixel is looked up by PyTorch's formula.
+    """
+
+    axes: ClassVar[int]
+    """How many axes are resized."""
+
+    def decompose(self, x: Any, output_size: Any, factors: Any = None, *, scale_factors: Any = None) -> Any:
+        factors = list(factors or scale_factors or ()) or None
+        sizes = output_sizes(x, output_size, factors)
+        steps = list(zip(x.shape[-self.axes :], sizes, factors or [None] * self.axes, strict=True))
+        if x.dtype in TAKEN and reaches(18) and all(agree(*step, _HALF) for step in steps):
+            return resized(
+                x, sizes, factors, mode="nearest", coordinate_transformation_mode="half_pixel",
+                nearest_mode="round_prefer_ceil",
+            )  # fmt: skip
+        return looked_up(x, steps, _HALF)
+
+    def samples(self) -> Iterator[Sample]:
+        x = torch.randn(2, 3, *(12, 10, 8)[: self.axes])
+        for size in ((7, 17, 5), (24, 5, 16), (1, 1, 1)):
+            for dynamic in ({}, {0: {0: "n", 2: "l"}}):
+                yield Sample((x, list(size[: self.axes]), None), dynamic=dynamic)
+        for factors in ((2.0, 3.0, 2.0), (0.5, 0.25, 0.5), (1.3, 0.7, 0.3)):
+            for dynamic in ({}, {0: {0: "n", 2: "l"}}):
+                yield Sample((x, None, list(factors[: self.axes])), dynamic=dynamic)
+        yield Sample((x.double(), [7, 17, 5][: self.axes], None))
+
+
+class UpsampleNearestExact1d(_NearestExact):
+    """`_upsample_nearest_exact1d`: the nearest pixel along the last axis.
+
+    One Resize of ONNX, or a lookup of each pixel.
+    """
+
+    targets = ("aten::_upsample_nearest_exact1d.vec",)
+    axes = 1
+
+
+class UpsampleNearestExact2d(_NearestExact):
+    """`_upsample_nearest_exact2d`: the nearest pixel along the last two axes.
+
+    One Resize of ONNX, or a lookup of each pixel.
+    """
+
+    targets = ("aten::_upsample_nearest_exact2d.vec",)
+    axes = 2
+
+
+class UpsampleNearestExact3d(_NearestExact):
+    """`_upsample_nearest_exact3d`: the nearest pixel along the last three axes.
+
+    One Resize of ONNX, or a lookup of each pixel.
+    """
+
+    targets = ("aten::_upsample_nearest_exact3d.vec",)
+    axes = 3
+
+
+class UpsampleLinear1d(Translation):
+    """`upsample_linear1d`: linear interpolation along the last axis.
+
+    One Resize of ONNX, as PyTorch's exporter writes it for two and three axes.
+    """
+
+    targets = ("aten::upsample_linear1d.default", "aten::upsample_linear1d.vec")
+
+    def decompose(self, x: Any, output_size: Any, align_corners: bool, *given: Any, **named: Any) -> Any:
+        if x.dtype not in TAKEN or not reaches(18):
+            return NotImplemented
+        found = given[0] if given else named.get("scale_factors", named.get("scales"))
+        factors = [float(found)] if isinstance(found, float) else [float(one) for one in found or ()] or None
+        mode = "align_corners" if align_corners else "half_pixel"
+        sizes = output_sizes(x, output_size, factors)
+        by = None if align_corners and output_size is not None else factors
+        return resized(x, sizes, by, mode="linear", coordinate_transformation_mode=mode)
+
+    def samples(self) -> Iterator[Sample]:
+        x = torch.randn(2, 3, 12)
+        for corners in (False, True):
+            for size in ([7], [17], [1]):
+                yield Sample((x, size, corners))
+                yield Sample((x, size, corners, None), {}, self.targets[1], {0: {0: "n", 2: "l"}})
+            for factor in (2.0, 0.5, 1.3):
+                yield Sample((x, None, corners, [factor]), {}, self.targets[1], {0: {2: "l"}})
+        yield Sample((x, [15], False, 1.3))
+        yield Sample((x.double(), [7], False))
+
+
+class _Antialiased(Translation):
+    """Resizes images with an antialiasing filter.
+
+    Each result pixel is a weighted mean of input pixels. The weight is `kernel` of the distance to the result pixel's
+    centre in the input; if the step is longer than 1, distances are divided by it. Along each axis this is a matrix
+    product.
+
+    The step is 1 / scale if a scale is given, otherwise the ratio of the sizes: ONNX's Resize with `antialias`. With
+    aligned corners it is the ratio of the sizes less 1, which Resize does not know.
+    """
+
+    reach: ClassVar[int]
+    mode: ClassVar[str]
+    """The mode of Resize."""
+
+    @abstractmethod
+    def kernel(self, distance: Any) -> Any:
+        """The weight at a distance of 0 or more."""
+
+    def decompose(self, x: Any, output_size: Any, align_corners: bool, *given: Any, **named: Any) -> Any:
+        factors = given[0] if given and not isinstance(given[0], float) else given
+        factors = named.get("scale_factors", factors) or [named.get("scales_h"), named.get("scales_w")]
+        factors = list(factors) + [None] * (2 - len(factors))
+        scales = factors if all(factors) else None
+        output_size = output_sizes(x, output_size, scales)
+        if not align_corners and x.dtype in TAKEN and reaches(18):
+            return resized(
+                x, output_size, scales, mode=self.mode, coordinate_transformation_mode="half_pixel", antialias=1,
+                exclude_outside=1, cubic_coeff_a=-0.5,
+            )  # fmt: skip
+        height, width = (
+            self._weights(n, count, align_corners, factor, x.dtype)
+            for n, count, factor in zip(x.shape[-2:], output_size, factors, strict=True)
+        )
+        return height @ (x @ width.transpose(0, 1))
+
+    def _weights(self, length: Any, count: Any, align_corners: bool, factor: float | None, dtype: torch.dtype) -> Any:
+        """The matrix of weights along one axis, [count, length]. Sizes are tensors, because a trace would decide by
+        the example's."""
+        long, short = (torch.full((), size, dtype=dtype) for size in (length, count))
+        if align_corners:
+            step = torch.where(short > 1, (long - 1) / (short - 1).clamp(min=1), torch.zeros((), dtype=dtype))
+        else:
+            step = torch.full((), 1 / factor, dtype=dtype) if factor else long / short
+        centre = (torch.arange(count, dtype=dtype) + 0.5) * step
+        place = torch.arange(length, dtype=dtype) + 0.5
+        weight = self.kernel((place - centre.unsqueeze(1)).abs() / step.clamp(min=1))
+        return weight / weight.sum(1, keepdim=True)
+
+    def samples(self) -> Iterator[Sample]:
+        x = torch.randn(2, 3, 9, 8)
+        for corners in (False, True):
+            for size in ([4, 5], [12, 8], [1, 3]):
+                yield Sample((x, size, corners))
+        yield Sample((x, [4, 5], False, 0.5, 0.7))
+        yield Sample((x, [16, 14], False, 1.8, 1.8))
+        yield Sample((x.double(), [4, 5], False, 0.5, 0.7))
+        yield Sample((x, None, False, [0.5, 0.7]), {}, self.targets[1])
+        open_axes = {0: {0: "n", 2: "h", 3: "w"}}
+        for corners in (False, True):
+            yield Sample((x, [4, 12], corners, None), {}, self.targets[1], open_axes)
+            yield Sample((x, None, corners, [0.5, 1.3]), {}, self.targets[1], open_axes)
+        yield Sample((x, [4, 5], False, None), {}, self.targets[1], {0: {0: "n"}})
+
+
+class UpsampleBilinear2dAa(_Antialiased):
+    """`_upsample_bilinear2d_aa`: a picture resized with a filter as wide as what it shrinks by.
+
+    A triangle, 1 at its centre and 0 one place away.
+    """
+
+    targets = ("aten::_upsample_bilinear2d_aa.default", "aten::_upsample_bilinear2d_aa.vec")
+    reach = 1
+    mode = "linear"
+
+    def kernel(self, distance: Any) -> Any:
+        return (1 - distance).clamp(min=0)
+
+
+class UpsampleBicubic2dAa(_Antialiased):
+    """`_upsample_bicubic2d_aa`: a picture resized with a filter as wide as what it shrinks by.
+
+    Cubic convolution with a = -1/2 (Keys, "Cubic convolution interpolation for digital image processing", 1981).
+    """
+
+    targets = ("aten::_upsample_bicubic2d_aa.default", "aten::_upsample_bicubic2d_aa.vec")
+    reach = 2
+    mode = "cubic"
+
+    def kernel(self, distance: Any) -> Any:
+        near = (1.5 * distance - 2.5) * distance * distance + 1
+        far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
+        return torch.where(distance < 1, near, torch.where(distance < 2, far, torch.zeros((), dtype=distance.dtype)))
