@@ -17,7 +17,7 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs import module_program
 from onnxsmith.exporter.module.called_paths import Reference, without_kernels
-from onnxsmith.exporter.rewrites import nested_encoder
+from onnxsmith.exporter.rewrites import attention_modules
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 AXES = {"src": {0: "batch", 1: "time"}, "src_key_padding_mask": {0: "batch", 1: "time"}}
@@ -62,7 +62,7 @@ def test_a_nested_encoder_is_written_as_torch_computes_it(check: bool) -> None:
         with torch.no_grad():
             called = module(x, src_key_padding_mask=given)
             with without_kernels():
-                traced = nested_encoder._forward(module, x, src_key_padding_mask=given)
+                traced = attention_modules._encoded(module, x, src_key_padding_mask=given)
         assert torch.allclose(torch.where(called.isnan(), traced, called), traced, atol=1e-4)
 
 

@@ -1,1 +1,1 @@
-"""Explains messages of torch, onnx and the runtimes, one cause in each file. `base.recognise` asks all causes."""
+"""Explains messages of torch, onnx and the runtimes. `base.recognise` asks all causes."""

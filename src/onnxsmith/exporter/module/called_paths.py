@@ -17,7 +17,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.seams.torch.flags import exporting, without_kernels
 from onnxsmith.exporter.module.first_difference import find
-from onnxsmith.exporter.rewrites.nested_encoder import NestedEncoder
+from onnxsmith.exporter.rewrites.attention_modules import NestedEncoder
 from onnxsmith.runtimes.base import Feeds, Outputs, Session, Value
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 

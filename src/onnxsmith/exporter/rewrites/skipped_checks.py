@@ -1,4 +1,4 @@
-"""Skips `module.to(...)` if the module already has that dtype and device: `to` would replace the traced parameters."""
+"""Skips calls and checks at which a trace stops, and which change nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.seams.torch.flags import unchecked_distributions
 from onnxsmith.base.seams.torch.modules import converting_by, parsed_conversion
 from onnxsmith.exporter.rewrites.base import Rewrite
 
@@ -14,8 +15,11 @@ _to = torch.nn.Module.to
 
 
 class Conversions(Rewrite):
-    """A call of `to` in forward with the module's own dtype and device returns the module unchanged. Any other call
-    runs as before, and stops the trace."""
+    """Skips `module.to(...)` if the module already has that dtype and device: `to` would replace the traced parameters.
+
+    A call of `to` in forward with the module's own dtype and device returns the module unchanged. Any other call runs
+    as before, and stops the trace.
+    """
 
     title = "a conversion of a module to its own dtype and device is skipped"
 
@@ -41,3 +45,17 @@ def _is(tensor: torch.Tensor, device: torch.device | None, dtype: torch.dtype | 
 
 def _same(has: torch.device, wanted: torch.device) -> bool:
     return has.type == wanted.type and wanted.index in (None, has.index)
+
+
+class DistributionChecks(Rewrite):
+    """Leaves out the checks of distributions' parameters: a check tests the values of a tensor, where a trace stops.
+
+    `torch.distributions` checks by default that a scale is positive, a probability at most 1, and raises an error
+    otherwise. A graph raises no errors.
+    """
+
+    title = "distributions are made without checks of their parameters"
+
+    def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
+        stack.enter_context(unchecked_distributions())
+        return False

@@ -1,0 +1,205 @@
+"""Finds sizes that a trace fixes: numbers, comparisons, literals and tables of the example's length."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import torch
+
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.diagnosis import Weight
+from onnxsmith.exporter.lint._size_arithmetic import computed
+from onnxsmith.exporter.lint._values import OTHER, Kind, Value
+from onnxsmith.exporter.lint.base import Check, Code, New, Remark
+
+_SIZES = (Kind.SIZE, Kind.SHAPE)
+
+
+class SizeAsNumber(Check):
+    """`int(x.shape[0])`, `np.prod(x.shape)`, `torch.tensor(x.shape)`: a size that becomes a Python number.
+
+    Counts only if the axis is dynamic and the trace fixes it.
+    """
+
+    nodes = (ast.Call,)
+
+    def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
+        assert isinstance(node, ast.Call)
+        if not node.args or code.flow.kind(node.args[0]) not in _SIZES:
+            return
+        new: New | None = None
+        live = code.flow.live(node.func)
+        home = str(getattr(live, "__module__", "") or type(live).__module__).partition(".")[0]
+        if live is int:
+            new = _whole(node.args[0], code)
+        elif home == "numpy" and code.torch:
+            name = getattr(live, "__name__", "")
+            math = {"prod": "prod", "sqrt": "sqrt"}.get(name)
+            new = ast.Call(ast.Attribute(ast.Name("math"), math), node.args, []) if math else None
+            if "math" not in code.flow.scope:
+                new = None
+            match node.args[0]:
+                case ast.Attribute(value=tensor, attr="shape") if name == "prod":
+                    new = ast.Call(ast.Attribute(tensor, "numel"), [], [])
+        elif not (home == "torch" and getattr(live, "__name__", "") in ("tensor", "as_tensor", "LongTensor")):
+            return
+        yield Remark(
+            Problem(
+                "forward/size-as-number",
+                "a size becomes a Python number",
+                why="in a trace, sizes of dynamic axes are symbols; the conversion gives the example's number",
+                fix="use the size without a conversion: x.shape[0] without int(), math.prod instead of numpy.prod",
+            ),
+            node,
+            swaps={} if new is None else {node: new},
+            freezes=True,
+        )
+
+
+def _whole(size: ast.expr, code: Code) -> ast.expr:
+    """The size without a conversion; what is computed from sizes may be a fraction, which int cuts off."""
+    is_direct = isinstance(size, ast.Subscript | ast.Attribute | ast.Name | ast.Constant)
+    is_size_of = isinstance(size, ast.Call) and isinstance(size.func, ast.Attribute) and size.func.attr == "size"
+    if is_direct or is_size_of or not code.torch:
+        return size
+    return ast.Call(ast.Attribute(ast.Name(code.torch), "sym_int"), [size], [])
+
+
+class SizeCompared(Check):
+    """`if x.shape[0] > 1` on a dynamic axis.
+
+    The graph is valid only for sizes that take the example's side. The patch computes a number that both sides choose
+    from the sizes; a branch on sizes inside the module is reported only if there is such a patch.
+    """
+
+    nodes = (ast.If, ast.IfExp)
+
+    def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
+        assert isinstance(node, ast.If | ast.IfExp)
+        if code.flow.kind(node.test) is not Kind.SIZE:
+            return
+        new = computed(node, code)
+        swaps: dict[ast.AST, New] = {} if new is None else {node: new}
+        sizes: list[Value] = [code.flow.values.get(part, OTHER) for part in ast.walk(node.test)]
+        axes = [value.axis for value in sizes if value.axis is not None]
+        dynamic = [(name, axis) for name, axis in axes if axis in code.arguments.get(name, {})]
+        if not dynamic and not swaps:
+            return
+        said = "a branch depends on sizes, which may be dynamic"
+        if dynamic:
+            name, axis = dynamic[0]
+            said = f"a branch reads the size of axis {axis} of {name!r}, which is dynamic"
+        yield Remark(
+            Problem(
+                "forward/size-compared",
+                said,
+                why="the graph holds only the example's side, and is valid only for sizes that take that side",
+                fix="give an example that takes the side you need; or write both sides as one computation",
+            ),
+            node.test,
+            weight=Weight.NOTE,
+            swaps=swaps,
+            freezes=not dynamic,
+        )
+
+
+_TAKE_SIZES = frozenset(
+    [
+        "view",
+        "reshape",
+        "expand",
+        "zeros",
+        "ones",
+        "rand",
+        "randn",
+        "full",
+        "empty",
+        "repeat",
+        "broadcast_to",
+        "unflatten",
+    ]
+)
+
+
+class LiteralSize(Check):
+    """`x.view(4, -1)` and `torch.zeros(1, 4, 8)`: the example's size of an axis is a number in the code.
+
+    A number that equals the example's size of a dynamic axis; reported only if the trace fixed an axis.
+    """
+
+    nodes = (ast.Constant,)
+
+    def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
+        assert isinstance(node, ast.Constant)
+        if type(node.value) is not int or node.value < 2 or not self._gives_a_size(node, code):
+            return
+        axes = [(name, a) for name, sizes in code.arguments.items() for a, size in sizes.items() if size == node.value]
+        if not axes:
+            return
+        name, axis = axes[0]
+        size = ast.Subscript(ast.Attribute(ast.Name(name), "shape"), ast.Constant(axis))
+        yield Remark(
+            Problem(
+                "forward/literal-size",
+                f"the number {node.value} is the example's size of axis {axis} of {name!r}",
+                why="a shape with this number fits that one size only",
+                fix=f"take the size from the input: {name}.shape[{axis}]",
+            ),
+            node,
+            swaps={node: size},
+            same=False,
+            freezes=True,
+            anywhere=True,
+        )
+
+    def _gives_a_size(self, node: ast.Constant, code: Code) -> bool:
+        for above in code.up(node):
+            if isinstance(above, ast.Call):
+                name = above.func.attr if isinstance(above.func, ast.Attribute) else ""
+                return name in _TAKE_SIZES
+            if not isinstance(above, ast.Tuple | ast.List):
+                return False
+        return False
+
+
+class TableLength(Check):
+    """`x + self.table` with a table that has the example's length.
+
+    A parameter or buffer in arithmetic with a tensor that fits only one size of a dynamic axis.
+    """
+
+    nodes = (ast.BinOp,)
+
+    def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
+        assert isinstance(node, ast.BinOp)
+        for table, other in ((node.left, node.right), (node.right, node.left)):
+            live = code.flow.live(table)
+            if not isinstance(live, torch.Tensor) or code.flow.kind(other) is not Kind.TENSOR:
+                continue
+            for name, sizes in code.arguments.items():
+                for axis, size in sizes.items():
+                    places = [d for d in range(live.dim()) if live.shape[d] == size]
+                    if size > 1 and places and isinstance(other, ast.Name):
+                        yield self._remark(node, table, other, name, axis, places[0] - live.dim(), size)
+                        return
+
+    def _remark(
+        self, node: ast.BinOp, table: ast.expr, other: ast.Name, name: str, axis: int, place: int, size: int
+    ) -> Remark:
+        text = ast.unparse(table)
+        length = ast.Subscript(ast.Attribute(ast.Name(other.id), "shape"), ast.Constant(place))
+        cut = ast.Slice(None, length, None)
+        rest: list[ast.expr] = [ast.Slice(None, None, None)] * (-place - 1)
+        index: ast.expr = ast.Tuple([ast.Constant(...), cut, *rest]) if place else cut
+        return Remark(
+            Problem(
+                "forward/table-length",
+                f"{text} has the example's length: {size}, axis {axis} of {name!r}",
+                why="the table fits that one size only, which fixes the axis",
+                fix=f"make it as long as the longest input, and slice it: {ast.unparse(ast.Subscript(table, index))}",
+            ),
+            node,
+            swaps={table: ast.Subscript(table, index)},
+            freezes=True,
+        )

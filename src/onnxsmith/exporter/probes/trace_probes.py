@@ -1,0 +1,171 @@
+"""Examines traces and graphs: branches, fixed axes, missing translations, constants, problems of strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.parts.diagnosis import Finding, Weight
+from onnxsmith.exporter.causes._message_text import sentence
+from onnxsmith.exporter.causes.base import recognise
+from onnxsmith.exporter.factory import place
+from onnxsmith.exporter.graph import baked_inputs
+from onnxsmith.exporter.probes.base import Case, Probe
+from onnxsmith.exporter.tracing import trace_diagnosis
+from onnxsmith.exporter.translating import missing_operators
+from onnxsmith.verification.verification_verdict import problems
+
+
+class Data(Probe):
+    """All branches on the values of tensors that stop a trace, not only the first.
+
+    torch.export stops at the first such line; a draft export continues. Skips lines that the linter has reported.
+    """
+
+    rank = 40
+
+    def look(self, case: Case) -> Iterator[Finding]:
+        if case.built is None or case.traced.error is None:
+            return
+        reported = {one.problem.where for one in case.found if one.weight is Weight.STOPS}
+        said = sentence(str(case.traced.error), 200)
+        for problem in case.traced.stops:
+            if problem.where in reported or not problem.where:
+                continue
+            reported.add(problem.where)
+            yield Finding(problem, Weight.NOTE if case.good else Weight.STOPS, "recompose", said=said)
+
+
+class Axes(Probe):
+    """Axes requested as dynamic that the trace fixed.
+
+    Reports the line that torch names for each axis, unless the linter has reported that line.
+    """
+
+    rank = 50
+
+    def look(self, case: Case) -> Iterator[Finding]:
+        if case.built is None or not case.symbols:
+            return
+        reported = [one for one in case.found if one.first]
+        dims = {port.name: port.shape or () for port in case.built.program.signature.inputs}
+        for one in case.traced.frozen:
+            file, _, number = one.line.rpartition(":")
+            if any(f.problem.where.startswith(f"{file}:") and f.first <= int(number or 0) <= f.last for f in reported):
+                continue
+            name = dims[one.port][one.axis]
+            yield Finding(
+                Problem(
+                    "export/frozen-axis",
+                    f"axis {one.axis} of input {one.port!r} ({name}) is fixed to {one.value} by the model",
+                    where=one.line,
+                    why="this line works for one size only: it has a number in the code, a shape that must match "
+                    "another shape, or a size that was turned into a Python number",
+                    fix=f"make the line follow the size ({one.port}.shape[{one.axis}] without int(), -1 in a reshape), "
+                    f"or leave {one.port}:{one.axis} out of --dynamic",
+                ),
+                Weight.NOTE if case.dynamic else Weight.STOPS,
+                "recompose",
+                said=f"{name} was inferred to be a constant ({one.value})",
+            )
+        if any(one.weight is Weight.WRONG for one in reported):
+            return
+        for port, axes in dims.items():
+            for axis, dim in enumerate(axes):
+                if dim in case.stuck:
+                    yield self._stuck(case, port, axis, str(dim))
+
+    def _stuck(self, case: Case, port: str, axis: int, name: str) -> Finding:
+        size = case.example[port].shape[axis]  # type: ignore[attr-defined]
+        return Finding(
+            Problem(
+                "export/frozen-axis",
+                f"axis {axis} of input {port!r} ({name}) was seen at size {size} only",
+                where=type(case.model.module).__qualname__,
+                why="the module rejects every other size that was tried, so the axis could not be verified as dynamic",
+                fix=f"look for the number {size} in forward and in the shapes of parameters, or leave {port}:{axis} "
+                "out of --dynamic",
+            ),
+            Weight.NOTE,
+            "recompose",
+        )
+
+
+class Translations(Probe):
+    """All operators without a translation to ONNX, with their lines.
+
+    Looks up the translation of every operator in the program, so that all missing ones are reported at once. An
+    operator without a fake implementation stops the trace, and is reported alone.
+    """
+
+    rank = 60
+
+    def look(self, case: Case) -> Iterator[Finding]:
+        if case.built is None or case.good:
+            return
+        traced = case.traced
+        if traced.exported is not None:
+            found = trace_diagnosis.untranslated(traced.exported)
+        else:
+            found = missing_operators.shapeless(traced.error, traced.where)
+        for one in found:
+            file, _ = place(one.where)
+            here = [other.target for other in found if place(other.where)[0] == file]
+            first, last = missing_operators.end_of(one.where)
+            code = missing_operators.registrations(here, file)
+            yield Finding(one.problem, Weight.STOPS, "register", said=one.said, code=code, first=first, last=last)
+
+
+_LEAVE = ("forward/numpy", "forward/data-attribute", "forward/copied-tensor", "forward/python-value")
+"""Problems of lines at which a tensor's values leave the trace."""
+
+
+class Constants(Probe):
+    """Inputs that became constants: the module's results depend on them, the graph's do not.
+
+    Examines the graph that agrees with the module, or else the first graph.
+    """
+
+    rank = 65
+
+    def look(self, case: Case) -> Iterator[Finding]:
+        graph = next((way.made.graph for way in sorted(case.ways, key=lambda way: not way.agrees) if way.made), None)
+        if case.built is None or graph is None:
+            return
+        lines = [one.problem.where for one in case.found if one.problem.id in _LEAVE]
+        where = lines[0] if lines else type(case.model.module).__qualname__
+        for problem in baked_inputs.constant_inputs(case.built, graph.model, where):
+            yield Finding(problem, Weight.WRONG, "recompose")
+
+
+# After another finding that stops an export, the first two groups would only repeat it.
+_GENERAL = ("export/capture-failed", "export/translation-failed", "export/fixed-by-the-example", "verify/different")
+_MISTAKEN = ("export/object-input", "export/frozen-axis", "verify/nondeterministic")
+_VAGUE = ("runtime/failed", "export/capture-failed", "export/translation-failed")
+_RUNGS = {"export/opset": "opset", "runtime/no-kernel": "recompose", "export/quantized-module": "edit"}
+
+
+class Ways(Probe):
+    """The problem of the first strategy, if no other probe has reported it.
+
+    Reports the first strategy's problem, or the differences of its graph.
+    """
+
+    rank = 70
+
+    def look(self, case: Case) -> Iterator[Finding]:
+        if case.good:
+            return
+        stops = [one for one in case.found if one.weight is not Weight.NOTE]
+        for way in case.ways[:1]:
+            found = [way.error.problem] if way.error else list(problems(way.made.verification)) if way.made else []
+            for problem in found:
+                reported = any(one.problem.where == problem.where or one.problem.id == problem.id for one in stops)
+                if (stops and problem.id in (*_GENERAL, *_MISTAKEN)) or reported:
+                    continue
+                known = recognise(problem.why) if problem.id in _VAGUE else None
+                problem = known or problem
+                weight = Weight.WRONG if problem.id.startswith("verify/") else Weight.STOPS
+                plain = replace(problem, why=problem.why.partition(" (tried as well")[0])
+                yield Finding(plain, weight, _RUNGS.get(problem.id, "recompose"), said=problem.why)
