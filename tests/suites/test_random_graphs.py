@@ -1,7 +1,7 @@
 """Random graphs of several dozen operators: before and after agree, at several sizes, on ordinary and special numbers.
 
-`make test` makes the same hundred and some each time, `make test-all` thousands of others. A graph that showed a fault
-is kept in `regressions/`, as the text that the failure printed, and is run always.
+`make test` makes a hundred and some, `make test-all` thousands of others, in parts. A part's graphs stay the same.
+A graph that showed a fault is kept in `regressions/`, as the text that the failure printed, and is run always.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.shapes.inference import Inference
@@ -22,7 +22,7 @@ from tests.suites.random_layers import texts
 from tests.suites.shapes import lies
 
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.onnxtxt"))
-SAMPLE, WHOLE = 150, 5_000
+SAMPLE, PART, PARTS = 150, 250, 20
 
 
 def check(text: str) -> None:
@@ -42,23 +42,36 @@ def test_regressions(path: Path) -> None:
     check(path.read_text())
 
 
-def test_random_graphs(whole: bool) -> None:
-    for_random_graphs(check, WHOLE if whole else SAMPLE, whole)
+def test_random_graphs() -> None:
+    for_random_graphs(check, SAMPLE)
 
 
-def test_inferred_shapes(whole: bool) -> None:
-    for_random_graphs(check_shapes, (WHOLE if whole else SAMPLE) // 3, whole)
+@pytest.mark.whole
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
+def test_more_random_graphs(part: int) -> None:
+    for_random_graphs(check, PART, part)
 
 
-def for_random_graphs(holds: Callable[[str], None], count: int, whole: bool) -> None:
-    """Holds random graphs to something: the same ones each time, or others."""
+def test_inferred_shapes() -> None:
+    for_random_graphs(check_shapes, SAMPLE // 3)
 
+
+@pytest.mark.whole
+@pytest.mark.parametrize("part", range(1, PARTS // 4 + 1))
+def test_more_inferred_shapes(part: int) -> None:
+    for_random_graphs(check_shapes, PART, part)
+
+
+def for_random_graphs(holds: Callable[[str], None], count: int, part: int = 0) -> None:
+    """Compares random graphs with something: those of this part."""
+
+    @seed(part)
     @settings(
         max_examples=count,
-        derandomize=not whole,
+        derandomize=False,
         deadline=None,
         database=None,
-        print_blob=whole,
+        print_blob=part > 0,
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )

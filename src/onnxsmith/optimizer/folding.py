@@ -77,12 +77,22 @@ class Folding:
         self._denied = plan.denied
         if plan.nodes:
             changed |= self._accept(plan, self._evaluation.results(plan.nodes))
+        self._mark_unfolded()
         return changed
 
+    def _mark_unfolded(self) -> None:
+        """Marks each Transpose of a constant that was not folded. Rules that make something else of it may now run."""
+        for node in walk.nodes(self.state.model.graph):
+            if node.op_type == "Transpose" and facts.is_constant(node.inputs[0]):
+                node.meta[facts.UNFOLDED] = True
+
     def finish(self) -> None:
-        """Notes the refusals of the last round. A later round may fold a node that an earlier round refused."""
+        """Notes the refusals of the last round, and removes the marks. A later round may fold a node that an earlier
+        round refused."""
         for node, why in self._postponed.items():
             self.state.journal.refuse(RULE, walk.node_label(node), why)
+        for node in walk.nodes(self.state.model.graph):
+            node.meta.pop(facts.UNFOLDED, None)
 
     def notes(self, nbytes: int, least: int) -> list[str]:
         """What folding added to a model of about `nbytes`, and of `least` bytes at least; what would add too much."""

@@ -51,6 +51,16 @@ def test_negative_zero_is_not_zero(size: int) -> None:
     assert count(np.zeros(size, np.float32), -np.zeros(size, np.float32)) == 2
 
 
+def test_an_initializer_like_a_constant_output_becomes_it() -> None:
+    model = from_text(
+        f"{HEAD} g (float[1] x) => (float[N] y, int64[1] p) <int64[1] w = {{3}}>"
+        "{ y = Expand(x, w)\n p = Constant<value = int64[1] {3}>() }"
+    )
+    made = shared(model)
+    assert not made.graph.initializers
+    assert [node.op_type for node in made.graph] == ["Constant", "Expand"]
+
+
 def test_nans_are_compared_by_bits() -> None:
     one, other = (np.array([bits], np.uint32).view(np.float32) for bits in (0x7FC00000, 0x7FC00001))
     assert count(one, one.copy()) == 1

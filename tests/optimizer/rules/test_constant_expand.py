@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.shapes import facts
+from onnxsmith.optimizer.simplification_rounds import simplified
 from tests.refusals import refuses
-from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
+from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 RULE = "shape/constant-expand"
 
@@ -30,6 +33,15 @@ def test_a_number_beside_its_own_dimension() -> None:
     assert target is not None
     assert target.const_value is not None
     assert target.const_value.numpy().tolist() == [1, 3]
+
+
+def test_a_target_of_numbers_stays_as_folding_makes_it() -> None:
+    text = """g (float[2,1] x) => (float[2,3] y) <int64[1] three = {3}> {
+        s = Shape<start = 0, end = 1>(x)\n t = Concat<axis = 0>(s, three)\n e = Expand(x, t)\n y = Relu(e) }"""
+    made, part = simplified(from_text(head(17) + text), only=[RULE])
+    assert [entry.rule for entry in part.fired if entry.is_rewrite] == [RULE]
+    expand = next(node for node in made.graph if node.op_type == "Expand")
+    assert facts.integers(expand.inputs[1]) == (2, 3)
 
 
 def test_more_axes_than_the_data_has() -> None:

@@ -16,6 +16,11 @@ REWRITTEN = {
         e = Equal(t, k)\n w = Where(e, o, t)\n y = Expand(c, w) }"""),
     "the vector itself": ("Shape Expand", """g (float[N] x, float[1] c) => (float y) <int64[1] m = {-1}> {
         s = Shape(x)\n e = Equal(s, m)\n w = Where(e, m, s)\n y = Expand(c, w) }"""),
+    "an output": ("Shape Concat", """g (float[N,T] x) => (int64[2] w)
+        <int64[1] m = {-1}, int64[2] k = {-1, -1}, int64[2] o = {1, 1}> {
+        s = Shape<end = 1>(x)\n t = Concat<axis = 0>(s, m)\n e = Equal(t, k)\n w = Where(e, o, t) }"""),
+    "an output that another output equals": ("Shape Identity", """g (float[N] x) => (int64[1] s, int64[1] w)
+        <int64[1] m = {-1}> { s = Shape(x)\n e = Equal(s, m)\n w = Where(e, m, s) }"""),
 }  # fmt: skip
 
 
@@ -44,8 +49,6 @@ ALONE = {
         s = Shape<end = 1>(x)\n w = Mul(s, two)\n y = Expand(c, w) }""",
     "an unknown element": """g (float[N,T] x, float[1,1] c, int64[1] k) => (float y) {
         s = Shape<end = 1>(x)\n w = Concat<axis = 0>(s, k)\n e = Expand(c, w)\n y = ReduceSum(e) }""",
-    "an output": """g (float[N,T] x) => (int64[2] w) <int64[1] m = {-1}, int64[2] k = {-1, -1}, int64[2] o = {1, 1}> {
-        s = Shape<end = 1>(x)\n t = Concat<axis = 0>(s, m)\n e = Equal(t, k)\n w = Where(e, o, t) }""",
 }
 
 

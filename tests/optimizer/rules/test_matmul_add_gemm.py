@@ -75,3 +75,8 @@ def test_a_default_that_a_caller_may_replace() -> None:
         f"<{W}, float[2] c = {{1, 2}}> {{ a = MatMul(x, w)\n y = Add(a, c) }}"
     )
     assert_left_alone(RULE, text)
+
+
+def test_zeros_are_left_alone() -> None:
+    text = f"g (float[N,2] x) => (float[N,2] y) <{W}, float[2] c = {{0, 0}}> {{ a = MatMul(x, w)\n y = Add(a, c) }}"
+    assert_left_alone(RULE, text)

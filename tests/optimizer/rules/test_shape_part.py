@@ -24,6 +24,14 @@ REWRITTEN = {
         s = Shape<start = 1>(x)\n y = Gather(s, i) }"""),
     "of a shape that others read": ("Shape Shape", """g (float[A,B,C] x) => (int64 s, int64 y) <int64[1] i = {1}> {
         s = Shape(x)\n y = Gather(s, i) }"""),
+    "neighbouring parts that are joined": ("Shape", """g (float[A,B,C] x) => (int64 y) {
+        a = Shape<end = 2>(x)\n b = Shape<start = 2>(x)\n y = Concat<axis = 0>(a, b) }"""),
+    "some neighbouring parts beside others": ("Shape Concat", """g (float[A,B,C] x, int64[1] k) => (int64 y) {
+        a = Shape<end = 1>(x)\n b = Shape<start = 1, end = 2>(x)\n y = Concat<axis = 0>(k, a, b, k) }"""),
+    "joined parts of which others read one": ("Shape Shape Concat", """
+        g (float[A,B,C] x, int64[1] k) => (int64 y, int64 a) {
+        a = Shape<end = 1>(x)\n b = Shape<start = 1, end = 2>(x)\n c = Shape<start = 2>(x)
+        y = Concat<axis = 0>(k, a, b, c) }"""),
 }  # fmt: skip
 
 
@@ -48,6 +56,12 @@ ALONE = {
     "an unknown place": "g (float[A,B] x, int64[1] i) => (int64 y) { s = Shape(x)\n y = Gather(s, i) }",
     "a matrix of dimensions": """g (float[A,B] x) => (int64 y) <int64[1,2] i = {0, 1}> { s = Shape(x)
         y = Gather(s, i) }""",
+    "parts in another order": """g (float[A,B] x) => (int64 y) {
+        a = Shape<end = 1>(x)\n b = Shape<start = 1>(x)\n y = Concat<axis = 0>(b, a) }""",
+    "parts of two values": """g (float[A,B] x, float[A,C] z) => (int64 y) {
+        a = Shape<end = 1>(x)\n b = Shape<start = 1>(z)\n y = Concat<axis = 0>(a, b) }""",
+    "joined parts that others read": """g (float[A,B] x, int64[1] k) => (int64 y, int64 a, int64 b) {
+        a = Shape<end = 1>(x)\n b = Shape<start = 1>(x)\n y = Concat<axis = 0>(a, b, k) }""",
     "nothing": """g (float[A,B] x) => (int64 y) <int64[1] o = {1}> { s = Shape(x)\n t = Slice(s, o, o)
         y = Concat<axis = 0>(t, s) }""",
 }  # fmt: skip

@@ -64,6 +64,20 @@ def test_in_a_branch() -> None:
     assert [node.op_type for node in branch] == ["Transpose"]
 
 
+def test_a_dimension_of_1_that_is_dropped_is_not_made() -> None:
+    """As torch stacks query, key and value: Reshape, Unsqueeze, Transpose, Squeeze."""
+    text = """g (float[5,B,12] x) => (float[3,5,B,4] y) <int64[5] made = {1, 5, -1, 3, 4}, int64[1] axis = {3}> {
+        a = Reshape(x, made)\n b = Transpose<perm = [3, 1, 2, 0, 4]>(a)\n y = Squeeze(b, axis) }"""
+    result = assert_rewritten(RULE, "Reshape Transpose", text)
+    assert list(result.graph[1].attributes["perm"].as_ints()) == [2, 0, 1, 3]
+
+
+def test_some_dimensions_of_1_are_dropped() -> None:
+    text = """g (float[B,12] x) => (float[4,3,1,B] y) <int64[5] made = {0, 1, 3, 4, 1}, int64[1] axis = {3}> {
+        a = Reshape(x, made)\n b = Transpose<perm = [3, 2, 4, 1, 0]>(a)\n y = Squeeze(b, axis) }"""
+    assert_rewritten(RULE, "Reshape Transpose", text)
+
+
 @refuses(RULE, 1)
 def test_refused() -> None:
     text = graph(

@@ -14,6 +14,8 @@ from onnxsmith.graph.structure.tensor_keys import contents, glimpse, outline
 class SharedInitializers(Pass):
     """Merges initializers of one graph with the same dtype, shape and bytes into the first of them.
 
+    An initializer that equals a Constant whose result is a graph output is merged into that Constant.
+
     Bytes are compared, not values: 0.0 and -0.0 stay separate, and so do NaNs with different bits.
 
     Not merged: initializers that are graph inputs (a caller may replace one of two) or graph outputs, strings,
@@ -32,23 +34,44 @@ class SharedInitializers(Pass):
 def _shared(graph: ir.Graph, may: May) -> Iterator[str]:
     annotated = _annotated(graph)
     alike: dict[object, list[ir.Value]] = {}
-    for value in graph.initializers.values():
-        if value.const_value is None or value.is_graph_input() or value.is_graph_output() or value.name in annotated:
+    initializers = [value for value in graph.initializers.values() if not value.is_graph_output()]
+    for value in (*filter(_is_constant_node, graph.outputs), *initializers):
+        tensor = ir.convenience.get_const_tensor(value)
+        if tensor is None or value.is_graph_input() or value.name in annotated:
             continue
-        alike.setdefault(outline(value.const_value), []).append(value)
+        alike.setdefault(outline(tensor), []).append(value)
     for values in _alike_at_a_glimpse(alike.values()):
         kept: dict[object, ir.Value] = {}
         for value in values:
-            assert value.const_value is not None
-            key = contents(value.const_value)
+            key = contents(_tensor(value))
             if key is None:
                 continue
             first = kept.setdefault(key, value)
             where = f"{value.name} = {first.name}"
-            if first is not value and may(where):
+            if first is not value and value.is_initializer() and may(where):
+                _move_to_front(graph, first.producer())
                 value.replace_all_uses_with(first)
                 del graph.initializers[value.name or ""]
                 yield where
+
+
+def _is_constant_node(value: ir.Value) -> bool:
+    maker = value.producer()
+    return maker is not None and maker.op_type == "Constant" and not maker.domain
+
+
+def _tensor(value: ir.Value) -> ir.TensorProtocol:
+    tensor = ir.convenience.get_const_tensor(value)
+    assert tensor is not None
+    return tensor
+
+
+def _move_to_front(graph: ir.Graph, constant: ir.Node | None) -> None:
+    """Moves a Constant before every node that reads the initializer which it replaces."""
+    if constant is not None and graph[0] is not constant:
+        front = graph[0]
+        graph.remove(constant)
+        graph.insert_before(front, constant)
 
 
 def _alike_at_a_glimpse(groups: Iterable[list[ir.Value]]) -> Iterator[list[ir.Value]]:
@@ -57,8 +80,8 @@ def _alike_at_a_glimpse(groups: Iterable[list[ir.Value]]) -> Iterator[list[ir.Va
     for group in groups:
         seen: dict[bytes, list[ir.Value]] = {}
         for value in group if len(group) > 1 else ():
-            assert value.const_value is not None
-            bytes_ = None if value.dtype == ir.DataType.STRING else glimpse(value.const_value)
+            tensor = _tensor(value)
+            bytes_ = None if tensor.dtype == ir.DataType.STRING else glimpse(tensor)
             if bytes_ is not None:
                 seen.setdefault(bytes_, []).append(value)
         yield from (values for values in seen.values() if len(values) > 1)

@@ -21,6 +21,8 @@ from onnxsmith.graph.structure import walk
 
 _ARRAY = "onnxsmith.array"
 """Key of a tensor's `meta`: its array."""
+UNFOLDED = "onnxsmith.unfolded"
+"""Key of the `meta` of a node of constants that folding left as it is."""
 _SHORT = 1024
 """Bytes of the longest array that is kept. A choice: numbers, axes and shapes, which rules read again and again."""
 

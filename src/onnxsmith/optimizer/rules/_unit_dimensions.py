@@ -35,3 +35,9 @@ def viewed(node: ir.Node, order: Order) -> Order | None:
         return None
     axes = iter([axis for axis in order if axis is not None])
     return [None if dim == 1 else next(axes) for dim in after]
+
+
+def moves_ones(view: ir.Node) -> bool:
+    """Whether a view is known to only add, remove or move dimensions of 1."""
+    dims = known_dims(view.inputs[0])
+    return dims is not None and viewed(view, first_order(dims)) is not None

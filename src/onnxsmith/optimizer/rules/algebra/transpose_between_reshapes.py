@@ -1,4 +1,4 @@
-"""A `Transpose` between two `Reshape`s, the second of which only splits a dimension."""
+"""A `Transpose` between two `Reshape`s, the second of which only splits a dimension or drops dimensions of 1."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _views
 from onnxsmith.optimizer.rules._patterns import maker, read_elsewhere
+from onnxsmith.optimizer.rules._unit_dimensions import moves_ones
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class TransposeBetweenReshapes(Rule):
     """A dimension that is split after a transpose can be split before it: Reshape(Transpose(Reshape(x))) is
     Transpose(Reshape(x)) with more axes. Where the second Reshape takes back what the first did, as in the key of an
-    attention whose batch and heads are merged for its transpose, no Reshape is left. Squeeze, Unsqueeze and Flatten
-    count as Reshapes.
+    attention whose batch and heads are merged for its transpose, no Reshape is left. A dimension of 1 that the first
+    Reshape makes and the second drops is not made. Squeeze, Unsqueeze and Flatten count as Reshapes.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
     2. The shape after the new Reshape takes more than one number that is not known.
 
-    Shapes of which it is not known that the last Reshape splits one dimension and keeps the others are no match, nor is
-    a last Reshape that only inserts dimensions of 1, unless nothing is left of both.
+    Shapes of which it is not known that the last Reshape splits one dimension and keeps the others, or drops
+    dimensions of 1 and keeps the others, are no match. Nor is a last Reshape that only inserts dimensions of 1, unless
+    nothing is left of both. If both Reshapes only move dimensions of 1, algebra/transpose-ones rewrites them.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -52,15 +54,16 @@ class TransposeBetweenReshapes(Rule):
         perm, between, after = _views.perm(transpose), _views.dims_after(first), _views.dims_after(node)
         if perm is None or between is None or after is None or len(perm) != len(between):
             return None
-        groups = _split([between[axis] for axis in perm], after)
-        if groups is None:
+        before = [between[axis] for axis in perm]
+        groups = _split(before, after) or _dropped(before, after)
+        if groups is None or (0 in groups and moves_ones(first)):
             return None
         every = (node, transpose, first)
         axes, wanted = _moved(groups, perm, after)
         found = {"source": first.inputs[0], "perm": axes, "target": None}
         data = facts.dims(first.inputs[0]) or ()
         if not facts.same(wanted, data):
-            if _inserts_ones(groups, after):
+            if 0 not in groups and _inserts_ones(groups, after):
                 return None
             found["target"] = _views.target(data, wanted)
             if found["target"] is None:
@@ -87,6 +90,18 @@ def _split(before: Sequence[facts.Element | None], after: _views.Dims) -> list[i
     if left + right != len(before) - 1 or extra < 0:
         return None
     return [*[1] * left, 1 + extra, *[1] * right]
+
+
+def _dropped(before: Sequence[facts.Element | None], after: _views.Dims) -> list[int] | None:
+    """0 for each dimension of 1 that is dropped, 1 for each that stays; None where anything else changes."""
+    groups, place = [], 0
+    for dim in before:
+        stays = place < len(after) and _same(dim, after[place])
+        if not stays and dim != 1:
+            return None
+        groups.append(int(stays))
+        place += stays
+    return groups if place == len(after) and 0 in groups else None
 
 
 def _inserts_ones(groups: Sequence[int], after: _views.Dims) -> bool:

@@ -28,7 +28,7 @@ class TransposeOnes(Rule):
     1. An intermediate result has other readers, or is a graph output.
 
     Shapes that are not known but for names, rows of which neither is left, and a Reshape of which a constant cannot say
-    the target, are no match.
+    the target, are no match. A view that keeps its data's shape is left to shape/reshape-noop.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -54,6 +54,8 @@ class TransposeOnes(Rule):
             len(row) < _LONGEST and (before := maker(row[-1].inputs[0], node, "Transpose", *_views.VIEWS)) is not None
         ):
             row.append(before)
+        if any(one.op_type != "Transpose" and _keeps_shape(one) for one in row[:2]):
+            return None
         best: Match | NoMatch | None = None
         for length in range(2, len(row) + 1):
             kinds = {one.op_type == "Transpose" for one in row[:length]}
@@ -142,6 +144,10 @@ def _goes_on(node: ir.Node, source: ir.Value, row: Sequence[ir.Node]) -> bool:
     (reader,) = readers
     beside = reader.op_type in ("Transpose", *_views.VIEWS) and not reader.domain and reader.graph is node.graph
     return beside and reader.inputs[0] is node.outputs[0] and _whole(source, [*row, reader]) is not None
+
+
+def _keeps_shape(view: ir.Node) -> bool:
+    return facts.same(facts.dims(view.inputs[0]), facts.dims(view.outputs[0]))
 
 
 def _permuted(node: ir.Node, order: Order) -> Order | None:

@@ -11,7 +11,8 @@ from onnxsmith.optimizer.rules.base import Exactness, NoMatch
 
 class MatmulAddGemm(PatternRule):
     """MatMul(x, W) + c with a matrix x and constant W and c is Gemm(x, W, c). For tensors of more dimensions it would
-    take a Reshape before and after, which is more nodes, so this is for matrices only.
+    take a Reshape before and after, which is more nodes, so this is for matrices only. Zeros are left to
+    algebra/neutral-operand, which leaves a MatMul.
 
     Refused:
     1. The product has other readers, or is a graph output.
@@ -50,4 +51,4 @@ class MatmulAddGemm(PatternRule):
         added = found.constant("c_b")
         if added.ndim > 2 or added.shape[:-1] not in ((), (1,)) or added.shape[-1:] not in ((), (1,), weight.shape[1:]):
             return NoMatch("the constant is not one row as wide as the product", found["c_b"])
-        return {}
+        return {} if added.any() else None

@@ -17,7 +17,9 @@ class TransposeGemm(PatternRule):
     Refused:
     1. The dtype is not known to be floating point: Gemm takes others on few runtimes.
 
-    Operands that are not known to be matrices, and a Transpose of something that changes, are no match.
+    Operands that are not known to be matrices, and a Transpose of something that changes, are no match. Nor is a
+    Transpose that fold/constant computes: the product then stays a MatMul. It leaves large weights, weights whose
+    transposed copy would make the file grow too much, and weights that a caller may replace.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -45,6 +47,8 @@ class TransposeGemm(PatternRule):
         if not weight.is_initializer() or [len(facts.dims(found[name]) or ()) for name in "xw"] != [2, 2]:
             return None
         if perm(found.made("t")) != [1, 0]:
+            return None
+        if facts.is_constant(weight) and facts.UNFOLDED not in found.made("t").meta:
             return None
         if weight.dtype not in FLOATS:
             return NoMatch("the dtype is not known to be floating point", weight)

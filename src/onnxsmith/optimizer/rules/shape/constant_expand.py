@@ -46,6 +46,8 @@ class ConstantExpand(Rule):
             return passes_on(node)
         if facts.constant(node.inputs[1]) is not None:
             return None
+        if all(isinstance(element, int) for element in target):
+            written = [int(element) for element in target]  # what folding makes of it, if that comes first
         return Match(node, (node,), {"target": written})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure.uses import freed
+from onnxsmith.graph.structure.value_replacement import can_be_output
 from onnxsmith.optimizer.rules import _views
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -61,7 +62,7 @@ class KnownVector(Rule):
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         value = node.outputs[0]
         elements = facts.integers(value) if value.dtype is ir.DataType.INT64 else None
-        if elements is None or facts.dims(value) != (len(elements),) or value.is_graph_output():
+        if elements is None or facts.dims(value) != (len(elements),):
             return None
         if all(isinstance(element, int) for element in elements):
             return None
@@ -69,7 +70,8 @@ class KnownVector(Rule):
         if parts is None:
             return None
         kept = {part.value for part in parts if part.value is not None}
-        if (len(parts) > 1) >= freed(node, kept=kept):
+        is_node = len(parts) > 1 or not _stands_for(value, parts[0].value)
+        if is_node >= freed(node, kept=kept):
             plain = node.op_type == "Concat" and kept.issuperset(_computed(node))
             return None if plain else NoMatch("it would take as many nodes as it frees")
         return Match(node, (node,), {"parts": parts})
@@ -80,6 +82,12 @@ class KnownVector(Rule):
             for part in match.found["parts"]
         ]
         return values[0] if len(values) == 1 else tape.op("Concat", values, {"axis": 0})
+
+
+def _stands_for(old: ir.Value, new: ir.Value | None) -> bool:
+    """Whether `new` can take the place of `old` without an Identity."""
+    maker = old.producer()
+    return not old.is_graph_output() or (new is not None and maker is not None and can_be_output(new, maker.graph))
 
 
 def _computed(node: ir.Node) -> list[ir.Value]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
@@ -13,7 +15,8 @@ class ShapePart(Rule):
     """Shape has had a start and an end since opset 15. Slice(Shape(x)), a Gather of neighbouring dimensions, and the
     Unsqueeze of a single one are such a Shape; a single dimension that is read as a scalar is a Squeeze of it, where
     nothing else reads the whole shape. Each part of a shape then looks alike, so that equal ones can be shared. A part
-    that is all of it is the Shape itself.
+    that is all of it is the Shape itself. Neighbouring parts that a Concat joins are one Shape again, if that saves a
+    node; share/sizes joins them all if the result is no graph output.
 
     Refused:
     1. The opset is older than 15.
@@ -34,10 +37,12 @@ class ShapePart(Rule):
         }
     """
 
-    anchor = ("Gather", "Slice", "Unsqueeze", "Reshape")
+    anchor = ("Concat", "Gather", "Slice", "Unsqueeze", "Reshape")
     exactness = Exactness.BITWISE
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
+        if node.op_type == "Concat":
+            return _joined(node)
         gather = maker(node.inputs[0], node, "Gather") if node.op_type in ("Unsqueeze", "Reshape") else node
         shape = maker(gather.inputs[0], node, "Shape") if gather is not None else None
         source = shape.inputs[0] if shape is not None else None
@@ -62,10 +67,67 @@ class ShapePart(Rule):
         return too_old(node, "Shape with start and end", 15) or Match(node, tuple(nodes), found)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        if "inputs" in match.found:
+            values = [one if isinstance(one, ir.Value) else one.write(tape) for one in match.found["inputs"]]
+            return values[0] if len(values) == 1 else tape.op("Concat", values, {"axis": 0})
         value: ir.Value | None = match.found.get("whole")
         if value is None:
             value = tape.op("Shape", [match.found["source"]], match.found["bounds"])
         return tape.op("Squeeze", [value]) if match.found["scalar"] else value
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Neighbouring dimensions of a value, and the nodes that read them."""
+
+    source: ir.Value
+    axes: range
+    rank: int
+    nodes: tuple[ir.Node, ...]
+
+    @classmethod
+    def of(cls, value: ir.Value | None, graph: ir.Graph | ir.Function | None) -> _Sizes | None:
+        """The dimensions that a Shape of this graph reads; None for other values."""
+        shape = value.producer() if value is not None else None
+        source = shape.inputs[0] if shape is not None and shape.op_type == "Shape" and not shape.domain else None
+        rank = len(facts.dims(source) or ())
+        if shape is None or shape.graph is not graph or source is None or not rank:
+            return None
+        start, end = integer(shape, "start", 0), integer(shape, "end", rank)
+        axes = range(0) if start is None or end is None else range(rank)[start:end]
+        return cls(source, axes, rank, (shape,)) if len(axes) else None
+
+    def then(self, other: _Sizes) -> _Sizes | None:
+        """Joins the two if `other` has the next dimensions of the same value."""
+        if other.source is not self.source or other.axes.start != self.axes.stop:
+            return None
+        return _Sizes(self.source, range(self.axes.start, other.axes.stop), self.rank, (*self.nodes, *other.nodes))
+
+    def write(self, tape: ir.tape.Tape) -> ir.Value:
+        return tape.op("Shape", [self.source], _bounds(self.axes, self.rank))
+
+
+def _joined(node: ir.Node) -> Match | None:
+    """Matches a Concat of which some neighbouring inputs are neighbouring dimensions of one value."""
+    inputs: list[_Sizes | ir.Value] = []
+    for value in node.inputs:
+        sizes = _Sizes.of(value, node.graph)
+        last = inputs[-1] if inputs else None
+        joined = last.then(sizes) if sizes is not None and isinstance(last, _Sizes) else None
+        if joined is not None:
+            inputs[-1] = joined
+        elif value is not None:
+            inputs.append(sizes if sizes is not None else value)
+    # a part that stands alone stays as it is
+    kept = [one.nodes[0].outputs[0] if isinstance(one, _Sizes) and len(one.nodes) == 1 else one for one in inputs]
+    new = [one for one in kept if isinstance(one, _Sizes)]
+    nodes = dict.fromkeys(part for one in new for part in one.nodes)
+    if not new or (len(kept) == 1 and not node.outputs[0].is_graph_output()):
+        return None
+    unread = [part for part in nodes if all(reader is node for reader in part.outputs[0].consumers())]
+    unread = [part for part in unread if not part.outputs[0].is_graph_output()]
+    saved = len(unread) + (len(kept) == 1) - len(new)
+    return Match(node, (node, *nodes), {"inputs": kept}) if saved > 0 else None
 
 
 def _bounds(part: range, rank: int) -> dict[str, int]:
