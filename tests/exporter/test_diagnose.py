@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -110,6 +112,38 @@ def test_random_numbers_are_a_note() -> None:
     assert result.ok
 
 
+def test_numbers_to_pass_in_get_the_dynamic_axes_too() -> None:
+    """Without them the new module, which adds them to x, would accept one size of x only."""
+    fixed = onnxsmith.diagnose(Draws(), (torch.rand(3, 4),)).report.problems[0].fix
+    assert fixed.endswith("a last argument noise, for example torch.rand_like(x)")
+    dynamic = onnxsmith.diagnose(Draws(), (torch.rand(3, 4),), dynamic="x:0=batch").report.problems[0].fix
+    assert dynamic == f"{fixed}; if it has a dynamic axis, name this axis of noise in --dynamic as well"
+
+
+class Packed(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        with warnings.catch_warnings(action="ignore"):  # torch is about to drop it
+            self.lstm = torch.ao.nn.quantized.dynamic.LSTM(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.lstm(x[None])[0][0]
+        return y
+
+
+def test_a_module_that_a_rewrite_refuses_is_a_finding() -> None:
+    found = onnxsmith.diagnose(Packed(), (torch.rand(3, 4),)).report
+    assert [one.id for one in found.problems] == ["export/quantized-module"]
+
+
+def test_what_the_usual_runtime_lacks_is_a_note_where_another_one_verifies() -> None:
+    report = onnxsmith.diagnose(nn.Linear(4, 4).bfloat16(), (torch.rand(3, 4).bfloat16(),)).report
+    (finding,) = report.part(Diagnosis).findings
+    assert (finding.problem.id, finding.weight) == ("runtime/no-kernel", Weight.NOTE)
+    assert report.verdict is Verdict.DONE
+    assert ", 1 note; run on " in report.headline
+
+
 class Cache:
     def __init__(self, keys: torch.Tensor) -> None:
         self.keys = keys
@@ -134,6 +168,43 @@ def test_an_input_that_the_delivered_graph_follows_is_no_constant() -> None:
     result = onnxsmith.diagnose(Follows(), (torch.rand(3, 4), torch.rand(4)))
     assert {one.id for one in result.report.problems} == {"forward/data-attribute"}
     assert result.ok
+
+
+def doubled(y: Any) -> Any:
+    return np.multiply(y, 2)
+
+
+class InNumpy(torch.nn.Module):
+    def __init__(self, end: Any) -> None:
+        super().__init__()
+        self.end = end
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x.detach().numpy()
+        y = np.tanh(doubled(y))
+        return torch.from_numpy(self.end(y))
+
+
+def clipped(y: Any) -> Any:
+    return np.clip(y, 0, 1)
+
+
+def differences(y: Any) -> Any:
+    return np.ediff1d(y)
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        (clipped, ["torch.mul(y, 2)", "x.detach()", "torch.tanh(doubled(y))", "self.end(y)", "torch.clip(y, 0, 1)"]),
+        (differences, []),
+    ],
+)
+def test_lines_of_numpy_are_replaced_together_or_not_at_all(end: Any, code: list[str]) -> None:
+    """Each line alone would hand a tensor to numpy, or return an array."""
+    found = onnxsmith.diagnose(InNumpy(end), (torch.rand(3, 4),)).report.part(Diagnosis).findings
+    assert {one.problem.id for one in found} == {"forward/numpy"}
+    assert [one.code.strip().rpartition("return ")[2].rpartition("y = ")[2] for one in found if one.code] == code
 
 
 class Stuck(torch.nn.Module):

@@ -86,6 +86,34 @@ def test_what_a_resize_cannot_say(options: dict[str, Any], opset: int | None) ->
     assert_follows(result.model, module, *examples)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_an_antialiased_axis_that_keeps_its_size_is_copied(mode: str) -> None:
+    """PyTorch leaves such an axis out, whatever its scale. float64 is computed by matrix products."""
+    torch.manual_seed(0)
+    module = Interpolate(mode=mode, antialias=True, scale_factor=(1.1, 1.2))
+    x = torch.randn(1, 2, 9, 12, dtype=torch.float64)
+    assert torch.equal(module(x[..., :4]), x[..., :4])
+    fixed = onnxsmith.export(module, (x[..., :4],), strategy="torch-export")
+    assert fixed.ok, fixed.report
+    result = onnxsmith.export(module, (x,), dynamic="x:2=h,3=w", strategy="torch-export")
+    assert result.ok, result.report
+    assert result.model is not None
+    sizes = (9, 4), (10, 4), (9, 5), (10, 5), (13, 24)
+    assert_follows(result.model, module, *((torch.randn(1, 2, *size, dtype=x.dtype),) for size in sizes))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_the_kernel_of_pytorch_for_one_column_is_wrong(mode: str) -> None:
+    """One column gives other numbers than two equal columns, unless the layout is `channels_last`. If this test fails,
+    PyTorch has a right kernel, and `_antialiasing.py` needs no `_channels_last`."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 9, 1, dtype=torch.float64)
+    module = Interpolate(mode=mode, antialias=True, size=(4, 1))
+    right = Interpolate(mode=mode, antialias=True, size=(4, 2))(x.repeat(1, 1, 1, 2))[..., :1]
+    torch.testing.assert_close(module(x.contiguous(memory_format=torch.channels_last)), right)
+    assert (module(x) - right).abs().max() > 0.1
+
+
 def test_pixels_on_a_border() -> None:
     assert agree(12, 7, None, 0.5)
     assert agree(object(), object(), 2.0, 0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import linecache
 import subprocess
@@ -54,3 +55,18 @@ def test_the_source_of_a_notebook_goes_along() -> None:
     space: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(CLASS, name, "exec"), space)
     assert "break" in _separate_process.run(source, space["Counts"](), limit=100)
+
+
+@pytest.mark.usefixtures("new_processes")
+@pytest.mark.parametrize("name", ["loaded_from_a_file", "this"])
+def test_a_module_of_a_file_is_loaded_from_there(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No name leads Python to the file, or the name leads it to another one: `this` is a module of Python."""
+    path = tmp_path / "counts.py"
+    path.write_text(CLASS)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    assert "break" in _separate_process.run(source, module.Counts(), limit=100)

@@ -75,7 +75,7 @@ def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) ->
     for name in in_order():
         if name in known:
             continue
-        found = _refusal(name, sources)
+        found = refusal_of(name, sources)
         if found is None:
             return RuntimeChoice(name, tuple(known.values()))
         known[name] = found
@@ -93,7 +93,8 @@ def offered(refusal: Problem, sources: Sequence[Path | ir.Model], named: str) ->
     return replace(refusal, fix=f"--runtime {choice.runtime}, which takes it")
 
 
-def _refusal(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
+def refusal_of(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
+    """Why this runtime does not prepare all of `sources`; None if it does."""
     if name == "openvino" and any(_needs_long_integers(load(source)) for source in sources):
         why = "it computes 64-bit integers in 32 bits, without a warning if these overflow"
         return Problem("runtime/dtype-unsupported", "OpenVINO cannot be relied on for this model", why=why)
@@ -148,7 +149,7 @@ def judged(
         except OnnxsmithError as error:
             if error.problem.id not in LACKS:
                 raise
-            if deciding is not None and not isinstance(error, LacksError) and not _refusal(choice.runtime, asked):
+            if deciding is not None and not isinstance(error, LacksError) and not refusal_of(choice.runtime, asked):
                 raise
             refusals[choice.runtime.partition(":")[0]] = error.problem
         if runtime is not None:

@@ -7,6 +7,7 @@ from torch import nn
 
 EXPECTED = "forward/random"
 DYNAMIC = "x:0=batch"
+DYNAMIC_AFTER = "x:0=batch;noise:0=batch"  # noise of three rows would fit a batch of three only
 OPSET = None
 
 

@@ -62,10 +62,10 @@ class RandomCall(Check):
             lifted: dict[ast.AST, New] = {}
             if code.is_root and name in _DRAWS:
                 lifted = {**_argument_lifting.argument(code, argument), node: ast.Name(argument)}
-            given = ast.unparse(node)
-            yield self._remark(
-                node, f"pass the numbers in: give forward a last argument {argument}, for example {given}", lifted
-            )
+            fix = f"pass the numbers in: give forward a last argument {argument}, for example {ast.unparse(node)}"
+            if any(code.arguments.values()):
+                fix += f"; if it has a dynamic axis, name this axis of {argument} in --dynamic as well"
+            yield self._remark(node, fix, lifted)
 
     def _is_torchs(self, live: object) -> bool:
         return type(live).__name__ == "builtin_function_or_method" or str(getattr(live, "__module__", "")).startswith(

@@ -8,6 +8,9 @@ from dataclasses import replace
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.diagnosis import Finding, Weight
 from onnxsmith.exporter.causes._message_text import sentence
+from onnxsmith.exporter.translating import custom_operators
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.verification import runtime_choice
 from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.factory import place
 from onnxsmith.exporter.graph import baked_inputs
@@ -147,15 +150,16 @@ _RUNGS = {"export/opset": "opset", "runtime/no-kernel": "recompose", "export/qua
 
 
 class Ways(Probe):
-    """The problem of the first strategy, if no other probe has reported it.
+    """Reports the first strategy's problem, or the differences of its graph, if no other probe has.
 
-    Reports the first strategy's problem, or the differences of its graph.
+    If a graph agrees, but the usual runtime cannot run it and another runtime verified it, notes why.
     """
 
     rank = 70
 
     def look(self, case: Case) -> Iterator[Finding]:
         if case.good:
+            yield from self._lacking(case)
             return
         stops = [one for one in case.found if one.weight is not Weight.NOTE]
         for way in case.ways[:1]:
@@ -169,3 +173,11 @@ class Ways(Probe):
                 weight = Weight.WRONG if problem.id.startswith("verify/") else Weight.STOPS
                 plain = replace(problem, why=problem.why.partition(" (tried as well")[0])
                 yield Finding(plain, weight, _RUNGS.get(problem.id, "recompose"), said=problem.why)
+
+    def _lacking(self, case: Case) -> Iterator[Finding]:
+        made = next(way.made for way in case.ways if way.agrees)
+        if made is None:
+            return
+        refusal = runtime_choice.refusal_of(runtimes.default(), [custom_operators.runnable(made.model)])
+        if refusal is not None and refusal.id in runtime_choice.LACKS:
+            yield Finding(refusal, Weight.NOTE, _RUNGS.get(refusal.id, "recompose"), said=refusal.why)

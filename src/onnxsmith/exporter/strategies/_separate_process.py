@@ -2,7 +2,8 @@
 
 The process is not forked: a fork would copy the caller's locks, and sessions that wait for threads of the caller. The
 module is sent by `torch.save`, with `cloudpickle` for classes and functions that cannot be imported (of a script, a
-notebook, a factory's file); modules of TorchScript are sent in their own format.
+notebook); Python modules that were loaded from a file under another name, as a factory's file is, are loaded from there
+again; modules of TorchScript are sent in their own format.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import io
 import json
 import linecache
 import marshal
+import pickletools
 import subprocess
 import sys
 import tempfile
@@ -28,8 +30,6 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from onnxsmith.base.system import children
 
-_TARGETS = "onnxsmith_target_"
-"""Prefix of the names that `exporter/factory.py` gives to the modules of factory files, which cannot be imported."""
 _BOOT = "import sys; sys.path[:] = {paths!r}; from {module} import main; main({folder!r})"
 _TAIL = 500
 """Characters of a dead process's output that are reported; a choice: about the last five lines."""
@@ -103,20 +103,21 @@ def _send(path: Path, job: Any) -> None:
         torch.save(job, path, pickle_module=SimpleNamespace(__name__="cloudpickle", Pickler=pickler))
     except Exception as error:
         raise RuntimeError(f"the module cannot be sent to another process: {type(error).__name__}: {error}") from error
-    beside = {"factories": _factory_files(path), "sources": sources}
+    beside = {"files": _files(path), "sources": sources}
     path.with_suffix(".json").write_text(json.dumps(beside), encoding="utf-8")
 
 
-def _factory_files(job: Path) -> dict[str, str]:
-    """The files of the factories whose classes and functions the job names. Other factories of this process stay out:
-    their files may be gone, and importing one runs its code."""
+def _files(job: Path) -> dict[str, str]:
+    """The files of the Python modules that the job names. Other modules of this process stay out: their files may be
+    gone, and importing one runs its code."""
     with zipfile.ZipFile(job) as archive:
         (pickled,) = (name for name in archive.namelist() if name.endswith("/data.pkl"))
-        names = archive.read(pickled)
+        texts = [arg for _, arg, _ in pickletools.genops(archive.read(pickled)) if isinstance(arg, str)]
+    named = {text.partition(" ")[0] for text in texts} - {"__main__"}  # a class is "module name"
     return {
         name: str(module.__file__)
-        for name, module in sys.modules.items()
-        if name.startswith(_TARGETS) and getattr(module, "__file__", None) and name.encode() in names
+        for name, module in list(sys.modules.items())
+        if name in named and getattr(module, "__file__", None)
     }
 
 
@@ -125,8 +126,9 @@ def main(folder: str) -> None:
     place = Path(folder)
     try:
         beside = json.loads((place / "job.json").read_text(encoding="utf-8"))
-        for name, file in beside["factories"].items():
-            _import(name, file)
+        for name, file in beside["files"].items():
+            if not _is_found(name, file):
+                _import(name, file)
         for file, text in beside["sources"].items():
             linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         function, given = torch.load(place / "job", weights_only=False)
@@ -136,8 +138,19 @@ def main(folder: str) -> None:
     (place / "answer.json").write_text(json.dumps(found), encoding="utf-8")
 
 
+def _is_found(name: str, file: str) -> bool:
+    """Whether Python imports this file under this name. Modules that are frozen into Python have no place."""
+    if name in sys.modules:
+        return True
+    try:
+        spec = importlib.util.find_spec(name)
+    except ImportError:
+        return False
+    return spec is not None and (not spec.has_location or Path(spec.origin or "").resolve() == Path(file).resolve())
+
+
 def _import(name: str, file: str) -> None:
-    """Imports a factory's file under the name that it has in the caller."""
+    """Imports a file under the name that it has in the caller."""
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         return

@@ -6,18 +6,22 @@ An export offers it only if the module runs with it at other sizes, and a trace 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 import torch
 
-from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.base import alone
 from onnxsmith.exporter.factory import TorchModel, place
 from onnxsmith.exporter.inputs.module_program import Built
+from onnxsmith.exporter.lint.base import Code, New
 from onnxsmith.exporter.module import source_linting
 from onnxsmith.exporter.module.run_observation import Seen, observe
 from onnxsmith.exporter.module.source_linting import Suspicion
@@ -39,7 +43,30 @@ def suspicions(model: TorchModel, built: Built | None, seen: Seen) -> list[Suspi
         return found
     inputs = list(_variants(built.example))
     wanted = [_results(built.program, one) for one in inputs]
-    return [one if _keeps(one, built, inputs, wanted) else _without_code(one) for one in found]
+    right = _right(found, lambda group: _keeps(group, built, inputs, wanted))
+    return [one if id(one) in right else _without_code(one) for one in found]
+
+
+def _right(found: Sequence[Suspicion], keeps: Callable[[Sequence[Suspicion]], bool]) -> set[int]:
+    """The ids of the suspicions whose code stays. Code for one problem is tried together first, in the whole module,
+    then in each function, then line by line: after a line that no longer makes an array of numpy, the lines that
+    read it have to change as well."""
+    right = {id(one) for one in found if not _can_be_tried(one)}
+    for group_of in (_problem_id, _problem_and_function, id):
+        groups: dict[Any, list[Suspicion]] = {}
+        for one in found:
+            if id(one) not in right:
+                groups.setdefault(group_of(one), []).append(one)
+        right |= {id(one) for group in groups.values() if keeps(group) for one in group}
+    return right
+
+
+def _problem_id(suspicion: Suspicion) -> Any:
+    return suspicion.finding.problem.id
+
+
+def _problem_and_function(suspicion: Suspicion) -> Any:
+    return suspicion.finding.problem.id, suspicion.code.function if suspicion.code is not None else None
 
 
 def located(error: FrozenAxisError, model: TorchModel, built: Built) -> FrozenAxisError:
@@ -82,14 +109,18 @@ def _variants(example: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**example, **{name: (value * factor).astype(value.dtype) for name, value in floats.items()}}
 
 
-def _keeps(suspicion: Suspicion, built: Built, inputs: Sequence[Any], wanted: Sequence[Any]) -> bool:
-    """Whether the new code gives the same results wherever the old code gives any; True if it cannot be tried: code
-    that changes forward's arguments, or that is meant to compute something else."""
-    if not suspicion.finding.code or not (suspicion.same or suspicion.freezes):
-        return True
-    with _applied(suspicion) as is_applied:
-        found = [_results(built.program, one) for one in inputs] if is_applied else wanted
-    return all(map(_same, found, wanted))
+def _can_be_tried(suspicion: Suspicion) -> bool:
+    """Whether there is new code that is meant to compute the same."""
+    return bool(suspicion.finding.code) and (suspicion.same or suspicion.freezes)
+
+
+def _keeps(group: Sequence[Suspicion], built: Built, inputs: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Whether the new code gives the same results wherever the old code gives any. Code that does not fit its function,
+    such as code that changes forward's arguments, cannot be tried: alone it stays."""
+    with _applied(group) as is_applied:
+        if not is_applied:
+            return len(group) == 1
+        return all(map(_same, [_results(built.program, one) for one in inputs], wanted))
 
 
 def _same(found: Mapping[str, Any] | None, wanted: Mapping[str, Any] | None) -> bool:
@@ -100,7 +131,7 @@ def _same(found: Mapping[str, Any] | None, wanted: Mapping[str, Any] | None) -> 
 
 def _frees(suspicion: Suspicion, built: Built) -> bool:
     """Whether the module with the new code runs with other sizes, and a trace of it fixes no axis at that line."""
-    with _applied(suspicion) as is_applied:
+    with _applied([suspicion]) as is_applied:
         if not is_applied or _results(built.program, _larger(built)) is None:
             return False
         traced = trace_diagnosis.trace(built.program, built.example, frozenset(built.program.signature.symbols()))
@@ -108,19 +139,23 @@ def _frees(suspicion: Suspicion, built: Built) -> bool:
 
 
 @contextmanager
-def _applied(suspicion: Suspicion) -> Iterator[bool]:
-    """Inside, the function runs the new code. Yields False if the code does not fit the function."""
-    code, swaps = suspicion.code, suspicion.swaps
-    made = compiled(code, swaps) if code is not None and swaps else None
-    if code is None or made is None:
+def _applied(group: Sequence[Suspicion]) -> Iterator[bool]:
+    """Inside, the functions run the new code. Yields False if the code does not fit one of the functions."""
+    swaps: dict[FunctionType, dict[ast.AST, New]] = {}
+    codes: dict[FunctionType, Code] = {}
+    for one in group:
+        if one.code is not None:
+            codes[one.code.function] = one.code
+            swaps.setdefault(one.code.function, {}).update(one.swaps)
+    made = {function: compiled(code, swaps[function]) for function, code in codes.items() if swaps[function]}
+    if not made or None in made.values():
         yield False
         return
-    with alone():
-        old, code.function.__code__ = code.function.__code__, made
-        try:
-            yield True
-        finally:
-            code.function.__code__ = old
+    with alone(), ExitStack() as stack:
+        for function, code in made.items():
+            stack.callback(setattr, function, "__code__", function.__code__)
+            function.__code__ = code  # type: ignore[assignment]  # none of them is None
+        yield True
 
 
 def _larger(built: Built) -> dict[str, Any]:
@@ -135,7 +170,7 @@ def _larger(built: Built) -> dict[str, Any]:
 
 
 def _results(program: TorchProgram, example: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    run: Callable[..., Any] = TorchEager().prepare(program).run
+    run: Callable[..., Any] = TorchEager().prepare(replace(program, leaves_of=partial(_leaves, program))).run
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
@@ -143,6 +178,14 @@ def _results(program: TorchProgram, example: Mapping[str, Any]) -> Mapping[str, 
             return found
     except OnnxsmithError:
         return None
+
+
+def _leaves(program: TorchProgram, result: Any) -> list[Any]:
+    """The leaves of a result. An array of numpy is refused: an export takes no module that returns one."""
+    leaves: list[Any] = program.leaves_of(result)
+    if any(isinstance(leaf, np.ndarray) for leaf in leaves):
+        raise problem("export/no-outputs", "forward returns an array of numpy", fix="return tensors")
+    return leaves
 
 
 def _equal(one: Any, other: Any) -> bool:

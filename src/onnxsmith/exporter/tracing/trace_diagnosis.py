@@ -13,7 +13,7 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
-from onnxsmith.base.problem import Problem
+from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.seams.base import replaced
 from onnxsmith.base.seams.torch.drafting import closed_logs, stops
 from onnxsmith.base.seams.torch.memo import memoised
@@ -47,16 +47,23 @@ def trace(program: TorchProgram, example: Mapping[str, Any], dynamic: frozenset[
     """Traces with the axes of these names dynamic. If a branch on data stops the trace, finds the other such branches
     by a draft."""
     found = Traced()
-    with _silent(), tracing(program, example, dynamic=tuple(dynamic)) as trace:
-        try:
-            found.exported = trace.exported()
-        except Exception as error:  # noqa: BLE001 — any error of torch.export is a result of the diagnosis
-            found.error, found.where = error, model_line(error)
-        found.frozen = tuple(_named(trace.watch, program, dynamic))
-        if found.error is not None and "data-dependent" in str(found.error):
-            _draft(found, trace)
-        found.suspected = tuple(_named(trace.watch, program, dynamic))
+    try:
+        with _silent(), tracing(program, example, dynamic=tuple(dynamic)) as trace:
+            _trace(found, trace, program, dynamic)
+    except OnnxsmithError as error:  # a rewrite refused the module before the trace, for example its packed weights
+        found.error, found.where = error, error.problem.where
     return found
+
+
+def _trace(found: Traced, trace: Tracing, program: TorchProgram, dynamic: frozenset[str]) -> None:
+    try:
+        found.exported = trace.exported()
+    except Exception as error:  # noqa: BLE001 — any error of torch.export is a result of the diagnosis
+        found.error, found.where = error, model_line(error)
+    found.frozen = tuple(_named(trace.watch, program, dynamic))
+    if found.error is not None and "data-dependent" in str(found.error):
+        _draft(found, trace)
+    found.suspected = tuple(_named(trace.watch, program, dynamic))
 
 
 @contextmanager

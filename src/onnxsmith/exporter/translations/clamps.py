@@ -5,7 +5,7 @@ A Clip without the other bound makes the largest number of the dtype of an infin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -49,7 +49,9 @@ def one_bound(target: str, **bound: float) -> Iterator[Sample]:
 class Clamp(Translation):
     """`clamp`: one bound or two.
 
-    Max or Min with one bound. Two bounds are left to PyTorch's exporter, unless they change the dtype.
+    Max or Min with one bound. Two bounds are left to PyTorch's exporter, unless they change the dtype. Two numbers get
+    one Python type first: of a whole number and a float PyTorch's exporter makes a tensor of one of them only, and no
+    overload takes a tensor and a number.
     """
 
     targets = ("aten::clamp",)
@@ -58,16 +60,40 @@ class Clamp(Translation):
         if min is None or max is None:
             return x.clone() if min is max else at_least(x, min) if max is None else at_most(x, max)
         kept = torch.result_type(x, min) == x.dtype == torch.result_type(x, max)
-        return NotImplemented if kept else at_most(at_least(x, min), max)
+        if not kept:
+            return at_most(at_least(x, min), max)
+        if isinstance(min, int | float) and isinstance(max, int | float) and type(min) is not type(max):
+            number = float if x.is_floating_point() else int
+            return x.clamp(number(min), number(max))
+        if _is_symbol(min) or _is_symbol(max):
+            return at_most(at_least(x, min), max)
+        return NotImplemented
 
     def samples(self) -> Iterator[Sample]:
         yield from one_bound("aten::clamp", min=0.5)
         yield from one_bound("aten::clamp", max=0.5)
         yield Sample((torch.tensor([1, 5, -2]), 0.5, 2.5))
         yield Sample((torch.tensor([1, 5, -2]), 0, 2.5))
+        yield Sample((torch.tensor([1, 5, -2]), True, 3))
+        for dtype in (torch.float32, torch.float16, torch.float64):
+            yield Sample((torch.tensor([0.7, -1.0, float("nan"), float("inf")], dtype=dtype), 0, 0.5))
+            yield Sample((torch.tensor([0.7, -1.0, float("nan"), float("inf")], dtype=dtype), 0.5, 3))
+        yield Sample((torch.randn(3, 4), 0.5, 2), dynamic={0: {0: "n"}})
+        for low, high in ((0.0, 1), (0, 1), (-0.5, 0.5)):
+            yield Sample((torch.randn(3, 4),), dynamic={0: {0: "n"}}, around=_up_to_rows(low, high))
         yield Sample((torch.randn(3, 4), torch.randn(4), torch.randn(3, 1)), target="aten::clamp.Tensor")
         yield Sample((torch.randn(3, 4), None, torch.randn(4)), target="aten::clamp.Tensor")
         yield Sample((torch.tensor([1, 5]), torch.tensor([1.5, 2.5])), target="aten::clamp.Tensor")
+
+
+def _is_symbol(bound: Any) -> bool:
+    """Whether the bound is a number that follows a dynamic size."""
+    return isinstance(bound, torch.SymInt | torch.SymFloat)
+
+
+def _up_to_rows(low: float, factor: float) -> Callable[..., Any]:
+    """Clamps to `low` and `factor` times the number of rows."""
+    return lambda op, x: op(x, low, x.shape[0] * factor)
 
 
 class ClampMax(Translation):

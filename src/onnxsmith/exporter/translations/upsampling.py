@@ -25,14 +25,14 @@ def output_sizes(x: Any, sizes: Sequence[Any] | None, factors: Sequence[float] |
     return [math.floor(n * factor) for n, factor in zip(x.shape[-len(factors) :], factors, strict=True)]
 
 
-def resized(x: Any, sizes: Sequence[Any], factors: Sequence[float] | None, **attributes: Any) -> Any:
-    """`x` resized along its last axes. With `factors`, the step in the input is 1 / factor, as PyTorch has it, and not
-    the ratio of the sizes."""
+def resized(x: Any, sizes: Sequence[Any], factors: Sequence[float] | torch.Tensor | None, **attributes: Any) -> Any:
+    """`x` resized along its last axes. With `factors`, numbers or a vector, the step in the input is 1 / factor, as
+    PyTorch has it, and not the ratio of the sizes."""
     count = len(sizes)
     shape = [*x.shape[: x.dim() - count], *sizes]
     axes = list(range(x.dim() - count, x.dim()))
     if factors is not None:
-        scales = constant(list(factors), torch.float32)
+        scales = factors if isinstance(factors, torch.Tensor) else constant(list(factors), torch.float32)
         return onnx_op("Resize", x, None, scales, None, shape=shape, version=18, axes=axes, **attributes)
     wanted = torch.stack([torch.full((), size, dtype=torch.int64) for size in sizes])
     return onnx_op("Resize", x, None, None, wanted, shape=shape, version=18, axes=axes, **attributes)
@@ -230,7 +230,8 @@ class _Antialiased(Translation):
     product.
 
     The step is 1 / scale if a scale is given, otherwise the ratio of the sizes: ONNX's Resize with `antialias`. With
-    aligned corners it is the ratio of the sizes less 1, which Resize does not know.
+    aligned corners it is the ratio of the sizes less 1, which Resize does not know. An axis that keeps its size is
+    copied, whatever its scale: 9 columns by 1.1 are 9, and PyTorch leaves them out.
     """
 
     reach: ClassVar[int]
@@ -247,10 +248,11 @@ class _Antialiased(Translation):
         factors = list(factors) + [None] * (2 - len(factors))
         scales = factors if all(factors) else None
         output_size = output_sizes(x, output_size, scales)
-        if not align_corners and x.dtype in TAKEN and reaches(18):
+        by_one_rule = scales is not None or not any(factors)  # Resize takes scales for both axes or for none
+        if not align_corners and by_one_rule and x.dtype in TAKEN and reaches(18):
             return resized(
-                x, output_size, scales, mode=self.mode, coordinate_transformation_mode="half_pixel", antialias=1,
-                exclude_outside=1, cubic_coeff_a=-0.5,
+                x, output_size, _own_scales(x, output_size, scales), mode=self.mode, antialias=1,
+                coordinate_transformation_mode="half_pixel", exclude_outside=1, cubic_coeff_a=-0.5,
             )  # fmt: skip
         height, width = (
             self._weights(n, count, align_corners, factor, x.dtype)
@@ -265,7 +267,9 @@ class _Antialiased(Translation):
         if align_corners:
             step = torch.where(short > 1, (long - 1) / (short - 1).clamp(min=1), torch.zeros((), dtype=dtype))
         else:
-            step = torch.full((), 1 / factor, dtype=dtype) if factor else long / short
+            step = long / short
+            if factor:
+                step = torch.where(long == short, torch.ones((), dtype=dtype), torch.full((), 1 / factor, dtype=dtype))
         centre = (torch.arange(count, dtype=dtype) + 0.5) * step
         place = torch.arange(length, dtype=dtype) + 0.5
         weight = self.kernel((place - centre.unsqueeze(1)).abs() / step.clamp(min=1))
@@ -280,11 +284,42 @@ class _Antialiased(Translation):
         yield Sample((x, [16, 14], False, 1.8, 1.8))
         yield Sample((x.double(), [4, 5], False, 0.5, 0.7))
         yield Sample((x, None, False, [0.5, 0.7]), {}, self.targets[1])
+        for factors in ([1.1, 1.2], [1.05, 0.5], [1.1, 1.1]):
+            yield Sample((x, None, False, factors), {}, self.targets[1])
+        yield Sample((x.double(), None, False, [1.1, 1.1]), {}, self.targets[1])
+        yield Sample((x, [4, 5], False, 0.5, None))
         open_axes = {0: {0: "n", 2: "h", 3: "w"}}
         for corners in (False, True):
-            yield Sample((x, [4, 12], corners, None), {}, self.targets[1], open_axes)
-            yield Sample((x, None, corners, [0.5, 1.3]), {}, self.targets[1], open_axes)
+            yield Sample((x, [4, 12], corners, None), {}, self.targets[1], open_axes, _channels_last)
+            for factors in ([0.5, 1.3], [1.1, 1.2]):
+                yield Sample((x, None, corners, factors), {}, self.targets[1], open_axes, _channels_last)
+        yield Sample((x.double(), None, False, [1.1, 1.2]), {}, self.targets[1], open_axes, _channels_last)
         yield Sample((x, [4, 5], False, None), {}, self.targets[1], {0: {0: "n"}})
+
+
+def _own_scales(x: torch.Tensor, sizes: Sequence[Any], scales: Sequence[float] | None) -> Any:
+    """The scales of a Resize: 1 for an axis that keeps its size. A scale between 1 and 2 keeps the small sizes only,
+    so for a dynamic axis the graph decides."""
+    if scales is None:
+        return None
+    found: list[Any] = []
+    for length, size, scale in zip(x.shape[-2:], sizes, scales, strict=True):
+        if isinstance(length, int) and isinstance(size, int):
+            found.append(1.0 if length == size else scale)
+        elif 1 < scale < 2:
+            kept = torch.full((), length) == torch.full((), size)
+            found.append(torch.where(kept, constant(1.0, torch.float32), constant(scale, torch.float32)))
+        else:
+            found.append(scale)
+    if not any(isinstance(scale, torch.Tensor) for scale in found):
+        return found
+    return torch.stack([s if isinstance(s, torch.Tensor) else constant(s, torch.float32) for s in found])
+
+
+def _channels_last(op: Any, x: torch.Tensor, *args: Any) -> Any:
+    """Calls the operator with this layout. PyTorch's kernel for the other one gives wrong numbers where the result has
+    one column, as `tests/exporter/test_resize.py` shows."""
+    return op(x.contiguous(memory_format=torch.channels_last), *args)
 
 
 class UpsampleBilinear2dAa(_Antialiased):
