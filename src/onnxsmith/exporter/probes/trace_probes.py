@@ -8,15 +8,14 @@ from dataclasses import replace
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.diagnosis import Finding, Weight
 from onnxsmith.exporter.causes._message_text import sentence
-from onnxsmith.exporter.translating import custom_operators
-from onnxsmith.runtimes import base as runtimes
-from onnxsmith.verification import runtime_choice
 from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.factory import place
 from onnxsmith.exporter.graph import baked_inputs
 from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.exporter.tracing import trace_diagnosis
-from onnxsmith.exporter.translating import missing_operators
+from onnxsmith.exporter.translating import custom_operators, missing_operators
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.verification import runtime_choice
 from onnxsmith.verification.verification_verdict import problems
 
 
