@@ -199,10 +199,10 @@ def test_of_many_pairs_32_are_compared(monkeypatch: pytest.MonkeyPatch, count: i
         return [f"said {place}" for place in found]
 
     monkeypatch.setattr(room, "_unseen", unseen)
-    monkeypatch.setattr(room.twins, "pairs", lambda *_: (list(range(count)), []))
+    monkeypatch.setattr(room.same_name_nodes, "pairs", lambda *_: (list(range(count)), []))
     model = from_text(HEAD + "(float[n] x) => (float[n] y) { y = Neg(x) }")
     one, other = (Probe(model, pytest.fail) for _ in range(2))
     said = room.unseen_nodes(one, other, [], _Blind())
     assert compared == ([tried] if count else [])
-    more = f", and {tried - 1} more" if tried > 1 else ""
+    more = f"; and {tried - 1} more" if tried > 1 else ""
     assert said == ((f"said 0{more}",) if count else ())

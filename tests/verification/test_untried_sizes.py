@@ -56,7 +56,7 @@ def test_a_refusal_counts_for_the_symbol_that_moved_alone_or_with_those_that_are
         (["a"], ["a was tried at 2 only"]),
         (["a", "b"], ["a, b was tried at 2 only"]),
         (["a", "b", "c", "d"], ["a, b, c, d was tried at 2 only"]),
-        (["a", "b", "c", "d", "e"], ["a, b, c and 2 others was tried at 2 only"]),
+        (["a", "b", "c", "d", "e"], ["a, b, c and 2 more was tried at 2 only"]),
     ],
 )
 def test_symbols_with_the_same_clause_share_it(symbols: list[str], said: list[str]) -> None:

@@ -21,7 +21,7 @@ from onnxsmith.base.report.parts.verification import Verification, nothing_verif
 from onnxsmith.base.report.parts.written import Written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.piecewise import compared_in_turn
 from onnxsmith.editor.split_points import divided
 from onnxsmith.graph.files.load import Source, load
@@ -222,7 +222,7 @@ def _index(model: ir.Model, pieces: Sequence[partition.Piece], source: Source) -
 
 def _said(index: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     def listed(names: list[str]) -> str:
-        return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "") or "nothing"
+        return first_few(names, 4) or "nothing"
 
     return tuple(
         (one["file"], f"{several(one['nodes'], 'node')}: {listed(list(one['inputs']))} → {listed(one['outputs'])}")

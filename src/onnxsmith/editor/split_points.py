@@ -7,7 +7,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.node_selectors import Selecting, shown
 from onnxsmith.graph.surgery import partition
 
@@ -47,9 +47,8 @@ def _why_one(model: ir.Model, tensors: list[Any]) -> str:
     lists = [
         value.name or "" for node in nodes for value in node.outputs if value.uses() and not partition.may_cross(value)
     ]
-    more = ", …" if len(lists) > _SHOWN else ""
     return (
-        f"all nodes hang together by {', '.join(lists[:_SHOWN])}{more}: pieces exchange tensors of a known number of "
+        f"all nodes hang together by {first_few(lists, _SHOWN)}: pieces exchange tensors of a known number of "
         "dimensions, no lists, optionals or maps"
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.precision.keep_list import Entry, bare
 
 _MOST = 10
@@ -32,11 +32,10 @@ def told(entries: Sequence[str], names: Collection[str], none: str = "no node is
 
 def _what(entries: Sequence[str], none: str) -> str:
     """The sentence on entries that name nothing. `none` begins the one for a single entry."""
-    listed = ", ".join(repr(bare(one)) for one in entries[:_MOST])
+    listed = first_few([repr(bare(one)) for one in entries], _MOST)
     if len(entries) == 1:
         return f"{none} {listed}"
-    more = f" and {len(entries) - _MOST} more" if len(entries) > _MOST else ""
-    return f"{several(len(entries), 'name')} of the keep-list are unknown: {listed}{more}"
+    return f"{several(len(entries), 'name')} of the keep-list are unknown: {listed}"
 
 
 def _where(entries: Sequence[str]) -> str:
@@ -45,8 +44,7 @@ def _where(entries: Sequence[str]) -> str:
     if not read:
         return ""
     lines = [str(one.line) for one in read if one.line is not None]
-    more = f" and {len(lines) - _MOST} more" if len(lines) > _MOST else ""
-    said = f", line{'s' if len(lines) > 1 else ''} {', '.join(lines[:_MOST])}{more}" if lines else ""
+    said = f", line{'s' if len(lines) > 1 else ''} {first_few(lines, _MOST)}" if lines else ""
     return f"{read[0].file}{said}"
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.words import first_few
 from onnxsmith.graph.surgery import same_name_nodes
 from onnxsmith.graph.surgery.same_name_nodes import Doubled, Pair
 from onnxsmith.runtimes.base import Outputs
@@ -51,7 +52,7 @@ def unseen_nodes(reference: Probe, candidate: Probe, runs: Sequence[Run], check:
         if found
         for said in _unseen(probe, models[probe], found[:: max(1, -(-len(found) // _MOST))], runs, check)
     ]
-    return (f"{hidden[0]}{f', and {len(hidden) - 1} more' if len(hidden) > 1 else ''}",) if hidden else ()
+    return (first_few(hidden, 1, "; "),) if hidden else ()
 
 
 def _unseen(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run], check: Check) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.words import first_few
 from onnxsmith.graph.surgery.weights_as_inputs import Weight, single_numbers
 from onnxsmith.runtimes.base import Outputs
 from onnxsmith.verification.detection_power import Check
@@ -46,8 +47,7 @@ def unseen_weights(reference: Probe, candidate: Probe, runs: Sequence[Run], chec
     step = max(1, -(-len(differing) // _MOST))
     hidden = [said for pair in differing[::step] if (said := _unseen(*pair, candidate, runs, check))]
     hidden += _unseen_numbers(reference, candidate, runs, check)
-    more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
-    return f"{hidden[0]}{more}" if hidden else ""
+    return first_few(hidden, 1, "; ")
 
 
 def _unseen_numbers(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> list[str]:

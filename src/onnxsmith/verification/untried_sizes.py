@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from onnxsmith.base.words import first_few
 from onnxsmith.verification.input_trials import Run, tried
 
 _MOST = 3
@@ -53,8 +54,4 @@ def _clause(taken: set[int], refused: set[int]) -> str:
 
 
 def _listed(symbols: list[str]) -> str:
-    if len(symbols) < 2:
-        return symbols[0]
-    shown = symbols[:3] if len(symbols) > 4 else symbols
-    rest = f" and {len(symbols) - 3} others" if len(symbols) > 4 else ""
-    return ", ".join(shown) + rest
+    return first_few(symbols, 3 if len(symbols) > 4 else 4)

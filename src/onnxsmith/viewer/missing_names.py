@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from onnxsmith.base.words import first_few
 from onnxsmith.viewer.overlays.base import Names, Overlaying
 from onnxsmith.viewer.report_origin import Origin
 
@@ -30,7 +31,7 @@ def missing(report: str, title: str, names: Names, how: Overlaying, found: Origi
     ):
         if absent:
             counted = f"{report}: {len(absent):,} of {names.asked:,} names in {title} {_have(absent)} no node{here}"
-            shown = ", ".join(dict.fromkeys(absent[:_FEW])) + (", …" if len(absent) > _FEW else "")
+            shown = first_few(dict.fromkeys(absent), _FEW)
             yield Missing(f"{counted} ({why})", f"{counted}: {shown}: {why}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.graph.shapes.symbolic_inference import infer_in_place
 from onnxsmith.graph.structure import captures, carried_fields, walk
 from onnxsmith.graph.structure.model_copy import cloned
@@ -46,5 +46,5 @@ def _unknown(values: Sequence[ir.Value]) -> str:
     )
     if not values:
         return ""
-    shown = ", ".join(list(first)[:_SHOWN]) + (f", … {len(first) - _SHOWN} more" if len(first) > _SHOWN else "")
+    shown = first_few(first, _SHOWN)
     return f"the shapes of {several(len(values), 'result')} are unknown" + (f", from here on: {shown}" if shown else "")

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Chart
+from onnxsmith.base.words import shortened
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 960, 300, 56, 20
 """Size of a chart and its margins, in pixels; a choice."""
@@ -129,13 +130,9 @@ def drawn(chart: Chart) -> Drawing:
         Curve(name, number, _pieces([None if v is None else height_of(v) for v in values], [x for x, _ in places]))
         for number, (name, values) in enumerate(chart.curves)
     )
-    marks = [(float(LEFT), _short(chart.labels[0]), "start")] if chart.labels else []
-    marks += [(float(WIDTH), _short(chart.labels[-1]), "end")] if len(chart.labels) > 1 else []
+    marks = [(float(LEFT), shortened(chart.labels[0], _LONGEST), "start")] if chart.labels else []
+    marks += [(float(WIDTH), shortened(chart.labels[-1], _LONGEST), "end")] if len(chart.labels) > 1 else []
     return Drawing(chart.title, curves, lines, places, tuple(marks), chart.x, chart.y, step=step, one=one)
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"
 
 
 def _pieces(heights: list[float | None], places: list[float]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from onnxsmith.base.report.parts.ratios import Ratios
 from onnxsmith.base.report.parts.timing import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import machine
+from onnxsmith.base.words import first_few
 from onnxsmith.deployment.benching.machine_load import Busy
 from onnxsmith.deployment.benching.measurement_statistics import BUSY_FLOOR, FLOOR
 from onnxsmith.deployment.benching.ranking import latency, ratio, said
@@ -130,14 +131,13 @@ def _stray(track: Track) -> Problem | None:
     asked = track.ready.subject.options.provider
     if not track.elsewhere or asked == "cpu":
         return None
-    named = ", ".join(f"{op} {name!r}" for _, op, name in track.elsewhere[:_MOST_NAMED])
+    named = first_few([f"{op} {name!r}" for _, op, name in track.elsewhere], _MOST_NAMED)
     others = ", ".join(sorted({provider for provider, _, _ in track.elsewhere}))
-    more = len(track.elsewhere) - _MOST_NAMED
     total = sum(track.nodes.values())
     return Problem(
         "bench/provider-fell-back",
         f"{len(track.elsewhere)} of {total} nodes did not run on {asked}",
-        where=f"{track.ready.subject.label}: {named}" + (f" and {more} more" if more > 0 else ""),
+        where=f"{track.ready.subject.label}: {named}",
         why=f"they ran on {others}, so the time is not that of {asked} alone",
         fix="`onnxsmith explain bench/provider-fell-back` says which nodes stay on the CPU and what helps",
     )

@@ -21,6 +21,7 @@ from onnxsmith.base.report.parts.timing import Timing
 from onnxsmith.base.report.parts.written import Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.base.words import first_few
 from onnxsmith.deployment.bundles import bundled_model, golden_files, interface, licence
 from onnxsmith.deployment.bundles.content import Content
 from onnxsmith.deployment.bundles.destination import check_target, move, refuse_taken
@@ -263,9 +264,8 @@ def _renamed(content: Content) -> list[str]:
     """What is called differently than in the model."""
     said = [] if content.called == content.title else [f"the bundle of {content.title!r} is called {content.called!r}"]
     other = [port for port in (*content.inputs, *content.outputs) if port.identifier != port.name]
-    pairs = [f"{port.name!r} is {port.identifier}" for port in other[:_SHOWN]]
-    more = f", and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
-    return [*said, f"in generated code, {', '.join(pairs)}{more}"] if pairs else said
+    pairs = first_few([f"{port.name!r} is {port.identifier}" for port in other], _SHOWN)
+    return [*said, f"in generated code, {pairs}"] if pairs else said
 
 
 def _report(

@@ -17,7 +17,7 @@ from onnxsmith.base.report.parts.written import written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.building import trial
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import staged
@@ -109,7 +109,7 @@ def _unread(model: ir.Model) -> list[str]:
     notes = []
     idle = [value.name or "" for value in model.graph.inputs if not value.uses() and value not in outputs]
     if idle:
-        notes.append(f"{several(len(idle), 'input')} that nothing reads: {', '.join(idle[:_MOST_NAMED])}")
+        notes.append(f"{several(len(idle), 'input')} that nothing reads: {first_few(idle, _MOST_NAMED)}")
     needed: set[ir.Node] = set()
     waiting = [maker for value in outputs if (maker := value.producer()) is not None]
     while waiting:
@@ -123,6 +123,6 @@ def _unread(model: ir.Model) -> list[str]:
             ]
     dead = [node for node in model.graph if node not in needed]
     if dead:
-        lines = ", ".join(f"{node.name} ({node.meta.get(LINE, '')})" for node in dead[:_MOST_NAMED])
+        lines = first_few([f"{node.name} ({node.meta.get(LINE, '')})" for node in dead], _MOST_NAMED)
         notes.append(f"{several(len(dead), 'node')} that no output needs: {lines}")
     return notes

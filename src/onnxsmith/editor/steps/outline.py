@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.function_outlining import outlined, refuse_loops, refuse_unlike
 from onnxsmith.editor.node_regions import Region, of_matches, of_modules, of_nodes
@@ -65,10 +65,9 @@ class Outline(Step):
         work.model.ir_version = max(work.model.ir_version or 0, _OLDEST_IR)
         work.become(cloned(work.model))
         size = several(len(regions[0].nodes), "node")
-        labels = ", ".join(region.name for region in regions[:3])
-        more = ", …" if len(regions) > 3 else ""
+        labels = first_few([region.name for region in regions], 3)
         given = f", {several(len(function.attributes), 'attribute')}" if function.attributes else ""
-        return f"{domain}::{name} of {size}{given}: {several(len(regions), 'call')} ({labels}{more})"
+        return f"{domain}::{name} of {size}{given}: {several(len(regions), 'call')} ({labels})"
 
     def _regions(self, work: Work) -> list[Region]:
         asked = [self.node is not None, self.find is not None, self.module is not None]

@@ -8,6 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import first_few
 from onnxsmith.editor.edited_model import Work, graph_of
 from onnxsmith.editor.following_dtypes import Following
 from onnxsmith.editor.node_placement import operand_index, operators
@@ -44,7 +45,7 @@ class Remove(Step):
         self._follow_dtypes(work, nodes, stands)
         for node in nodes:
             self._remove(work, node, stands)
-        return ", ".join(labels[:3]) + (f" and {len(labels) - 3} more" if len(labels) > 3 else "")
+        return first_few(labels, 3)
 
     def _refuse_read(self, node: ir.Node) -> None:
         used = _used(node)

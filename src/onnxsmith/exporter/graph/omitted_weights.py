@@ -18,6 +18,7 @@ import torch
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.simplification import Simplification
 from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.base.words import first_few
 from onnxsmith.exporter.tracing.flat_module import own_name
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.surgery import graph_input_edits
@@ -77,11 +78,9 @@ class Weights:
             )
         said = f"{len(gone)} of {len(gone) + len(missing)} weights left out"
         if missing and others:
-            said += (
-                f" ({', '.join(missing[:3])}{', …' * (len(missing) > 3)} unused, or in the constants {others[0]}, …)"
-            )
+            said += f" ({first_few(missing, 3)} unused, or in the constants {others[0]}, …)"
         elif missing:
-            said += f" (the graph does not use {', '.join(missing[:3])}{', …' * (len(missing) > 3)})"
+            said += f" (the graph does not use {first_few(missing, 3)})"
         return made, said
 
     def _initializers(self, model: ir.Model) -> dict[ir.Value, str]:

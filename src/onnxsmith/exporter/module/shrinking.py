@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import first_few
 
 Axes = dict[int, list[int]]
 
@@ -30,7 +31,7 @@ def shrink(network: nn.Module, kept: str | Path | Mapping[str, Mapping[str, list
     left = _read(kept)
     plan = _planned(network, left)
     if left:
-        raise _unfit(f"it has no {', '.join(sorted(left)[:_MOST])}" + (" …" if len(left) > _MOST else ""))
+        raise _unfit(f"it has no {first_few(sorted(left), _MOST)}")
     made: dict[torch.Tensor, torch.Tensor] = {}
     for module, own in plan.items():
         before = _tensors(module)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.exporter.factory import TorchModel, broken_package
 from onnxsmith.exporter.pretrained.pretrained_examples import CACHE, PAST_INPUT, examples
 from onnxsmith.exporter.pretrained.tasks import PAST, chosen
@@ -105,8 +105,7 @@ def _loaded(saved: Any, info: Any) -> Iterator[str]:
         yield f"the weights were saved as {str(saved).removeprefix('torch.')}; they are exported as float32"
     missing = sorted(info["missing_keys"])
     if missing:
-        more = ", …" if len(missing) > 5 else ""
-        names = ", ".join(missing[:5]) + more
+        names = first_few(missing, 5)
         yield f"the files lack {several(len(missing), 'weight')}, random values were taken: {names}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from onnxsmith.base.words import first_few
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.state import module_steps
 
@@ -27,7 +28,7 @@ def clause(model: TorchModel, writes: Sequence[str]) -> str:
     names = tensors or [*steps.counted]
     if not names:
         return "what the module keeps from call to call is dropped, every call starts as the first one"
-    shown = ", ".join(names[:_SHOWN]) + ", …" * (len(names) > _SHOWN)
+    shown = first_few(names, _SHOWN)
     if tensors:
         return f"the state {shown} is dropped, every call starts as the first one (--state auto keeps it)"
     return f"the state {shown} is dropped, every call starts as the first one (in a buffer, --state auto would keep it)"

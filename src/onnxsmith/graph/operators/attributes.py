@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import shortened
 from onnxsmith.graph.operators import constant_tensors, dtypes
 from onnxsmith.graph.operators.choices import CHOICES
 from onnxsmith.graph.operators.function_attributes import PARAMETER, Parameter
@@ -136,8 +137,7 @@ def _unfit(op: str, name: str, type_: ir.AttributeType, value: Any, where: str) 
 
 
 def _said(value: Any) -> str:
-    text = repr(value)
-    return f"{text if len(text) < 60 else text[:57] + '…'} ({type(value).__name__})"
+    return f"{shortened(repr(value), 60)} ({type(value).__name__})"
 
 
 def _nothing(_: Any) -> None:

@@ -6,7 +6,7 @@ import onnx
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few
 from onnxsmith.graph.surgery.lowering import lowered
 from onnxsmith.graph.surgery.raising import raised
 
@@ -49,15 +49,12 @@ def inlined_functions(before: ir.Model, after: ir.Model) -> list[str]:
 def _lower(model: ir.Model, now: int, target: int) -> ir.Model:
     found = lowered(model, target)
     if found.stuck:
-        first, more = found.stuck[:_SHOWN], len(found.stuck) - _SHOWN
-        reasons = [f"{one.node}: {one.reason}" for one in first] + (
-            [f"and {several(more, 'node')} more"] if more > 0 else []
-        )
+        first = found.stuck[:_SHOWN]
         raise problem(
             "export/opset",
             f"the model is at opset {now} and could not be brought to {target}",
             where=", ".join(f"{one.node} ({one.source})" if one.source else one.node for one in first),
-            why="; ".join(reasons),
+            why=first_few([f"{one.node}: {one.reason}" for one in found.stuck], _SHOWN, "; "),
             fix=_nearest(model, now, target),
         )
     return found.model

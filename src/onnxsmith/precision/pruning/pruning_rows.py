@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts._text import amount
 from onnxsmith.base.report.parts.pruning import FixedChannels, PrunedLayer
+from onnxsmith.base.words import first_few, several
 from onnxsmith.graph.structure import walk
 from onnxsmith.precision.pruning.channel_removal import Kept
 from onnxsmith.precision.pruning.channel_selection import BLOCK, WIDE, Choice
@@ -74,9 +74,9 @@ def uneven(found: Channels, layers: Sequence[PrunedLayer], choice: Choice) -> It
         if one.after % multiple and one.before % multiple == 0 and (choice.multiple or one.before >= WIDE)
     ]
     if odd and multiple > 1:
-        said = ", ".join(f"{one.name}: {one.after:,}" for one in odd[:_FEW]) + (" …" if len(odd) > _FEW else "")
+        said = first_few([f"{one.name}: {one.after:,}" for one in odd], _FEW)
         yield (
-            f"{amount(len(odd), 'layer')} with no multiple of {multiple} channels left: the channels of each lie in "
+            f"{several(len(odd), 'layer')} with no multiple of {multiple} channels left: the channels of each lie in "
             f"several groups, which go by themselves ({said})"
         )
 

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.pruning import FixedChannels, SharePoint
 from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.words import first_few
 from onnxsmith.precision.model_preparation import quantisers
 from onnxsmith.precision.pruning.groups import Channels
 from onnxsmith.precision.pruning.unfollowed_layers import nested, of_onnxruntime, unfollowed
@@ -110,7 +111,7 @@ def refuse_not_finite(model: ir.Model, found: Channels, where: str) -> None:
         raise problem(
             "prune/not-finite",
             "a weight has values that are NaN or infinite",
-            where=f"{where}: {', '.join(wrong[:_REASONS])}" + (" …" if len(wrong) > _REASONS else ""),
+            where=f"{where}: {first_few(wrong, _REASONS)}",
             why="channels with such weights have no order, and outputs that are NaN cannot be compared",
             fix="export the network again from a checkpoint in which these weights are finite",
         )

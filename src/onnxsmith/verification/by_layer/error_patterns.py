@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from onnxsmith.base.words import first_few
 from onnxsmith.runtimes.base import Value
 from onnxsmith.verification.metrics.base import Floats, widen
 from onnxsmith.verification.metrics.max_rel import rms
@@ -154,7 +155,7 @@ def _in_part(ours: Floats, theirs: Floats) -> Iterator[str]:
         others = tuple(other for other in range(ours.ndim) if other != axis)
         places = np.flatnonzero(apart.any(others)) if others else np.flatnonzero(apart)
         if 0 < len(places) <= _FEW * size:
-            listed = ", ".join(map(str, places[:4])) + (", …" if len(places) > 4 else "")
+            listed = first_few([*map(str, places)], 4)
             yield f"only at {listed} of axis {axis}, of {size} places"
     if ours.ndim < 3:
         return

@@ -11,6 +11,7 @@ import numpy as np
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.layers import Layer, Layers, NotFinite, growing
+from onnxsmith.base.words import first_few
 from onnxsmith.runtimes.base import Feeds, Value
 from onnxsmith.verification.by_layer import alignment as aligning
 from onnxsmith.verification.by_layer.alignment import Alignment, Pair
@@ -240,18 +241,15 @@ def _notes(result: Found) -> list[str]:
             f"({first.mismatch})"
         )
     if result.otherwise:
-        names = ", ".join(look.pair.candidate for look in result.otherwise[:5])
-        notes.append(
-            f"{len(result.otherwise)} tensors are computed differently here and agree further on: {names}"
-            f"{', …' if len(result.otherwise) > 5 else ''}"
-        )
+        names = first_few([look.pair.candidate for look in result.otherwise], 5)
+        notes.append(f"{len(result.otherwise)} tensors are computed differently here and agree further on: {names}")
     if result.slight:
-        names = ", ".join(f"{one.pair.candidate} ({one.severity:.1f} times)" for one in result.slight[:5])
+        names = first_few([f"{one.pair.candidate} ({one.severity:.1f} times)" for one in result.slight], 5)
         notes.append(
             f"{len(result.slight)} tensors differ by little more than is allowed, and no output shows it: {names}"
         )
     if result.rounded:
-        names = ", ".join(look.pair.candidate for look in result.rounded[:5])
+        names = first_few([look.pair.candidate for look in result.rounded], 5)
         notes.append(f"compared in float64, the reference is no closer to the exact values than this side: {names}")
     return notes
 

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.clock import advance
 from onnxsmith.base.report.parts.verification import FEW, Power, Verification
+from onnxsmith.base.words import first_few
 from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.graph.surgery.graph_cuts import Cut, cut
 from onnxsmith.graph.surgery.weights_as_inputs import adjustable
@@ -55,9 +56,11 @@ class Inside:
     def shortcoming(self) -> str:
         """Why the parts verify nothing; "" if they verify the model."""
         if self.apart:
-            name, reason = next(iter(self.apart.items()))
-            more = f", and {len(self.apart) - 1} more" if len(self.apart) > 1 else ""
-            return f"inside, {name!r} differs from the module's, and no output shows it: {reason}{more}"
+            reasons = [
+                f"inside, {name!r} differs from the module's, and no output shows it: {reason}"
+                for name, reason in self.apart.items()
+            ]
+            return first_few(reasons, 1, "; ")
         if self.undecided:
             return self.undecided[0]
         if self.power is None:

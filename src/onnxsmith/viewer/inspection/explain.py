@@ -17,6 +17,7 @@ from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.message_cause import Advice, MessageCause
 from onnxsmith.base.report.parts.page import Page
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import shortened
 from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.graph.files.load import Source
 from onnxsmith.graph.model_identity import identifies
@@ -80,7 +81,7 @@ def explain(id: str, model: Source | None = None) -> Report:  # noqa: A002
 
 def _cause(found: cause_matching.Found, model: Source | None) -> MessageCause:
     message = found.message
-    shown = found.text if len(found.text) <= _MATCHED else f"{found.text[:_MATCHED]}…"
+    shown = shortened(found.text, _MATCHED)
     return MessageCause(
         message.id,
         message.tool,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from onnxsmith.base.report.parts._text import duration
 from onnxsmith.base.report.parts.profile import KernelTime, Profile
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.viewer.overlays.base import Layer, Names, Overlaying
 
 _MOST_KERNELS = 4
@@ -42,8 +42,7 @@ class Times(Overlaying):
         layer = Layer(f"time on {part.subject}", "s")
         for node, own_texts in texts.items():
             said = [*own_texts, *others.get(node, ())]
-            more = f"; and {len(said) - _MOST_KERNELS:,} more" if len(said) > _MOST_KERNELS else ""
-            layer.figures[node] = seconds[node], "; ".join(said[:_MOST_KERNELS]) + more
+            layer.figures[node] = seconds[node], first_few(said, _MOST_KERNELS, "; ")
         yield layer
 
 

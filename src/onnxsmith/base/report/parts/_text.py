@@ -38,11 +38,6 @@ def number(value: float | None) -> str:
     return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
-def amount(count: int, one: str, many: str = "") -> str:
-    """`1 node`, `2 nodes`, `1,024 nodes`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def dims(shape: tuple[int, ...]) -> str:
     """`[2, 3]`; `[]` for a scalar."""
     return f"[{', '.join(str(dim) for dim in shape)}]"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
-from onnxsmith.base.report.parts._text import amount, size
+from onnxsmith.base.report.parts._text import size
 from onnxsmith.base.report.parts.model_summary import MacTerm
+from onnxsmith.base.words import several
 
 _MOST_ROWS = 40
 """Rows in a terminal. A choice: about a screen; deeper modules are left out first."""
@@ -108,7 +109,7 @@ class Costs(Part):
         if self.unknown_shape:
             yield Text(f"not counted, because a shape is unknown: {_listed(self.unknown_shape)}", Tone.WARN)
         if self.unsized:
-            yield Text(f"not in the memory: {amount(self.unsized, 'tensor')} of unknown size", Tone.WARN)
+            yield Text(f"not in the memory: {several(self.unsized, 'tensor')} of unknown size", Tone.WARN)
         for line in self.assumptions:
             yield Text(line)
         yield self._table()

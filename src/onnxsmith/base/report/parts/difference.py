@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from onnxsmith.base.report.base import Block, Part, facts
-from onnxsmith.base.report.parts._text import amount
+from onnxsmith.base.words import several
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Difference(Part):
         yield facts(
             [
                 ("nodes", nodes),
-                ("weights compared", f"{self.weights:,} ({amount(self.elements, 'element')})" if self.weights else ""),
+                ("weights compared", f"{self.weights:,} ({several(self.elements, 'element')})" if self.weights else ""),
                 ("differences", _counted(self.changes) or "none"),
                 ("ignored", _counted(self.ignored)),
                 ("other names", _counted(self.names)),
@@ -48,7 +48,7 @@ class Difference(Part):
 
 
 def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(amount(count, what) for what, count in counts.items() if count)
+    return ", ".join(several(count, what) for what, count in counts.items() if count)
 
 
 def otherwise_text(counts: dict[str, int]) -> str:
@@ -56,7 +56,7 @@ def otherwise_text(counts: dict[str, int]) -> str:
     if not counts:
         return ""
     said = [f"{counts[what]:,} {what}" for what in ("removed", "added") if counts[what]]
-    return f"the results of {' and '.join(said)}, in {amount(counts['regions'], 'region')}"
+    return f"the results of {' and '.join(said)}, in {several(counts['regions'], 'region')}"
 
 
 def of_weights_text(counts: dict[str, int]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from onnxsmith.base.report.base import Block, Chart, Facts, Part, Places, Table, Text, Tone
+from onnxsmith.base.words import first_few
 
 _ROWS_IN_TERMINAL = 12
 """Rows and names in a terminal. A choice: half a screen."""
@@ -111,7 +112,7 @@ class Cause:
 
     def said(self) -> str:
         """The cause as a text: `epsilon 1e-05 → 0.001 at LayerNormalization norm`."""
-        listed = "; ".join(self.changes[:_CHANGES]) + ("; …" if len(self.changes) > _CHANGES else "")
+        listed = first_few(self.changes, _CHANGES, "; ")
         return f"{listed} at {self.op} {self.node}"
 
 
@@ -167,8 +168,7 @@ class Layers(Part):
         rows = [("input", self.input), ("pairs", f"{len(self.layers)} ({ways}), {self.share:.0%} of the tensors")]
         for who, names in (("reference", self.only_reference), ("candidate", self.only_candidate)):
             if names:
-                more = ", …" if len(names) > _ROWS_IN_TERMINAL else ""
-                rows.append((f"only in the {who}", f"{len(names)}: {', '.join(names[:_ROWS_IN_TERMINAL])}{more}"))
+                rows.append((f"only in the {who}", f"{len(names)}: {first_few(names, _ROWS_IN_TERMINAL)}"))
         yield Facts(tuple(rows))
         yield from self._verdict()
         yield Chart(

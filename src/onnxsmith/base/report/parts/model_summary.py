@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Facts, Part, Table, Text, Tone, facts
-from onnxsmith.base.report.parts._text import amount, metadata, size
+from onnxsmith.base.report.parts._text import metadata, size
+from onnxsmith.base.words import first_few, several
 
 _PLAIN_DIM = re.compile(r"[\w.]+")
 _LONGEST_SUM = 80
@@ -99,8 +100,8 @@ class Macs:
     def left_out(self) -> str:
         """The nodes that the sum leaves out."""
         texts = [
-            amount(self.unknown_shape, "node") + " of unknown shape" if self.unknown_shape else "",
-            amount(self.nested, "node") + " in branches, bodies or functions" if self.nested else "",
+            several(self.unknown_shape, "node") + " of unknown shape" if self.unknown_shape else "",
+            several(self.nested, "node") + " in branches, bodies or functions" if self.nested else "",
             *(f"{count} {op}" for op, count in self.other.items()),
         ]
         return ", ".join(text for text in texts if text)
@@ -150,8 +151,8 @@ class ModelSummary(Part):
     def blocks(self) -> Iterator[Block]:
         yield self._outline()
         if self.missing:
-            named = ", ".join(self.missing[:3]) + (", …" if len(self.missing) > 3 else "")
-            yield Text(f"{amount(len(self.missing), 'tensor')} without values: {named}", Tone.WARN)
+            named = first_few(self.missing, 3)
+            yield Text(f"{several(len(self.missing), 'tensor')} without values: {named}", Tone.WARN)
         yield Table(("", "name", "type", ""), tuple(self._port_rows()))
         if self.weights:
             yield Table(("weights in", "dtype", "tensors", "elements", "size"), self._weight_rows(), right=(2, 3, 4))
@@ -167,7 +168,7 @@ class ModelSummary(Part):
         yield from metadata(self.metadata)
 
     def _outline(self) -> Facts:
-        inside = amount(self.subgraphs, "subgraph")
+        inside = several(self.subgraphs, "subgraph")
         return facts(
             [
                 ("file", self.path),
@@ -206,4 +207,4 @@ class ModelSummary(Part):
 
 def _data_file(file: DataFile) -> str:
     there = "not there" if file.file_bytes is None else f"{size(file.file_bytes)} file"
-    return f"{file.location}: {size(file.bytes)} in {amount(file.tensors, 'tensor')}, {there}"
+    return f"{file.location}: {size(file.bytes)} in {several(file.tensors, 'tensor')}, {there}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Part, Places, Table
+from onnxsmith.base.words import first_few, shortened
 
 _ROWS_IN_TERMINAL = 20
 """Rows of each table in a terminal. A choice: less than a screen."""
@@ -106,7 +107,7 @@ def _changed(changed: Sequence[NodeChange]) -> Table:
     nodes: list[str] = []
     for one in changed:
         lines = [("operator", one.op, one.new_op)] if one.op != one.new_op else []
-        lines += [(a.name, _short(a.old), _short(a.new)) for a in one.attributes]
+        lines += [(a.name, shortened(a.old, _LONGEST), shortened(a.new, _LONGEST)) for a in one.attributes]
         lines += [(w.slot, w.old, w.new) for w in one.wiring]
         for number, line in enumerate(lines):
             first = (one.node, one.op or "graph output") if number == 0 else ("", "")
@@ -121,9 +122,8 @@ def _regions(regions: Sequence[Region]) -> Table:
     nested = any(one.path for one in regions)
     rows = []
     for one in regions:
-        readers = ", ".join(dict.fromkeys(reader.node for reader in one.readers[:_OPERATORS]))
-        more = f", … {len(one.readers) - _OPERATORS} more" if len(one.readers) > _OPERATORS else ""
-        rows.append((_listed(one.removed), _listed(one.added), readers + more, *((one.path,) * nested)))
+        readers = first_few(dict.fromkeys(reader.node for reader in one.readers), _OPERATORS)
+        rows.append((_listed(one.removed), _listed(one.added), readers, *((one.path,) * nested)))
     head = ("removed", "added", "before", *(("in",) * nested))
     places = (
         Places(0, "old node", tuple(_first(one.removed) for one in regions)),
@@ -145,10 +145,6 @@ def _listed(nodes: Sequence[OwnNode]) -> str:
     text = ", ".join(f"{count} {op}" for op, count in counts[:_OPERATORS])
     rest = sum(count for _, count in counts[_OPERATORS:])
     return f"{len(nodes):,} nodes: {text}{f', {rest} others' if rest else ''}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def first_rows(count: int) -> tuple[int, ...] | None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
-from onnxsmith.base.report.parts._text import amount, size
+from onnxsmith.base.report.parts._text import size
+from onnxsmith.base.words import first_few, several
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Precision(Part):
         nodes = ", ".join(text for text in (f"{self.narrow} of {self.nodes} nodes became {self.to}", *rest) if text)
         if not self.weights:
             return f"{nodes}; no weights in float32"
-        return f"{nodes}; {self.weights_narrow} of {amount(self.weights, 'weight')} became {self.to}, {self._memory()}"
+        return f"{nodes}; {self.weights_narrow} of {several(self.weights, 'weight')} became {self.to}, {self._memory()}"
 
     def _memory(self) -> str:
         return f"{size(self.weights_bytes_narrow)} of {size(self.weights_bytes)}"
@@ -108,8 +109,7 @@ class Precision(Part):
         return sum(sum(operators.values()) for operators in self.fixed.values())
 
     def _operators(self) -> str:
-        names = list(dict.fromkeys(op for operators in self.fixed.values() for op in operators))
-        return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        return first_few(dict.fromkeys(op for operators in self.fixed.values() for op in operators), 3)
 
     def blocks(self) -> Iterator[Block]:
         yield facts(
@@ -135,15 +135,15 @@ class Precision(Part):
         yield from (Text(note, Tone.WARN) for note in self.notes)
 
     def _search(self) -> str:
-        tried = f"{amount(self.tries, 'variant')} tried in {self.seconds:.1f} s, {amount(self.sessions, 'session')}"
+        tried = f"{several(self.tries, 'variant')} tried in {self.seconds:.1f} s, {several(self.sessions, 'session')}"
         return f"{tried}; {self.remembered} asked for again"
 
     def _in_file(self) -> str:
         if self.file is None:
             return ""
         held = self.file
-        weights = f"{held.weights_narrow:,} of {amount(held.weights, 'weight')} in {self.to}"
-        return f"{amount(held.nodes, 'node')}, {held.narrow:,} in {self.to}, {amount(held.casts, 'Cast')}; {weights}"
+        weights = f"{held.weights_narrow:,} of {several(held.weights, 'weight')} in {self.to}"
+        return f"{several(held.nodes, 'node')}, {held.narrow:,} in {self.to}, {several(held.casts, 'Cast')}; {weights}"
 
     def _sizes(self) -> str:
         if self.bytes_before is None or self.bytes_after is None:

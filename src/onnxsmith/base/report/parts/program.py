@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Part, Table, Text, facts
-from onnxsmith.base.report.parts._text import amount
+from onnxsmith.base.words import first_few, several, shortened
 
 _MOST_ROWS = 60
 """Rows in a terminal. A choice: two screens."""
@@ -82,8 +82,8 @@ class Program(Part):
         for line in self.lines:
             again = line.source == before and bool(before)
             before = line.source
-            place = ("", "") if again else (line.source, _cut(line.code))
-            cells = (*place, "  " * line.depth + _cut(line.text), ", ".join(map(_node, line.nodes)))
+            place = ("", "") if again else (line.source, shortened(line.code, _LONGEST))
+            cells = (*place, "  " * line.depth + shortened(line.text, _LONGEST), ", ".join(map(_node, line.nodes)))
             rows.append(tuple(cell for name, cell in zip(_COLUMNS, cells, strict=True) if name in head))
         first = tuple(range(_MOST_ROWS)) if len(rows) > _MOST_ROWS else None
         yield Table(head, tuple(rows), rows_in_terminal=first)
@@ -95,9 +95,4 @@ def _node(node: ProgramNode) -> str:
 
 
 def _listed(nodes: tuple[ProgramNode, ...]) -> str:
-    more = ", …" if len(nodes) > 3 else ""
-    return f"{amount(len(nodes), 'node')}: {', '.join(_node(node) for node in nodes[:3])}{more}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return f"{several(len(nodes), 'node')}: {first_few([_node(node) for node in nodes], 3)}"

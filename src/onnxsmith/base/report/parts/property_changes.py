@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Part, Table
 from onnxsmith.base.report.parts.node_changes import first_rows
+from onnxsmith.base.words import shortened
 
 _LONGEST = 60
 """Characters of a text in a table. A choice: two texts in one line; JSON has them in full."""
@@ -40,5 +41,4 @@ class PropertyChanges(Part):
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return shortened(" ".join(text.split()), _LONGEST)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
-from onnxsmith.base.report.parts._text import amount, size
+from onnxsmith.base.report.parts._text import size
+from onnxsmith.base.words import first_few, several
 
 _MOST = 30
 """Layers that a terminal shows. A choice."""
@@ -93,7 +94,7 @@ class Pruning(Part):
 
     def summary(self) -> str:
         """One line: what went, the score, the size and the time."""
-        said = [f"{self.removed:,} of {amount(self.channels, 'channel')} removed"]
+        said = [f"{self.removed:,} of {several(self.channels, 'channel')} removed"]
         if self.after is not None:
             said.append(f"{self.score} {self.before:.4g} → {self.after:.4g}{self._against()}")
         if self.bytes_after is not None:
@@ -183,6 +184,4 @@ def _change(before: int | None, after: int | None) -> str:
 
 
 def _fixed(one: FixedChannels) -> tuple[str, str, str]:
-    more = f" and {len(one.layers) - 2} more" if len(one.layers) > 3 else ""
-    few = one.layers[:2] if more else one.layers
-    return ", ".join(few) + more, f"{one.count:,}", one.reason
+    return first_few(one.layers, 2 if len(one.layers) > 3 else 3), f"{one.count:,}", one.reason

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
-from onnxsmith.base.report.parts._text import amount, size
+from onnxsmith.base.report.parts._text import size
+from onnxsmith.base.words import several
 
 _MOST = 30
 """Layers that a terminal shows. A choice."""
@@ -117,7 +118,7 @@ class Quantisation(Part):
         """One line: what became narrow, the score, the size and the time."""
         changed = len(self.layers) - len(self.kept)
         count = len(self.layers) + sum(one.count for one in self.left)
-        said = [f"{changed} of {amount(count, 'layer')} became {self.to}"]
+        said = [f"{changed} of {several(count, 'layer')} became {self.to}"]
         if self.weights:
             said[0] += f" ({len(self.weights)} with their weights alone)"
         if self.eight:
@@ -142,7 +143,7 @@ class Quantisation(Part):
         whole = sum(one.nbytes for one in self.layers) + sum(one.nbytes for one in self.left)
         kept = sum(one.nbytes for one in self.kept) / whole if whole else 0.0
         if kept >= _MUCH:
-            yield f"{amount(len(self.kept), 'layer')} with {kept:.0%} of the weights kept as given"
+            yield f"{several(len(self.kept), 'layer')} with {kept:.0%} of the weights kept as given"
         for one in sorted(self.left, key=lambda one: -one.nbytes):
             share = one.nbytes / whole if whole else 0.0
             if share >= _WORTH:
@@ -169,7 +170,7 @@ class Quantisation(Part):
             )
         )
         if self.broken:
-            yield Text(f"{amount(self.broken, 'sample')} gave an output that is not finite", Tone.BAD)
+            yield Text(f"{several(self.broken, 'sample')} gave an output that is not finite", Tone.BAD)
         if self.kept:
             yield self._table("stays as it is", self.kept)
         if self.weights:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from onnxsmith.base.report.base import Block, Intervals, Part, Table, Text, Tone
-from onnxsmith.base.report.parts._text import amount
+from onnxsmith.base.words import several
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Ratios(Part):
         )
         yield Table((f"to {self.first}", "ratio", "95% interval", "result", "outputs"), rows, right=(1, 2))
         yield Text(
-            f"{amount(self.rounds, 'round')} in new processes, {amount(self.block_count, 'block')} in balanced order"
+            f"{several(self.rounds, 'round')} in new processes, {several(self.block_count, 'block')} in balanced order"
         )
         yield Text("a round's time is the first decile of its runs, the ratio is the median over the rounds")
         for one in self.ratios:

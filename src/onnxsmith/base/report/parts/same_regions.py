@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Part, Places, Table
 from onnxsmith.base.report.parts.node_changes import first_rows
+from onnxsmith.base.words import first_few
 
 _NODES = 6
 """Nodes of a region that a row names. A choice: one line; JSON has all."""
@@ -51,11 +52,9 @@ class SameRegions(Part):
 
 
 def _listed(nodes: Sequence[RegionNode]) -> str:
-    shown = ", ".join(f"{node.op} {node.name}" for node in nodes[:_NODES])
-    more = f", … {len(nodes) - _NODES} more" if len(nodes) > _NODES else ""
-    return f"{shown}{more}{' (counted elsewhere)' if all(node.elsewhere for node in nodes) else ''}"
+    shown = first_few([f"{node.op} {node.name}" for node in nodes], _NODES)
+    return f"{shown}{' (counted elsewhere)' if all(node.elsewhere for node in nodes) else ''}"
 
 
 def _results(names: Sequence[tuple[str, str]]) -> str:
-    shown = ", ".join(old if old == new else f"{old} = {new}" for old, new in names[:2])
-    return f"{shown}{f', … {len(names) - 2} more' if len(names) > 2 else ''}"
+    return first_few([old if old == new else f"{old} = {new}" for old, new in names], 2)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone
-from onnxsmith.base.report.parts._text import amount, dims, number, size
+from onnxsmith.base.report.parts._text import dims, number, size
+from onnxsmith.base.words import several
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class TensorTable(Part):
         places = (Places(0, "tensor", tuple(row.name for row in self.rows)),)
         yield Table(head + ("in",) * nested, tuple(rows), right=(3, 5, 6, 7, 8), places=places)
         if self.skipped:
-            constants = amount(self.skipped, "Constant node")
+            constants = several(self.skipped, "Constant node")
             yield Text(f"{constants} of fewer than {self.smallest} elements left out")
         for row in self.rows:
             if row.trouble:

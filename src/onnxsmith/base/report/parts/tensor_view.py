@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Part, Text, Tone, facts
-from onnxsmith.base.report.parts._text import amount, metadata, number, size
+from onnxsmith.base.report.parts._text import metadata, number, size
 from onnxsmith.base.report.parts.tensor_table import Statistics
+from onnxsmith.base.words import several
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class TensorView(Part):
             yield Text(self.trouble, Tone.WARN)
         if self.values:
             left = (self.elements or 0) - len(self.values)
-            more = f"\n… {amount(left, 'more element')}" if left > 0 else ""
+            more = f"\n… {several(left, 'more element')}" if left > 0 else ""
             yield Text(", ".join(self.values) + more, verbatim=True)
         yield from metadata(self.metadata)
 

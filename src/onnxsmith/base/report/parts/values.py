@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
-from onnxsmith.base.report.parts._text import amount, dims, number
+from onnxsmith.base.report.parts._text import dims, number
 from onnxsmith.base.report.parts.tensor_table import Statistics
+from onnxsmith.base.words import several
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -52,7 +53,7 @@ class Values(Part):
             [
                 ("model", self.model),
                 ("runtime", f"{self.runtime}, {self.provider}"),
-                ("tensors", f"{len(self.rows):,}, read in {amount(self.runs, 'run')}"),
+                ("tensors", f"{len(self.rows):,}, read in {several(self.runs, 'run')}"),
             ]
         )
         places = (Places(0, "tensor", tuple(row.name for row in self.rows)),)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Facts, Part, Places, Table, Text, Tone
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 
 REFUSES = "the candidate refuses an input that the reference takes"
 """How the reason of a difference begins where the candidate's runtime refused an input."""
@@ -71,7 +71,7 @@ class Power:
             (self.inert, "no change moves an output in"),
             (self.slight, f"one of {self.small:.0%} moves no output by more than rounding in"),
         )
-        rest = [f"{text} {len(names)} ({_first(names)})" for names, text in groups if names]
+        rest = [f"{text} {len(names)} ({first_few(names, 3)})" for names, text in groups if names]
         if self.idle:
             rest.append(f"none of {self.idle} weights moves an output")
         return "; ".join([said, *rest])
@@ -106,10 +106,6 @@ class Power:
 
 FEW = 0.05
 """Share of the weights that a check may miss and still count as a check. A choice: 1 in 20."""
-
-
-def _first(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from onnxsmith.base.report.base import Block, Part, facts
-from onnxsmith.base.report.parts._text import amount
 from onnxsmith.base.report.parts.difference import of_weights_text, otherwise_text
+from onnxsmith.base.words import several
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class View(Part):
         yield facts(
             [
                 *(
-                    (name, f"{amount(count, 'node')} in {amount(self.rooms[name], 'level')}")
+                    (name, f"{several(count, 'node')} in {several(self.rooms[name], 'level')}")
                     for name, count in self.nodes.items()
                 ),
                 ("difference", _counted(self.pairs) if self.pairs is not None else None),
@@ -45,7 +45,7 @@ class View(Part):
                 ("colours", ", ".join(self.overlays)),
                 *((part, f"{found:,} of {asked:,} names are nodes") for part, (found, asked) in self.matched.items()),
                 ("reports", _counted(Counter(self.origins.values())) if self.origins else None),
-                ("program", amount(self.lines, "line") if self.lines else None),
+                ("program", several(self.lines, "line") if self.lines else None),
             ]
         )
 
