@@ -1,4 +1,4 @@
-"""Rounds a matrix to blocks so that the errors of its elements make up for each other.
+"""GPTQ's rounding, in which the errors of elements make up for each other; and a matrix in blocks that is so rounded.
 
 This is GPTQ (Frantar et al., "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained Transformers", arXiv
 2210.17323): rows are rounded one after the other, and what each loses is added to the rows that follow, as far as their
@@ -38,7 +38,8 @@ def compensated(matrix: Array, moments: Array, block: int, rounded: Callable[[Ar
         part = rounded(left[start:end].astype(np.float32))
         scales[:, index] = part.scales[:, 0]
         zeros[:, index] = 8 if part.zeros is None else part.zeros[:, 0]
-        numbers[:, start:end] = _rows(left, factor, (start, end), part.scales[:, 0], zeros[:, index]).T
+        whole = rounded_in_turn(left, factor, (start, end), part.scales[:, 0], (0, 15), zeros[:, index])
+        numbers[:, start:end] = whole.T
         numbers[:, end : (index + 1) * block] = zeros[:, index, None]
     data = packed(numbers, plain.bits).reshape(columns, count, -1)
     found = Blocks(rows, plain.bits, data, scales, None if plain.zeros is None else zeros)
@@ -46,15 +47,18 @@ def compensated(matrix: Array, moments: Array, block: int, rounded: Callable[[Ar
     return found.part(np.broadcast_to(closer[:, None], scales.shape), plain)
 
 
-def _rows(left: Array, factor: Array, span: tuple[int, int], scales: Array, zeros: Array) -> Array:
-    """Rounds the rows of a block, uint8 [end - start, columns], and adds what they lose to all rows that follow."""
+def rounded_in_turn(
+    left: Array, factor: Array, span: tuple[int, int], scales: Array, limits: tuple[int, int], zeros: Array | float = 0
+) -> Array:
+    """Rounds the rows of a span to numbers between `limits`, int16 [end - start, columns], and adds what each loses to
+    all rows that follow it in `left`, float64 [rows, columns]. Scales and zero points are those of the columns."""
     start, end = span
     steps = np.where(scales == 0, 1.0, scales.astype(np.float64))
-    offsets = zeros.astype(np.float64)
-    numbers = np.zeros((end - start, left.shape[1]), np.uint8)
+    offsets = np.asarray(zeros, np.float64)
+    numbers = np.zeros((end - start, left.shape[1]), np.int16)
     lost = np.zeros((end - start, left.shape[1]))
     for row in range(start, end):
-        whole = np.clip(np.round(left[row] / steps) + offsets, 0, 15)
+        whole = np.clip(np.round(left[row] / steps) + offsets, *limits)
         numbers[row - start] = whole
         error = (left[row] - (whole - offsets) * scales) / factor[row, row]
         left[row:end] -= np.outer(factor[row, row:end], error)

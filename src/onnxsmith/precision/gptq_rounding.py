@@ -1,6 +1,6 @@
-"""Rounds weights column by column: what one column loses, the columns behind it make up for.
+"""Rounds the weights of layers to 8 bits by GPTQ: what one column loses, the columns behind it make up for.
 
-GPTQ (Frantar et al., arXiv 2210.17323), with the second moments of what each layer reads, measured in the graph. On
+`gptq_blocks` has the rounding. The second moments of what each layer reads are measured in the graph. On
 inputs whose elements go together, such as the pixels of a picture, the result of a layer is several times nearer to
 that of the float32 weights than with each weight rounded to the nearest step.
 """
@@ -18,7 +18,7 @@ import onnx_ir as ir
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.precision.data.base import Sample
-from onnxsmith.precision.gptq_blocks import inverse_factor
+from onnxsmith.precision.gptq_blocks import inverse_factor, rounded_in_turn
 from onnxsmith.precision.ranges import behind
 from onnxsmith.runtimes.base import Options, Runtime
 
@@ -87,6 +87,9 @@ def second_moments(
     """The sum of x·xᵀ over all x that a layer reads, by the name of its node: `[columns, columns]`. Layers with too
     many columns are left out.
 
+    The model itself multiplies, because the x of a convolution are patches, many times larger than its input. `Moments`
+    in `moments.py` reads tensors as they are, and multiplies them outside the model.
+
     Raises:
         OnnxsmithError: the runtime's error for an input that it refuses.
     """
@@ -153,16 +156,11 @@ def _moments(graph: ir.Graph, node: ir.Node, names: Names) -> ir.Value:
 def in_eight_bits(matrix: Array, factor: Array) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
     """A matrix with a row for each output in 8 bits, and the scale of each row. `factor` is `inverse_factor` of the
     second moments of its inputs."""
-    left = matrix.astype(np.float64)
-    peak = np.abs(left).max(axis=1)
+    left = np.ascontiguousarray(matrix.astype(np.float64).T)
+    peak = np.abs(left).max(axis=0)
     scale = np.where(peak > 0, peak / _STEPS, 1).astype(np.float32)
-    narrow = np.zeros(left.shape, np.int8)
-    for at in range(left.shape[1]):
-        steps = np.clip(np.rint(left[:, at] / scale), -_STEPS, _STEPS)
-        narrow[:, at] = steps
-        lost = (left[:, at] - steps * scale) / factor[at, at]
-        left[:, at + 1 :] -= np.outer(lost, factor[at, at + 1 :])
-    return narrow, scale
+    narrow = rounded_in_turn(left, factor, (0, len(left)), scale, (-_STEPS, _STEPS))
+    return np.ascontiguousarray(narrow.T.astype(np.int8)), scale
 
 
 def _is_turned(node: ir.Node) -> bool:

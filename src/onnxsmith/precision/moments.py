@@ -24,7 +24,8 @@ class Moments:
     """The moments of tensors [..., n] of the main graph: float64 [n, n], the sum of the products of each two elements.
 
     `widths` are the tensors with their n. They are measured when they are first asked for, with those that follow, as
-    many as are held at once; asking in the order of `widths` measures each once.
+    many as are held at once; asking in the order of `widths` measures each once. `gptq_rounding.second_moments`
+    measures those of convolutions, whose patches are no tensor of the graph.
     """
 
     def __init__(

@@ -142,10 +142,7 @@ def test_heads_that_do_not_add_up_are_refused(head: Any, tmp_path: Path, refused
         read(path)
 
 
-def test_entries_that_are_not_there_are_refused(
-    tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Writer, "_free", lambda self, wish: wish)
+def test_entries_that_are_not_there_are_refused(tmp_path: Path, refused: Refused) -> None:
     path = tmp_path / "v.npz"
     with Writer(path) as writer:
         writer.add("x", np.ones(2))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from onnxsmith.graph.files import array_files
 from onnxsmith.runtimes.base import Array, Feeds, Value
 
 
@@ -32,5 +33,5 @@ def write(feeds: Feeds, path: Path) -> list[str]:
             texts = _texts(value)
             plain[name] = value if texts is None else texts
     with path.open("wb") as file:
-        np.savez(file, allow_pickle=False, **plain)
+        array_files.write_npz(file, plain)
     return [name for name in feeds if name not in plain]

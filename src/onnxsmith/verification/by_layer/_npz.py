@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from onnxsmith.graph.files import array_files
 from onnxsmith.runtimes.base import Array
 
 ABOUT = "onnxsmith.json"
@@ -17,13 +18,12 @@ class Writer:
     """Writes an `.npz` file."""
 
     def __init__(self, file: Path) -> None:
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
+        self._zip = array_files.new_npz(file)
 
     def add(self, key: str, array: Array) -> None:
         """Adds an array. Dtypes that numpy lacks are stored as unsigned integers of their bits."""
         plain = array.view(f"u{array.dtype.itemsize}") if array.dtype.isbuiltin != 1 else array
-        with self._zip.open(f"{key}.npy", "w", force_zip64=True) as entry:
-            np.lib.format.write_array(entry, plain, allow_pickle=False)
+        array_files.add_to_npz(self._zip, key, plain)
 
     def finish(self, about: str) -> None:
         """Adds the text and closes the file."""

@@ -1,7 +1,7 @@
-"""Writes and reads arrays in a `.safetensors`: eight bytes with the length of a JSON head, the head, and the values.
+"""Writes and reads arrays in a `.safetensors`, one by one.
 
 The head comes first but is known last. So the values are written to a second file at first, and none is held in memory.
-Reading maps the file into memory. The format: https://github.com/huggingface/safetensors#format
+Reading maps the file into memory.
 """
 
 from __future__ import annotations
@@ -14,15 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from onnxsmith.graph.files.array_files import SAFETENSORS_CODES, safetensors_start
 from onnxsmith.runtimes._dtypes import name_of, numpy_dtype
 from onnxsmith.runtimes.base import Array
 
-_CODES = {
-    "float": "F32", "double": "F64", "float16": "F16", "bfloat16": "BF16", "bool": "BOOL",
-    **{f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
-    "float8e4m3fn": "F8_E4M3", "float8e5m2": "F8_E5M2",
-}  # fmt: skip
-_NAMES = {code: name for name, code in _CODES.items()}
+_NAMES = {code: name for name, code in SAFETENSORS_CODES.items()}
 _LONGEST = 100_000_000
 """Largest head in bytes (limit of the safetensors library)."""
 
@@ -38,7 +34,7 @@ class Writer:
     def add(self, key: str, array: Array) -> None:
         """Adds an array. Dtypes that the format lacks are stored as unsigned integers of their bits."""
         name = name_of(array.dtype)
-        code = _CODES.get(name, f"U{array.dtype.itemsize * 8}")
+        code = SAFETENSORS_CODES.get(name, f"U{array.dtype.itemsize * 8}")
         begin = self._values.tell()
         if array.size:
             self._values.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
@@ -46,11 +42,9 @@ class Writer:
 
     def finish(self, about: str) -> None:
         """Writes the head and appends the values."""
-        head = json.dumps({"__metadata__": {"onnxsmith": about}, **self._head}, ensure_ascii=False).encode()
-        head += b" " * (-len(head) % 8)  # the values begin at a multiple of 8 bytes
         self._values.seek(0)
         with self._file.open("wb") as made:
-            made.write(len(head).to_bytes(8, "little") + head)
+            made.write(safetensors_start({"__metadata__": {"onnxsmith": about}, **self._head}))
             shutil.copyfileobj(self._values, made, 2**20)
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 from onnxsmith.base import folders
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.files.array_files import free_key
 from onnxsmith.graph.files.save import unwritten
 from onnxsmith.graph.structure.tensor_paths import near
 from onnxsmith.runtimes._dtypes import name_of, numpy_dtype
@@ -144,7 +145,7 @@ class Writer:
         dtypes, keys = [], []
         for index, array in enumerate(arrays):
             dtype = "string" if array.dtype.kind in "OUS" else name_of(array.dtype)
-            key = self._free(f"{name}[{index}]" if listed else name)
+            key = free_key(f"{name}[{index}]" if listed else name, self._keys)
             with _disk(self._path):
                 self._file.add(key, _plain(array, dtype))
             dtypes.append(dtype)
@@ -161,15 +162,6 @@ class Writer:
             text = {"format": FORMAT, "about": asdict(about), "ports": ports, "entries": entries}
             self._file.finish(json.dumps(text))
             self._made.replace(self._path)
-
-    def _free(self, wish: str) -> str:
-        wish = wish.replace("\0", "?") + ("#" if wish.endswith(".npy") else "")  # numpy would strip the suffix
-        key, number = wish, 1
-        while key in self._keys:
-            number += 1
-            key = f"{wish}#{number}"
-        self._keys.add(key)
-        return key
 
 
 def check_target(path: Path) -> None:

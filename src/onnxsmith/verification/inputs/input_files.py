@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.problem import problem
+from onnxsmith.graph.files import array_files
 from onnxsmith.graph.files.save import disk_problems, unwritten
 from onnxsmith.graph.structure.signature import Port
 
@@ -69,7 +70,7 @@ def write_npz(path: Path, values: Mapping[str, Any]) -> None:
             fix="run it from Python and take the arrays there",
         )
     with disk_problems(path), replacing(path) as aside, aside.open("wb") as file:
-        np.savez(file, **arrays)  # given a path instead of a file, it would append .npz to it
+        array_files.write_npz(file, arrays)
 
 
 def read_image(path: Path, port: Port) -> Array:

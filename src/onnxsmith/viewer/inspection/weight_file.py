@@ -12,7 +12,8 @@ import onnx_ir as ir
 from onnxsmith.base import folders
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
+from onnxsmith.graph.files.array_files import free_key
 from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.reading.exact_text import dtype_name
 from onnxsmith.graph.reading.weights import Held, held
@@ -96,7 +97,7 @@ def _refuse_missing(found: Iterable[Held], where: str) -> None:
         raise problem(
             "inspect/weights-missing",
             f"the values of {several(len(missing), 'tensor')} are missing, so no weights were written",
-            where=f"{where}: {_first(missing)}",
+            where=f"{where}: {first_few(missing, 3)}",
             fix="give the path of the .onnx file, with its data files beside it",
         )
 
@@ -106,7 +107,7 @@ def _without_dtype(lost: Sequence[tuple[Held, ir.TensorProtocol]], path: Path, f
     return Problem(
         "inspect/weights-dtype",
         f"{path.suffix} has no place for {several(len(lost), 'tensor')} of {dtypes}",
-        where=_first([item.name for item, _ in lost]),
+        where=first_few([item.name for item, _ in lost], 3),
         why=f"a {path.suffix} file has no such dtype",
         fix=fix,
     )
@@ -120,12 +121,7 @@ def _names(items: Sequence[Held]) -> tuple[list[str], list[str]]:
     for item in items:
         unique = counts[item.name] == 1 or not item.scope.path
         wish = item.name if unique else f"{item.scope.path}/{item.name}"
-        wish = wish.replace("\0", "?") + ("#" if wish.endswith(".npy") else "")  # numpy would strip the suffix
-        key, number = wish, 1
-        while key in used:
-            number += 1
-            key = f"{wish}#{number}"
-        used.add(key)
+        key = free_key(wish, used)
         keys.append(key)
         renamed += [item.name] if key != item.name else []
     return keys, renamed
@@ -134,11 +130,8 @@ def _names(items: Sequence[Held]) -> tuple[list[str], list[str]]:
 def _notes(renamed: Sequence[str], widened: Sequence[str], count: int, path: Path) -> tuple[str, ...]:
     texts = [f"{several(count, 'tensor')} in {path}"]
     if renamed:
-        texts.append(f"{several(len(renamed), 'tensor')} got another name, because it is not unique: {_first(renamed)}")
+        shown = first_few(renamed, 3)
+        texts.append(f"{several(len(renamed), 'tensor')} got another name, because it is not unique: {shown}")
     if widened:
-        texts.append(f"stored as integers of 8 bits: {_first(widened)}")
+        texts.append(f"stored as integers of 8 bits: {first_few(widened, 3)}")
     return tuple(texts)
-
-
-def _first(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")

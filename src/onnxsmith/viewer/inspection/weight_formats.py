@@ -1,12 +1,10 @@
 """Writes stored tensors to a `.safetensors` or an `.npz`, in pieces, so that none is copied whole.
 
-The safetensors format: https://github.com/huggingface/safetensors#format. An `.npz` is a zip archive of numpy's `.npy`
-files (numpy.lib.format). Both hold the values in row-major order, low byte first.
+Both formats hold the values in row-major order, low byte first.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -16,6 +14,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.graph.files import array_files
 from onnxsmith.graph.reading.exact_text import flat
 
 _PIECE = 1 << 20
@@ -23,10 +22,9 @@ _PIECE = 1 << 20
 _WIDENED = {"INT2": "INT8", "INT4": "INT8", "UINT2": "UINT8", "UINT4": "UINT8"}
 """Integers of a few bits, which both formats lack, and the dtype that holds every value of theirs."""
 _CODES = {
-    "FLOAT": "F32", "DOUBLE": "F64", "FLOAT16": "F16", "BFLOAT16": "BF16", "BOOL": "BOOL",
-    **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("INT", "UINT") for bits in (8, 16, 32, 64)},
-    "FLOAT8E4M3FN": "F8_E4M3", "FLOAT8E5M2": "F8_E5M2", "FLOAT8E8M0": "F8_E8M0",
-    "FLOAT8E4M3FNUZ": "F8_E4M3FNUZ", "FLOAT8E5M2FNUZ": "F8_E5M2FNUZ", "FLOAT4E2M1": "F4", "COMPLEX64": "C64",
+    **{name.upper(): code for name, code in array_files.SAFETENSORS_CODES.items()},
+    "FLOAT8E8M0": "F8_E8M0", "FLOAT8E4M3FNUZ": "F8_E4M3FNUZ", "FLOAT8E5M2FNUZ": "F8_E5M2FNUZ",
+    "FLOAT4E2M1": "F4", "COMPLEX64": "C64",
 }  # fmt: skip
 _PACKED = "FLOAT4E2M1"
 """The dtype of which two elements share a byte, the first in the low bits, as in ONNX."""
@@ -68,16 +66,14 @@ def _write_safetensors(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> 
         begin, end = end, end + (size // 2 if tensor.dtype.name == _PACKED else size)
         code = _CODES[_WIDENED.get(tensor.dtype.name, tensor.dtype.name)]
         head[name] = {"dtype": code, "shape": list(tensor.shape.numpy()), "data_offsets": [begin, end]}
-    text = json.dumps(head, ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)  # the values begin at a multiple of 8 bytes
     with path.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
+        file.write(array_files.safetensors_start(head))
         for tensor in tensors.values():
             _copy(tensor, file)
 
 
 def _write_npz(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    with array_files.new_npz(path) as archive:
         for name, tensor in tensors.items():
             entry = zipfile.ZipInfo(f"{name}.npy")  # a fixed date: equal weights give equal files
             with archive.open(entry, "w", force_zip64=True) as file:

@@ -1,0 +1,59 @@
+"""Writes arrays to `.npz` and `.safetensors` files.
+
+An `.npz` is a zip archive of numpy's `.npy` files (numpy.lib.format). A `.safetensors` has eight bytes with the length
+of a JSON head, the head, and the values: https://github.com/huggingface/safetensors#format.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+SAFETENSORS_CODES = {
+    "float": "F32", "double": "F64", "float16": "F16", "bfloat16": "BF16", "bool": "BOOL",
+    **{f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+    "float8e4m3fn": "F8_E4M3", "float8e5m2": "F8_E5M2",
+}  # fmt: skip
+"""The codes of the dtypes that every reader of the format knows, by ONNX's name in small letters."""
+
+
+def safetensors_start(head: Mapping[str, Any]) -> bytes:
+    """Returns what stands before the values: the length of the head, and the head."""
+    text = json.dumps(head, ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # the values begin at a multiple of 8 bytes
+    return len(text).to_bytes(8, "little") + text
+
+
+def new_npz(file: Path | IO[bytes]) -> zipfile.ZipFile:
+    """Opens an empty `.npz`."""
+    return zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
+
+
+def add_to_npz(archive: zipfile.ZipFile, name: str, array: npt.NDArray[Any]) -> None:
+    """Adds an array. Raises ValueError for objects, which would be pickled."""
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+        np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def write_npz(file: IO[bytes], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Writes arrays by name: any name, where `numpy.savez` refuses `file` and `allow_pickle`."""
+    with new_npz(file) as archive:
+        for name, array in arrays.items():
+            add_to_npz(archive, name, array)
+
+
+def free_key(wish: str, taken: set[str]) -> str:
+    """Returns a key that both formats take and no other array has, like `wish` or `wish#2`, and reserves it."""
+    wish = wish.replace("\0", "?") + ("#" if wish.endswith(".npy") else "")  # numpy would strip the suffix
+    key, number = wish, 1
+    while key in taken:
+        number += 1
+        key = f"{wish}#{number}"
+    taken.add(key)
+    return key
