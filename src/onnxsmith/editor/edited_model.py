@@ -16,7 +16,7 @@ from onnxsmith.editor import declared_outputs
 from onnxsmith.editor.node_selectors import Selecting
 from onnxsmith.editor.size_dependence import sized_by
 from onnxsmith.graph.shapes.symbolic_inference import infer
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.graph.surgery.names import fix_symbols, fixed_shape
@@ -150,8 +150,7 @@ class Work:
         if self._inferred:
             return
         self._forget_stale()
-        graphs: list[ir.Graph] = [*walk.graphs(self.model), *(one.graph for one in self.model.functions.values())]
-        for graph in graphs:
+        for graph in walk.graphs_and_functions(self.model):
             for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
                 self._declared.setdefault(value, _Declared.of(value))
         infer(self.model)
@@ -318,7 +317,7 @@ def _spread(graph: ir.Graph, found: set[ir.Value]) -> bool:
     some = False
     for node in graph:
         reads = any(value in found for value in node.inputs if value is not None)
-        for inner in captures.subgraphs(node):
+        for inner in walk.subgraphs(node):
             if reads:
                 found.update(inner.inputs)
             reads = _spread(inner, found) or reads

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import first_few
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.graph.operators import dtypes
-from onnxsmith.graph.structure import captures, schema, walk
+from onnxsmith.graph.structure import schema, walk
 
 
 @dataclass
@@ -51,8 +52,7 @@ class Following:
         pairs = dict.fromkeys(
             f"{dtypes.shown(new)}, before in {dtypes.shown(value.dtype)}" for value, new in self.new.items()
         )
-        more = f" and {len(names) - _SHOWN} more nodes" if len(names) > _SHOWN else ""
-        return f"computed in {'; '.join(pairs)}: {', '.join(names[:_SHOWN])}{more}"
+        return f"computed in {'; '.join(pairs)}: {first_few(names, _SHOWN)}"
 
     def _dtype(self, value: ir.Value) -> ir.DataType | None:
         if value in self.stands:
@@ -89,7 +89,7 @@ class Following:
         """
         known, said = self._schema(node), f"{walk.node_label(node)} ({walk.op_name(node)})"
         odd = any(not isinstance(value.type, ir.TensorType) for value in node.outputs if value.name)
-        if known is None or odd or any(True for _ in captures.subgraphs(node)):
+        if known is None or odd or walk.has_subgraphs(node):
             raise self._refusal(other, f"{said} reads it, and the specification does not say what follows")
         bound: dict[str, ir.DataType] = {}
         for index, value in enumerate(node.inputs):

@@ -10,6 +10,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.editor.node_regions import Region
 from onnxsmith.editor.repeats import Layout, Parameter, difference, operands, parameters
 from onnxsmith.graph.structure import captures, provenance, walk
+from onnxsmith.graph.structure.fresh import unused
 
 
 def refuse_unlike(layouts: Sequence[Layout]) -> None:
@@ -157,7 +158,7 @@ def _function(
         old = layout.reads[places[0]]
         assert old is not None
         wish = (old.name or "x").removeprefix(f"{layout.region.name}.")
-        name = next(one for one in (wish, *(f"{wish}_{n}" for n in range(1, len(given) + 2))) if one not in taken)
+        name = unused(wish, taken)
         taken.add(name)
         port = ir.Value(name=name)
         for kind, number, at in places:

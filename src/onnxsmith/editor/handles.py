@@ -6,6 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.structure import provenance, walk
 
 
@@ -32,7 +33,7 @@ class TensorHandle:
         """A size, a name or None for each dimension; None if the rank is unknown."""
         if self.value.shape is None:
             return None
-        return tuple(dim if isinstance(dim, int) else dim.value for dim in self.value.shape)
+        return written(self.value.shape)
 
     @property
     def producer(self) -> NodeHandle | None:

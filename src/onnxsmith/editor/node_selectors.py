@@ -10,7 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.editor import function_tensors
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.graph.structure import provenance, tensor_paths, walk
@@ -50,11 +50,12 @@ class Selecting:
         names = [walk.node_label(node) for node in found]
         if len(set(names)) == len(names):
             return _many(selector, "node", names)
+        matched = [f"{walk.node_label(node)} ({walk.op_name(node)})" for node in found]
         return problem(
             "edit/many-matches",
             f"{shown(selector)} matches {several(len(found), 'node')}, and this step takes one",
-            why="it matches " + _listed([f"{walk.node_label(node)} ({walk.op_name(node)})" for node in found]),
-            fix="name one of them: " + _listed([self._own_selector(node) for node in found], " or "),
+            why="it matches " + first_few(matched, _SHOWN),
+            fix="name one of them: " + first_few([self._own_selector(node) for node in found], _SHOWN, " or "),
         )
 
     def _own_selector(self, node: ir.Node) -> str:
@@ -140,7 +141,7 @@ class Selecting:
         return problem(
             "edit/no-match",
             f"{selector!r} matches no {what}" if others else f"no tensor is called {selector!r}",
-            why=f"it matches {_listed(others)}" if others else f"the model has {several(len(names), what)}",
+            why=f"it matches {first_few(others, _SHOWN)}" if others else f"the model has {several(len(names), what)}",
             fix=f"the nearest names: {', '.join(near)}" if near else "`onnxsmith inspect MODEL --tensors` lists them",
         )
 
@@ -182,7 +183,7 @@ class Selecting:
             rest = {key: value for key, value in conditions.items() if key != left_out}
             near = [walk.node_label(node) for node in nodes if is_match(node, rest)]
             if near:
-                misses.append(f"without {left_out}: {_listed(near)}")
+                misses.append(f"without {left_out}: {first_few(near, _SHOWN)}")
         if len(conditions) == 1 and not misses:
             key, wanted = next(iter(conditions.items()))
             near = tensor_paths.near(str(wanted), sorted({_said(node, key) for node in nodes} - {""}))
@@ -252,6 +253,7 @@ def _meets(node: ir.Node, key: str, wanted: Any) -> bool:
 
 
 def _equal(attribute: ir.Attr, wanted: Any) -> bool:
+    """Whether an attribute has the value that a user wrote, where 1 is 1.0; `attribute_keys` tells these apart."""
     if attribute.is_ref():
         return False
     value = attribute.value
@@ -272,13 +274,9 @@ def _many(selector: Any, what: str, names: list[str]) -> OnnxsmithError:
     return problem(
         "edit/many-matches",
         f"{shown(selector)} matches {several(len(names), what)}, and this step takes one",
-        why=f"it matches {_listed(names)}",
+        why=f"it matches {first_few(names, _SHOWN)}",
         fix=f"name one of them: {names[0]!r}",
     )
-
-
-def _listed(names: list[str], between: str = ", ") -> str:
-    return between.join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def all_tensors(model: ir.Model) -> Iterator[tensor_paths.Place]:

@@ -7,7 +7,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.editor import match_conditions
 from onnxsmith.editor.match_conditions import Where
 from onnxsmith.graph.patterns.match import Match
@@ -52,7 +52,7 @@ def places(model: ir.Model, pattern: Pattern, where: Where, count: Any, said: st
         return found
     taken = {match.node for match in found}
     why_not = [f"{walk.node_label(node)}: {why}" for node, why in turned_down.items() if node not in taken]
-    misses = _listed([*why_not, *map(str, near_misses(model, pattern))])
+    misses = first_few([*why_not, *map(str, near_misses(model, pattern))], _SHOWN, "; ")
     raise _too_many(found, count) if found and len(found) > count else _too_few(said, found, count, misses)
 
 
@@ -76,10 +76,6 @@ def _count(found: list[Match], count: Any, more: str) -> OnnxsmithError:
     return problem(
         "edit/match-count",
         f"the pattern matches {several(len(found), 'place')}, not {count}",
-        why=f"it matches {_listed([walk.node_label(match.node) for match in found])}{more}",
+        why=f"it matches {first_few([walk.node_label(match.node) for match in found], _SHOWN, '; ')}{more}",
         fix=f"write count = {len(found)} if these are right, or change the pattern or its conditions",
     )
-
-
-def _listed(texts: list[str]) -> str:
-    return "; ".join(texts[:_SHOWN]) + (f"; and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else "")

@@ -9,11 +9,10 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.editor.node_regions import Region
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import attribute_keys, tensor_keys, walk
 
 Place = tuple[str, int, int]
 """Where a value is read: by operand ("node") number of a node, or as output ("end") number of a body."""
-_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
 
 class Layout:
@@ -26,7 +25,7 @@ class Layout:
         for node in region.nodes:
             for one in (node, *walk.inside(node)):
                 self.nodes.append(one)
-                self.bodies += captures.subgraphs(one)
+                self.bodies += walk.subgraphs(one)
         self.own = set(self.nodes)
         self.keys: dict[ir.Value, Any] = {}
         for number, body in enumerate(self.bodies):
@@ -74,8 +73,8 @@ def difference(one: Layout, other: Layout) -> str:
             return f"{ours} and {theirs} have different numbers of operands or results"
         for name in {*a.attributes, *b.attributes}:
             mine, its = a.attributes.get(name), b.attributes.get(name)
-            types = {held.type for held in (mine, its) if held is not None}
-            if len(types) > 1 or (types & set(_GRAPHS) and (mine is None or its is None)):
+            held = [attribute for attribute in (mine, its) if attribute is not None]
+            if len({one.type for one in held}) > 1 or (len(held) == 1 and walk.holds_subgraphs(held[0])):
                 return f"the attribute {name} of {ours} and {theirs} has another type"
     if len(one.nodes) != len(other.nodes):
         return f"one has {len(one.nodes)} nodes, the other {len(other.nodes)}"
@@ -118,34 +117,20 @@ def parameters(layouts: Sequence[Layout]) -> dict[tuple[int, str], Parameter]:
         names = dict.fromkeys(name for layout in layouts for name in layout.nodes[number].attributes)
         for name in names:
             held = tuple(layout.nodes[number].attributes.get(name) for layout in layouts)
-            type_ = next(one.type for one in held if one is not None)
-            keys = tuple(map(_key, held))
+            first = next(one for one in held if one is not None)
+            keys = tuple(None if one is None else attribute_keys.exact(one) for one in held)
             is_ref = any(one is not None and one.is_ref() for one in held)
-            if type_ in _GRAPHS or (len(set(keys)) == 1 and not is_ref):
+            if walk.holds_subgraphs(first) or (len(set(keys)) == 1 and not is_ref):
                 continue
             if (name, keys) not in known:
                 wishes = (name, f"{node.op_type.lower()}_{name}")
                 count = sum(one.startswith(wishes[1]) for one in taken) + 1
                 free = next((wish for wish in wishes if wish not in taken), f"{wishes[1]}_{count}")
                 taken.add(free)
-                known[name, keys] = Parameter(free, type_, held)
+                known[name, keys] = Parameter(free, first.type, held)
             found[number, name] = known[name, keys]
     return found
 
 
-def _key(attribute: ir.Attr | None) -> Any:
-    if attribute is None:
-        return None
-    if attribute.is_ref():
-        return ("ref", attribute.ref_attr_name)
-    if attribute.type is ir.AttributeType.TENSOR:
-        return _tensor(attribute.as_tensor())
-    if attribute.type is ir.AttributeType.TENSORS:
-        return tuple(map(_tensor, attribute.as_tensors()))
-    if attribute.type in _GRAPHS:
-        return "graph"
-    return repr(attribute.value)  # -0.0 is not 0.0, and NaN is NaN
-
-
 def _tensor(tensor: ir.TensorProtocol | None) -> Any:
-    return None if tensor is None else (tensor.dtype, tuple(map(str, tensor.shape)), tensor.tobytes())
+    return None if tensor is None else tensor_keys.with_strings(tensor)

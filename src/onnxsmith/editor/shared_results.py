@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.editor.edited_model import Work, graph_of
 from onnxsmith.editor.node_regions import Region
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 from onnxsmith.verification.random_draws import draws
 
 _MOST = 8
@@ -63,7 +63,7 @@ def _needed_by_no_other(node: ir.Node, needed: Sequence[ir.Node]) -> list[ir.Nod
 
 
 def _is_odd(node: ir.Node) -> bool:
-    return draws(node) or any(True for _ in captures.subgraphs(node))
+    return draws(node) or walk.has_subgraphs(node)
 
 
 def _stand_alone(work: Work, nodes: Sequence[ir.Node], needed: Sequence[ir.Node]) -> None:

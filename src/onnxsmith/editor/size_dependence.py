@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import captures
+from onnxsmith.graph.structure import captures, walk
 
 _ALL = frozenset(range(100))
 """Every operand."""
@@ -55,7 +55,7 @@ class _Flow:
             sized = sized or any(_is_integer(node.inputs[at]) for at in told)  # sizes are integers
         else:
             sized = sized or bool(told & _SIZING.get(node.op_type, set()))
-        for body in captures.subgraphs(node):
+        for body in walk.subgraphs(node):
             sized = self._body(node, body) or sized
         if sized:
             self.sized.update(node.outputs)

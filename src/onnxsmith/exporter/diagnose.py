@@ -81,7 +81,7 @@ def diagnose(
 
 def _conclusion(count: int, gaps: Sequence[str]) -> str:
     if count:
-        return f"{count} problem{'s' if count != 1 else ''}"
+        return several(count, "problem")
     return "the model can be exported" if gaps else "nothing prevents an export"
 
 

@@ -81,7 +81,7 @@ class FoldPlan:
         inputs = [value for value in node.inputs if value is not None]
         if not inputs or not all(facts.is_constant(value) or value.producer() in chosen for value in inputs):
             return False
-        if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
+        if walk.has_subgraphs(node):
             return False
         if self._spare_narrow and _widening(node) > self._slack:
             return self._refuse_node(node, "it widens a weight that is stored narrow")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 
 _QUANTISERS = frozenset(
     ("QuantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "QAttention")
@@ -33,7 +33,7 @@ class Quantisers:
         if not quantisers:
             return
         for node in nodes:
-            for body in captures.subgraphs(node):
+            for body in walk.subgraphs(node):
                 self._callers.setdefault(body, []).append(node)
             function = self._functions.get(node.op_identifier())
             if function is not None:
@@ -74,7 +74,7 @@ class Quantisers:
     def _inside(self, node: ir.Node) -> list[ir.Value | None]:
         """Returns the outputs of the node's branches, bodies or function."""
         function = self._functions.get(node.op_identifier())
-        bodies = [*captures.subgraphs(node), *([function.graph] if function is not None else [])]
+        bodies = [*walk.subgraphs(node), *([function.graph] if function is not None else [])]
         return [value for body in bodies for value in body.outputs]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.schema import Parameter, Schema
 from onnxsmith.precision.value_dtypes import NAMING, Operators
 
@@ -91,12 +91,8 @@ def labels(model: ir.Model) -> Sequence[str]:
 def _paths(graph: ir.Graph, path: str) -> Iterator[tuple[str, str]]:
     for node in graph:
         yield path, walk.node_label(node)
-        for name, attribute in node.attributes.items():
-            if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
-                yield from _paths(attribute.as_graph(), f"{path}{walk.node_label(node)}/{name}/")
-            elif attribute.type == ir.AttributeType.GRAPHS and not attribute.is_ref():
-                for number, inner in enumerate(attribute.as_graphs()):
-                    yield from _paths(inner, f"{path}{walk.node_label(node)}/{name}.{number}/")
+        for name, inner in walk.named_subgraphs(node):
+            yield from _paths(inner, f"{path}{walk.node_label(node)}/{name}/")
 
 
 def _is_float(value: ir.Value | None) -> bool:
@@ -114,7 +110,7 @@ def _is_unknown(node: ir.Node) -> bool:
 
 
 def _unit(node: ir.Node, index: int, name: str, operators: Operators, to: ir.DataType) -> Unit | str:
-    if any(True for _ in captures.subgraphs(node)):
+    if walk.has_subgraphs(node):
         return "inputs and outputs of bodies stay float32; the nodes inside are judged one by one"
     if any(v is not None and v.type is not None and not isinstance(v.type, ir.TensorType) for v in _values(node)):
         return "sequences and optional values are not converted"

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 from onnxsmith.precision.isolated_layers import BUDGET, forced
 from onnxsmith.precision.mixed_precision import narrowed
 from onnxsmith.precision.narrowable_nodes import Units
@@ -43,7 +43,7 @@ def errors(
 
 def _by_unit(model: ir.Model, units: Units, own: Mapping[str, float]) -> dict[str, float]:
     nodes = list(walk.nodes(model.graph))
-    holders = {inner: node for node in model.graph for body in captures.subgraphs(node) for inner in body.all_nodes()}
+    holders = {inner: node for node in model.graph for inner in walk.inside(node)}
     found = {}
     for unit in units.units:
         node = holders.get(nodes[unit.index], nodes[unit.index])

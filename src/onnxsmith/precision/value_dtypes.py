@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import captures, schema, walk
+from onnxsmith.graph.structure import schema, walk
 from onnxsmith.graph.structure.schema import Parameter, Schema
 from onnxsmith.runtimes.base import Runtime
 
@@ -80,7 +80,7 @@ def _fill(graph: ir.Graph, operators: Operators) -> None:
         if value.type is None and value.const_value is not None:
             value.type = ir.TensorType(value.const_value.dtype)
     for node in graph:
-        bodies = list(captures.subgraphs(node))
+        bodies = list(walk.subgraphs(node))
         for body in bodies:
             _fill(body, operators)
         found = list(_from_bodies(node, bodies) if bodies else _from_schema(node, operators.of(node)))

@@ -48,20 +48,14 @@ def nodes(path: Path) -> list[dict[str, Any]]:
     """The nodes of a model, those of branches and bodies after their owner: name, operator, inputs, outputs."""
     import onnx_ir as ir
 
-    def of(graph: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        for node in graph:
-            found.append(
-                {
-                    "name": node.name or "",
-                    "op": node.op_type,
-                    "inputs": [value.name for value in node.inputs if value is not None],
-                    "outputs": [value.name for value in node.outputs if value.name],
-                }
-            )
-            for attribute in node.attributes.values():
-                if attribute.type == ir.AttributeType.GRAPH:
-                    found += of(attribute.as_graph())
-        return found
+    from onnxsmith.graph.structure import walk
 
-    return of(ir.load(path).graph)
+    return [
+        {
+            "name": node.name or "",
+            "op": node.op_type,
+            "inputs": [value.name for value in node.inputs if value is not None],
+            "outputs": [value.name for value in node.outputs if value.name],
+        }
+        for node in walk.nodes(ir.load(path).graph)
+    ]

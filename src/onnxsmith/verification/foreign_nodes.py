@@ -48,7 +48,7 @@ class Cut:
 def foreign_nodes(model: ir.Model) -> list[ir.Node]:
     """Nodes of the main graph that belong to a domain unknown to the installed runtimes, or that hold such a node."""
     functions = {(domain, name) for domain, name, _ in model.functions}
-    return [node for node in model.graph if any(_is_foreign(one, functions) for one in _with_bodies(node))]
+    return [node for node in model.graph if any(_is_foreign(one, functions) for one in (node, *walk.inside(node)))]
 
 
 def holds_foreign(model: ir.Model) -> bool:
@@ -89,12 +89,6 @@ def _inlined(model: ir.Model) -> ir.Model:
 
 def _is_foreign(node: ir.Node, functions: Iterable[tuple[str, str]]) -> bool:
     return node.domain not in _KNOWN_DOMAINS and (node.domain, node.op_type) not in functions
-
-
-def _with_bodies(node: ir.Node) -> Iterable[ir.Node]:
-    yield node
-    for graph in captures.subgraphs(node):
-        yield from walk.nodes(graph)
 
 
 def _lack(model: ir.Model, runtime: str) -> Problem | None:
@@ -148,7 +142,11 @@ def _around(reference: ir.Model, candidate: ir.Model, kinds: set[Key]) -> tuple[
 
 def _chosen(model: ir.Model, kinds: set[Key]) -> list[ir.Node]:
     foreign = set(foreign_nodes(model))
-    return [node for node in model.graph if node in foreign or any(_kind(one) in kinds for one in _with_bodies(node))]
+    return [
+        node
+        for node in model.graph
+        if node in foreign or any(_kind(one) in kinds for one in (node, *walk.inside(node)))
+    ]
 
 
 def _keyed(nodes: Sequence[ir.Node]) -> dict[Key, ir.Node]:
@@ -204,8 +202,7 @@ def _compare(one: ir.Graph, other: ir.Graph, pair: tuple[ir.Node, ir.Node], pref
 
 
 def _attributes(node: ir.Node) -> dict[str, str]:
-    graphs = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
-    plain = {name: one for name, one in node.attributes.items() if one.type not in graphs}
+    plain = {name: one for name, one in node.attributes.items() if not walk.holds_subgraphs(one)}
     return {
         name: repr(one.as_tensor().numpy().tolist() if one.type is ir.AttributeType.TENSOR else one.value)
         for name, one in plain.items()

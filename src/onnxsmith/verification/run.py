@@ -81,7 +81,7 @@ def run(
             with session:
                 with stage("run"):
                     if plan is not None and not given_too:
-                        fed, outputs, notes = _found(session, plan, values)
+                        fed, outputs, notes = accepted(session, plan, values)
                     else:
                         fed, outputs, notes = values, session.run(values), ()
                 written = _write(outputs, Path(output)) if output is not None else {}
@@ -101,7 +101,7 @@ def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, int], see
     return Plan(generator, known=sizes, start=start, seed=seed)
 
 
-def _found(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict[str, Any], Outputs_, tuple[str, ...]]:
+def accepted(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict[str, Any], Outputs_, tuple[str, ...]]:
     """The outputs on the given values; if they are refused, another generated input and its outputs, with a note."""
     try:
         return values, session.run(values), ()

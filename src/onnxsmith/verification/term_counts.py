@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes.dims import evaluate
+from onnxsmith.graph.structure import walk
 
 UNKNOWN = 1024
 """Terms of a reduction whose length is not static. A choice."""
@@ -29,7 +30,7 @@ def own(node: ir.Node, model: ir.Model, sizes: Sizes | None = None) -> tuple[int
     `_TRIPS` times."""
     sizes = sizes or {}
     function = model.functions.get(node.op_identifier())
-    bodies = [function] if function is not None else list(_bodies(node))
+    bodies = [function] if function is not None else list(walk.subgraphs(node))
     if bodies:
         trips = _TRIPS if node.op_type in ("Loop", "Scan", "SequenceMap") else 1
         costs = [[own(inner, model, sizes) for inner in body] for body in bodies]
@@ -37,11 +38,6 @@ def own(node: ir.Node, model: ir.Model, sizes: Sizes | None = None) -> tuple[int
         return inside[0] * trips, inside[1] * trips
     terms = _TERMS.get(node.op_type)
     return (max(terms(node, sizes), 1), 1) if terms is not None else (1, 1)
-
-
-def _bodies(node: ir.Node) -> list[ir.Graph]:
-    attributes = node.attributes.values()
-    return [a.as_graph() for a in attributes if a.type == ir.AttributeType.GRAPH and not a.is_ref()]
 
 
 def _sizes(value: ir.Value | None, known: Sizes) -> list[int] | None:

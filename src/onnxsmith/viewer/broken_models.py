@@ -14,7 +14,6 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.words import several
 from onnxsmith.graph.files.load import Source, load, load_broken
-from onnxsmith.graph.reading.scopes import subgraphs
 from onnxsmith.graph.reading.weights import readable
 from onnxsmith.graph.structure import captures, walk
 from onnxsmith.graph.structure.walk import node_label
@@ -100,7 +99,7 @@ def read(source: Source) -> tuple[ir.Model, Faults | None]:
 
 
 def _mark(model: ir.Model, found: Faults) -> None:
-    for graph in (*walk.graphs(model), *(function.graph for function in model.functions.values())):
+    for graph in walk.graphs_and_functions(model):
         early, cycles = in_order(graph)
         for node, maker in early:
             found.marks[node] = EARLY, f"it stands before {node_label(maker)}, whose result it reads"
@@ -121,7 +120,7 @@ def _mark(model: ir.Model, found: Faults) -> None:
 def _bodies(model: ir.Model) -> Iterator[tuple[ir.Node, str, Sequence[ir.Value]]]:
     """The branches, bodies and functions of nodes, by name, with their outputs."""
     for node in walk.all_nodes(model):
-        for name, graph in subgraphs(node):
+        for name, graph in walk.named_subgraphs(node):
             yield node, name, graph.outputs
         function = model.functions.get(node.op_identifier())
         if function is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure.walk import node_label
+from onnxsmith.graph.structure.walk import named_subgraphs, node_label
 from onnxsmith.viewer.model_scene import Viewed
 
 
@@ -18,19 +18,9 @@ def nested_names(model: Viewed) -> Iterator[tuple[str, int]]:
 
 
 def _inside(owner: ir.Node, names: Sequence[str], model: Viewed) -> Iterator[tuple[str, int]]:
-    for body, graph in _bodies(owner):
+    for body, graph in named_subgraphs(owner):
         for node in graph:
             inner = [f"{name}/{step}{node_label(node)}" for name in names for step in (f"{body}/", "")]
             if node in model.nodes:
                 yield from ((name, model.nodes[node]) for name in inner)
             yield from _inside(node, inner, model)
-
-
-def _bodies(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
-    for name, attribute in node.attributes.items():
-        if attribute.is_ref():
-            continue
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield name, attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from ((f"{name}.{at}", graph) for at, graph in enumerate(attribute.as_graphs()))

@@ -10,14 +10,13 @@ import onnx_ir as ir
 
 from onnxsmith.graph.reading.scopes import Scope, scopes
 from onnxsmith.graph.reading.weights import constant, is_constant
-from onnxsmith.graph.structure import captures, provenance, schema
+from onnxsmith.graph.structure import captures, provenance, schema, walk
 from onnxsmith.graph.structure.walk import node_label
 from onnxsmith.viewer import attribute_texts, families, scene, texts
 from onnxsmith.viewer.cycles import OPENED
 from onnxsmith.viewer.scene import COMPUTED, CONSTANT, GRAPH_INPUT, GRAPH_OUTPUT
 
 _T = TypeVar("_T")
-_BODIES = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 _LONGEST = 2000
 """Characters of an attribute or of a line of code. A choice: more is not read in a panel."""
 
@@ -160,7 +159,7 @@ class Numbering:
         own = [
             (one.name, attribute_texts.shown(one)[:_LONGEST], 0)
             for one in node.attributes.values()
-            if one.is_ref() or one.type not in _BODIES
+            if one.is_ref() or not walk.holds_subgraphs(one)
         ]
         given = node.attributes
         return [*own, *(row for row in self._defaults[key] if row[0] not in given)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from onnxsmith.graph.reading.scopes import subgraphs
-from onnxsmith.graph.structure import captures
+from onnxsmith.graph.structure import captures, walk
 from onnxsmith.viewer.layout.arrange import arranged
 from onnxsmith.viewer.numbering import Numbering, Part
 from onnxsmith.viewer.room_edges import Draft, Drawn, Reads, connect, drawn, furnish
@@ -108,7 +107,7 @@ class _Furnishing:
         nodes = self._model.nodes
         for node, number in self._numbering.nodes.items():
             if node.attributes:
-                for name, graph in subgraphs(node):
+                for name, graph in walk.named_subgraphs(node):
                     room = roots[id(graph)]
                     nodes.bodies[number].append((name, room))
                     self._model.rooms[room].parent = nodes.room[number]

@@ -166,10 +166,10 @@ def shuffle(graph: ir.Graph, rng: random.Random) -> None:
 def before(node: ir.Node) -> set[ir.Node]:
     """The nodes that must stand before a node: those that it, or a body of it, reads from."""
     found: set[ir.Node] = set()
-    inside = [node, *(inner for graph in walk.captures.subgraphs(node) for inner in walk.nodes(graph))]
+    inside = [node, *(inner for graph in walk.subgraphs(node) for inner in walk.nodes(graph))]
     for one in inside:
         found |= {made for value in one.inputs if value is not None and (made := value.producer()) is not None}
-    for graph in walk.captures.subgraphs(node):
+    for graph in walk.subgraphs(node):
         found |= {made for value in graph.outputs if (made := value.producer()) is not None}
     return found - set(inside)
 

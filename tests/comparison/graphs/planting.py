@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure import captures, walk
 from tests.comparison.graphs.models import before
 
 Graph = ir.Graph
@@ -131,7 +131,7 @@ def _remove(node: ir.Node) -> None:
     first = node.inputs[0]
     assert first is not None
     node.outputs[0].replace_all_uses_with(first)
-    walk.captures.release(node)
+    captures.release(node)
     assert node.graph is not None
     node.graph.remove(node, safe=True)
 

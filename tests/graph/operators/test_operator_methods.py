@@ -232,7 +232,7 @@ def test_refused(case: str) -> None:
         call(g, x)
     assert refused.value.problem.id == id_
     assert fix in refused.value.problem.fix
-    assert "test_operators.py:" in refused.value.problem.where
+    assert "test_operator_methods.py:" in refused.value.problem.where
     made = len(g.made)
     assert size(one) == (before[0] + made, size(one)[1])
     assert all(value.uses() for value in one.graph.initializers.values())

@@ -230,6 +230,7 @@ def _enter(context: Context, graph: Any) -> bool:
 
 
 def _graphs(node: ir.Node) -> Iterator[ir.Graph]:
+    """Yields the branches or the body of a node. `graph.structure.walk` is on a floor above and cannot be used here."""
     for attribute in node.attributes.values():
         if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
             yield attribute.as_graph()

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from functools import lru_cache
 
-import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.report.parts.node_changes import AttributeChange
-from onnxsmith.comparison.graphs.constant_recognition import strings
 from onnxsmith.graph.reading.exact_text import attribute_text
-from onnxsmith.graph.structure import schema, tensor_keys
-
-_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+from onnxsmith.graph.structure import attribute_keys, schema, walk
 
 
 @lru_cache(maxsize=4096)
@@ -30,7 +26,7 @@ def schema_at(node: ir.Node, opsets: Mapping[str, int]) -> schema.Schema | None:
 
 def effective(node: ir.Node, opsets: Mapping[str, int]) -> dict[str, ir.Attr]:
     """A node's attributes without bodies, and the default values of the attributes that it leaves out."""
-    found = {name: one for name, one in node.attributes.items() if one.is_ref() or one.type not in _GRAPHS}
+    found = {name: one for name, one in node.attributes.items() if one.is_ref() or not walk.holds_subgraphs(one)}
     known = schema_at(node, opsets)
     for name, default in known.defaults.items() if known is not None else ():
         if default is not None and name not in found:
@@ -44,45 +40,12 @@ def key(node: ir.Node, opsets: Mapping[str, int]) -> Hashable:
     defaults = known.defaults if known is not None else {}
     items = []
     for name, one in node.attributes.items():
-        if not one.is_ref() and one.type in _GRAPHS:
+        if not one.is_ref() and walk.holds_subgraphs(one):
             continue
-        value, default = value_key(one), defaults.get(name)
-        if default is None or value != value_key(default):
+        value, default = attribute_keys.value(one), defaults.get(name)
+        if default is None or value != attribute_keys.value(default):
             items.append((name, value))
     return tuple(sorted(items, key=lambda item: item[0]))
-
-
-def value_key(attribute: ir.Attr) -> Hashable:
-    """A key of an attribute's value: equal keys mean equal values. A NaN equals a NaN."""
-    if attribute.is_ref():
-        return ("reference", attribute.ref_attr_name)
-    value, kinds = attribute.value, ir.AttributeType
-    match attribute.type:
-        case kinds.FLOAT:
-            return ("float", _float(value))
-        case kinds.FLOATS:
-            return ("floats", tuple(_float(item) for item in value))
-        case kinds.TENSOR:
-            return ("tensor", _tensor(value))
-        case kinds.TENSORS:
-            return ("tensors", tuple(_tensor(item) for item in value))
-        case kinds.STRING | kinds.INT:
-            return (attribute.type.name, value)
-        case kinds.STRINGS | kinds.INTS:
-            return (attribute.type.name, tuple(value))
-    return (attribute.type.name, attribute_text(attribute))
-
-
-def _float(value: float) -> Hashable:
-    with np.errstate(over="ignore"):
-        narrow = np.float32(value)  # the dtype of the file
-    return "nan" if np.isnan(narrow) else narrow.tobytes()
-
-
-def _tensor(tensor: ir.TensorProtocol) -> Hashable:
-    if tensor.dtype == ir.DataType.STRING:
-        return (*tensor_keys.outline(tensor), tuple(strings(tensor)))
-    return tensor_keys.contents(tensor)
 
 
 def changes(
@@ -95,7 +58,7 @@ def changes(
         if name in moved:
             continue
         one, other = ours.get(name), theirs.get(name)
-        if one is None or other is None or value_key(one) != value_key(other):
+        if one is None or other is None or attribute_keys.value(one) != attribute_keys.value(other):
             if (one is None or other is None) and name not in a.attributes and name not in b.attributes:
                 continue  # another version of the operator has this optional attribute, and no node gives it
             yield AttributeChange(name, _text(one, name in a.attributes), _text(other, name in b.attributes))

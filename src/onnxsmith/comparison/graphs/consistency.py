@@ -10,9 +10,10 @@ import onnx_ir as ir
 from onnxsmith.comparison.graphs import attribute_changes, operand_differences, rounded_weights
 from onnxsmith.comparison.graphs.constant_recognition import Constants
 from onnxsmith.comparison.graphs.interning import Level
-from onnxsmith.comparison.graphs.pairing_view import View, has_bodies
+from onnxsmith.comparison.graphs.pairing_view import View
 from onnxsmith.comparison.graphs.pairs import Pairs, Same
 from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.structure import walk
 
 
 def judged(
@@ -33,7 +34,7 @@ def judged(
 def _is_alike(a: View, b: View, one: ir.Node, other: ir.Node) -> bool:
     """Whether both nodes are the same function of their operands. A node with branches or a body is not looked into:
     it is never alike."""
-    if has_bodies(one) or has_bodies(other) or len(one.outputs) != len(other.outputs):
+    if walk.has_subgraphs(one) or walk.has_subgraphs(other) or len(one.outputs) != len(other.outputs):
         return False
     if a.operator(one) != b.operator(other):
         return False

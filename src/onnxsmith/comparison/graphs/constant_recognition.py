@@ -96,7 +96,7 @@ def _sample(tensor: ir.TensorProtocol | None) -> tuple[object, ...]:
     if tensor is None:
         return ("missing",)
     if tensor.dtype == ir.DataType.STRING:
-        return ("strings", *tensor_keys.outline(tensor), tuple(strings(tensor)))
+        return ("strings", *tensor_keys.with_strings(tensor))
     message = sparse.message_of(tensor)
     if message is not None:
         return ("sparse", *tensor_keys.outline(tensor), message.values.SerializeToString(), _indices(message))
@@ -117,10 +117,3 @@ def _whole(tensor: ir.TensorProtocol, sample: int) -> tuple[object, ...]:
     if tensor.dtype == ir.DataType.STRING or sparse.message_of(tensor) is not None:
         return ("sample", sample)  # the sample is whole
     return ("whole", *(tensor_keys.contents(tensor) or ()))
-
-
-def strings(tensor: ir.TensorProtocol) -> list[bytes]:
-    """Returns the elements of a tensor of strings."""
-    if isinstance(tensor, ir.StringTensor):
-        return [bytes(item) for item in tensor.string_data()]
-    return [item if isinstance(item, bytes) else str(item).encode() for item in tensor.numpy().reshape(-1)]

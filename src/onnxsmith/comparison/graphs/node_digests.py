@@ -12,8 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.comparison.graphs.interning import Level
 from onnxsmith.comparison.graphs.pairing_view import OUTPUT, View, trimmed
-from onnxsmith.graph.reading.scopes import subgraphs
-from onnxsmith.graph.structure import captures
+from onnxsmith.graph.structure import captures, walk
 
 Values = dict[ir.Value, int]
 Nodes = dict[ir.Node, int]
@@ -67,7 +66,7 @@ def _bodies(view: View, node: ir.Node, values: Values, level: Level) -> Hashable
     found: list[Hashable] = []
     if not node.attributes:
         return ()
-    for name, graph in subgraphs(node):
+    for name, graph in walk.named_subgraphs(node):
         inner = dict(_captured(view, node, values))
         for position, value in enumerate(graph.inputs):
             inner[value] = view.side.numbers.of(("body input", position))

@@ -11,7 +11,6 @@ import onnx_ir as ir
 from onnxsmith.comparison.graphs import attribute_changes
 from onnxsmith.comparison.graphs.constant_recognition import Constants, is_constant
 from onnxsmith.comparison.graphs.interning import Level, Numbers
-from onnxsmith.graph.reading.scopes import subgraphs
 from onnxsmith.graph.structure import captures, walk
 from onnxsmith.graph.structure.walk import RANDOM
 
@@ -66,7 +65,7 @@ class View:
             for position, value in enumerate(node.inputs):
                 if value is not None:
                     readers[value].append((node, position))
-            if has_bodies(node):
+            if walk.has_subgraphs(node):
                 self.captured[node] = tuple(
                     value for value in captures.captured(node) if value not in self.side.constants
                 )
@@ -80,7 +79,7 @@ class View:
     def _of_weights(self) -> frozenset[ir.Node]:
         found: set[ir.Node] = set()
         for node in self.nodes:
-            if not node.inputs or has_bodies(node) or (node.op_type in RANDOM and not node.domain):
+            if not node.inputs or walk.has_subgraphs(node) or (node.op_type in RANDOM and not node.domain):
                 continue
             if all(value is None or self.is_stored(value) or value.producer() in found for value in node.inputs):
                 found.add(node)
@@ -138,7 +137,7 @@ class View:
 
     def bodies(self, node: ir.Node) -> Iterator[tuple[str, View]]:
         """Yields the branches or the body of a node, with the attribute's name."""
-        for name, graph in subgraphs(node):
+        for name, graph in walk.named_subgraphs(node):
             step = f"{walk.node_label(node).removeprefix('-> ')}/{name}"
             path = f"{self.path}/{step}" if self.path else step
             yield name, View(self.side, graph, path, self.opsets, self.captured.get(node, ()), self)
@@ -149,11 +148,6 @@ class View:
         yield from self.graph.inputs
         for node in self.nodes:
             yield from node.outputs
-
-
-def has_bodies(node: ir.Node) -> bool:
-    """Whether the node has a branch or body."""
-    return bool(node.attributes) and any(True for _ in subgraphs(node))
 
 
 def trimmed(node: ir.Node) -> Sequence[ir.Value | None]:

@@ -15,6 +15,7 @@ from onnxsmith.comparison.graphs.graph_differences import Found
 from onnxsmith.comparison.graphs.ports import type_text
 from onnxsmith.graph.reading.exact_text import attribute_text
 from onnxsmith.graph.reading.scopes import function_name
+from onnxsmith.graph.structure import attribute_keys
 from onnxsmith.graph.structure.walk import node_label, op_name
 
 _QUANTIZATION = "quant_parameter_tensor_names"
@@ -67,7 +68,7 @@ def _function(a: ir.Function, b: ir.Function) -> Iterator[PropertyChange]:
     name = function_name(a)
     for key in dict.fromkeys((*a.attributes, *b.attributes)):
         old, new = a.attributes.get(key), b.attributes.get(key)
-        if old is None or new is None or attribute_changes.value_key(old) != attribute_changes.value_key(new):
+        if old is None or new is None or attribute_keys.value(old) != attribute_keys.value(new):
             yield PropertyChange("function", f"attribute {key}", _parameter(old), _parameter(new), where=name)
     for domain in dict.fromkeys((*a.opset_imports, *b.opset_imports)):
         first, second = a.opset_imports.get(domain), b.opset_imports.get(domain)

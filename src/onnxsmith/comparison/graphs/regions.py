@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnxsmith.base.report.parts.node_changes import OwnNode, Reader, Region
 from onnxsmith.comparison.graphs.pairing_view import View
 from onnxsmith.graph.reading.exact_text import attribute_text, dtype_name
-from onnxsmith.graph.reading.scopes import subgraphs
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.walk import node_label, op_name
 
 
@@ -83,7 +83,7 @@ def own_node(view: View, node: ir.Node) -> OwnNode:
 
 def _inside(view: View, node: ir.Node) -> int:
     """The elements of the initializers in the node's bodies."""
-    graphs = [graph for _, graph in subgraphs(node)] if node.attributes else []
+    graphs = walk.subgraphs(node)
     tensors = [value.const_value for graph in graphs for value in graph.initializers.values()]
     return sum(one.size for one in tensors if one is not None)
 

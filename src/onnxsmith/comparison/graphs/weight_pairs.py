@@ -13,10 +13,10 @@ from onnxsmith.base.clock import advance
 from onnxsmith.base.report.parts.weight_changes import WeightChange
 from onnxsmith.comparison.graphs import rounded_weights, weight_forms
 from onnxsmith.comparison.graphs.array_differences import equal, figures
-from onnxsmith.comparison.graphs.constant_recognition import Constants, strings
+from onnxsmith.comparison.graphs.constant_recognition import Constants
 from onnxsmith.comparison.graphs.interning import Level
 from onnxsmith.graph.reading.exact_text import dtype_name, elements
-from onnxsmith.graph.structure import provenance, sparse
+from onnxsmith.graph.structure import provenance, sparse, tensor_keys
 from onnxsmith.verification.metrics.base import Array
 
 _SHOWN = 8
@@ -183,7 +183,7 @@ def _numbers(pair: _Pair, one: ir.TensorProtocol, other: ir.TensorProtocol) -> W
 def _texts(pair: _Pair, one: ir.TensorProtocol, other: ir.TensorProtocol) -> WeightChange | None:
     if one.dtype != other.dtype or tuple(one.shape) != tuple(other.shape):
         return pair.change("type", form=pair.storage())
-    first, second = strings(one), strings(other)
+    first, second = tensor_keys.strings(one), tensor_keys.strings(other)
     changed = sum(x != y for x, y in zip(first, second, strict=True))
     if not changed:
         return pair.stored_otherwise()

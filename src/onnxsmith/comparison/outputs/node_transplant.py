@@ -9,6 +9,7 @@ from types import MappingProxyType
 import onnx_ir as ir
 
 from onnxsmith.comparison.graphs.attribute_changes import effective
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.runtimes.base import Array
 
@@ -46,7 +47,7 @@ class Undoing:
             CannotUndo: if an operand has no counterpart and cannot be copied.
         """
         node, one = self._node(output), self._form(one)
-        if any(attribute.type in _BODIES for attribute in one.attributes.values()):
+        if walk.has_subgraphs(one):
             raise CannotUndo
         operands = [None if value is None else self._operand(value) for value in one.inputs]
         made = ir.Node(
@@ -186,6 +187,3 @@ class Undoing:
 
     def _form(self, one: ir.Node) -> ir.Node:
         return self._forms.get(one.outputs[0].name or "", one) if one.outputs else one
-
-
-_BODIES = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)

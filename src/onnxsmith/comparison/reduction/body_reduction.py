@@ -29,7 +29,7 @@ def without(case: Case, doomed: list[int], known: Known) -> Case | None:
     chosen = [all_nodes[index] for index in doomed]
     inside = set(chosen)
     for node in chosen:
-        inside.update(inner for body in captures.subgraphs(node) for inner in walk.nodes(body))
+        inside.update(walk.inside(node))
     for node in chosen:
         graph = node.graph
         if graph is None or graph is copy.graph:

@@ -81,7 +81,7 @@ def _removable(wanted: list[ir.Node], known: Known) -> list[ir.Node]:
 def _whole(node: ir.Node) -> Iterable[ir.Node]:
     """The node and the nodes in its bodies."""
     yield node
-    for body in captures.subgraphs(node):
+    for body in walk.subgraphs(node):
         yield from walk.nodes(body)
 
 

@@ -12,7 +12,7 @@ from onnxsmith.comparison.reduction.chunk_removal import swept
 from onnxsmith.comparison.reduction.node_removal import prune
 from onnxsmith.comparison.reduction.oracle import Oracle
 from onnxsmith.comparison.reduction.tensor_facts import Known
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 
 _FIXED = {"Loop": 2, "Scan": 0}
@@ -61,7 +61,7 @@ def _is_sound(node: ir.Node) -> bool:
     """Whether the node is an If, Loop or Scan whose ports match those of its bodies."""
     if node.domain or node.op_type not in ("If", "Loop", "Scan"):
         return False
-    bodies = list(captures.subgraphs(node))
+    bodies = list(walk.subgraphs(node))
     if node.op_type == "If":
         return len(bodies) == 2 and all(len(body.outputs) == len(node.outputs) for body in bodies)
     fixed, first = _FIXED[node.op_type], int(node.op_type == "Loop")
@@ -79,11 +79,11 @@ def _states(node: ir.Node) -> int:
 
 def _drop(node: ir.Node, index: int) -> None:
     states, first = _states(node), int(node.op_type == "Loop")
-    for body in captures.subgraphs(node):
+    for body in walk.subgraphs(node):
         body.outputs.pop(first + index)
     if index < states:
         at = _FIXED[node.op_type] + index
-        initial, (body,) = node.inputs[at], captures.subgraphs(node)
+        initial, (body,) = node.inputs[at], walk.subgraphs(node)
         assert initial is not None
         _give(body, body.inputs.pop(at), initial)
         node.outputs[index].replace_all_uses_with(initial)

@@ -77,15 +77,11 @@ def kinds(model: ir.Model) -> dict[str, Kind]:
     tensors in several graphs is left out."""
     found: dict[str, Kind | None] = {}
     shaped = inferred(model)[0]
-    graphs: list[ir.Graph | ir.Function] = [*walk.graphs(shaped), *shaped.functions.values()]
-    for graph in graphs:
-        made = (value for node in graph for value in node.outputs)
-        held = graph.initializers.values() if isinstance(graph, ir.Graph) else ()
-        for value in (*graph.inputs, *held, *made):
-            if not value.name:
-                continue
-            kind = _kind(value)
-            found[value.name] = kind if found.get(value.name, kind) == kind else None
+    for value in walk.values_of(walk.graphs_and_functions(shaped)):
+        if not value.name:
+            continue
+        kind = _kind(value)
+        found[value.name] = kind if found.get(value.name, kind) == kind else None
     return {name: kind for name, kind in found.items() if kind is not None}
 
 

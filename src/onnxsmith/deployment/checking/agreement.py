@@ -11,6 +11,7 @@ from onnxsmith.base.report.parts.layers import Layers
 from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage
 from onnxsmith.base.report.parts.verification import OutputCheck, Verification
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import first_few
 from onnxsmith.comparison.outputs.compare import compare
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.graph.structure import walk
@@ -45,9 +46,8 @@ def agreement(subject: Subject, runtime: str) -> Agreement:
     drawn = random_draws.nodes(subject.model)
     if not drawn or found.stage is not Stage.AGREED:
         return found
-    named = ", ".join(f"{node.op_type} {walk.node_label(node)}" for node in drawn[:_MOST_NAMED])
-    more = f" and {len(drawn) - _MOST_NAMED} more" if len(drawn) > _MOST_NAMED else ""
-    why = f"it draws random numbers ({named}{more}), so that two runs differ and its outputs cannot be compared"
+    named = first_few([f"{node.op_type} {walk.node_label(node)}" for node in drawn], _MOST_NAMED)
+    why = f"it draws random numbers ({named}), so that two runs differ and its outputs cannot be compared"
     note = "with fixed numbers in place of the random ones it agrees"
     return Agreement(Stage.RAN, why, (note, *found.notes))
 

@@ -201,7 +201,7 @@ class _Search:
 
     def _inside(self, model: ir.Model, node: ir.Node) -> Iterator[Culprit]:
         """The culprits in the branches or the body of a node, if one of these is refused by itself."""
-        for body in captures.subgraphs(node):
+        for body in walk.subgraphs(node):
             part = body_model(model, body)
             said = self._ask(part) if part.graph.outputs else None
             if said is None:

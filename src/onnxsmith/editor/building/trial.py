@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -19,7 +18,7 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Session, Value
 from onnxsmith.verification import runtime_choice
 from onnxsmith.verification.input_trials import Plan
-from onnxsmith.verification.run import instead, planned, said_of, summary
+from onnxsmith.verification.run import accepted, planned, summary
 
 
 def run_once(path: Path, model: ir.Model, where: str) -> tuple[Outputs, list[str]]:
@@ -37,9 +36,10 @@ def run_once(path: Path, model: ir.Model, where: str) -> tuple[Outputs, list[str
     distinct = {name: index + 2 for index, name in enumerate(symbols)}
 
     def on(name: str) -> tuple[Outputs, list[str]]:
-        notes: list[str] = []
         with runtimes.get(name).prepare(path, runtimes.patient(Options())) as session:
-            values, outputs = _first(session, plan, notes)
+            given = plan.generator.feed(dict(plan.start or {}), seed=plan.seed).values
+            values, outputs, said = accepted(session, plan, given)
+            notes = list(said)
             _compare(interface.outputs, outputs, where)
             part = summary(str(path.name), name, session, values, outputs)
             if distinct:
@@ -53,20 +53,6 @@ def run_once(path: Path, model: ir.Model, where: str) -> tuple[Outputs, list[str
             raise
         raise _refused(error.problem, model, where) from error
     return part, [*notes, *([choice.clause] if choice.clause else [])]
-
-
-def _first(session: Session, plan: Plan, notes: list[str]) -> tuple[Mapping[str, Any], Mapping[str, Value]]:
-    values = plan.generator.feed(dict(plan.start or {}), seed=plan.seed).values
-    try:
-        return values, session.run(values)
-    except OnnxsmithError as error:
-        if error.problem.id != "runtime/failed":
-            raise
-        found = instead(session, plan)
-        if found is None:
-            raise
-        notes.append(said_of(found))
-        return found.feed.values, found.outputs
 
 
 def _second(session: Session, plan: Plan, ports: tuple[Port, ...], where: str) -> list[str]:

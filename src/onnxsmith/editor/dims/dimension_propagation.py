@@ -19,7 +19,7 @@ from onnxsmith.graph.shapes import sound_shapes
 from onnxsmith.graph.shapes.dims import evaluate
 from onnxsmith.graph.shapes.known_integers import elements
 from onnxsmith.graph.shapes.symbols import canonical
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 
 Static = Mapping[ir.Value, tuple[int | None, ...]]
 """The shapes of the original, with None for what is unknown."""
@@ -123,7 +123,7 @@ class Opening:
     def _graph(self, graph: ir.Graph) -> None:
         for node in list(graph):
             with self._blamed(node):
-                inner = list(captures.subgraphs(node))
+                inner = list(walk.subgraphs(node))
                 if inner:
                     for value in node.inputs:
                         if value is not None:
@@ -315,7 +315,7 @@ def _of_data(model: ir.Model) -> set[ir.Value]:
     """The values of the main graph that depend on elements of inputs."""
     found: set[ir.Value] = set(model.graph.inputs)
     for node in model.graph:
-        bodies = bool(list(captures.subgraphs(node)))
+        bodies = bool(list(walk.subgraphs(node)))
         if bodies or (node.op_type not in ("Shape", "Size") and any(value in found for value in node.inputs)):
             found.update(node.outputs)
     return found

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import first_few
 from onnxsmith.editor.edited_model import Work, dims
 from onnxsmith.editor.node_selectors import Takes
 from onnxsmith.editor.steps.base import Step
@@ -135,9 +136,8 @@ _SHOWN = 3
 
 
 def _readers(value: ir.Value) -> str:
-    names = list(dict.fromkeys(walk.node_label(use.node) for use in value.uses()))
-    more = f" and {len(names) - _SHOWN} more nodes" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more if names else "no node, and is a graph output"
+    names = dict.fromkeys(walk.node_label(use.node) for use in value.uses())
+    return first_few(names, _SHOWN) if names else "no node, and is a graph output"
 
 
 def _example(value: ir.Value) -> str:

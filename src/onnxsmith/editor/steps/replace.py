@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.dead_node_removal import called_functions, remove_uncalled
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.match_replacement import replace_all
@@ -57,10 +57,10 @@ class Replace(Step):
         said = " ".join(self.find.split()) if isinstance(self.find, str) else pattern.name
         called = called_functions(work.model)
         matches = places(work.model, pattern, self.where, self.count, said)
-        labels = ", ".join(walk.node_label(match.node) for match in matches[:3])
+        labels = first_few([walk.node_label(match.node) for match in matches], 3)
         new = replace_all(work, matches, by)
         if self.changes:
             work.change(*new)
         work.reshape(*new)
         remove_uncalled(work.model, called)
-        return f"in {several(len(matches), 'place')}: {labels}{', …' if len(matches) > 3 else ''}"
+        return f"in {several(len(matches), 'place')}: {labels}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.words import first_few
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.operators import attributes as checked
@@ -64,6 +65,4 @@ def _gone(value: Any) -> bool:
 
 
 def _labels(nodes: list[ir.Node]) -> str:
-    return ", ".join(walk.node_label(node) for node in nodes[:3]) + (
-        f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-    )
+    return first_few([walk.node_label(node) for node in nodes], 3)

@@ -13,6 +13,7 @@ import torch
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.exporter.inputs.module_program import Built
+from onnxsmith.graph.structure import walk
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
@@ -52,16 +53,8 @@ def _reached(model: ir.Model) -> set[str]:
         if node is None:
             continue
         todo += [one for one in node.inputs if one is not None]
-        todo += [output for attribute in node.attributes.values() for graph in _graphs(attribute) for output in graph]
+        todo += [output for graph in walk.subgraphs(node) for output in graph.outputs]
     return {value.name or "" for value in seen}
-
-
-def _graphs(attribute: ir.Attr) -> list[list[ir.Value]]:
-    if attribute.type == ir.AttributeType.GRAPH:
-        return [list(attribute.as_graph().outputs)]
-    if attribute.type == ir.AttributeType.GRAPHS:
-        return [list(graph.outputs) for graph in attribute.as_graphs()]
-    return []
 
 
 def _matters(session: Session, example: Mapping[str, np.ndarray[Any, Any]], name: str) -> bool:

@@ -16,6 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.seams.torch.flags import exporting, without_kernels
+from onnxsmith.base.words import several
 from onnxsmith.exporter.module.first_difference import find
 from onnxsmith.exporter.rewrites.attention_modules import NestedEncoder
 from onnxsmith.runtimes.base import Feeds, Outputs, Session, Value
@@ -55,7 +56,7 @@ class Reference(Session):
     def untried(self) -> tuple[str, ...]:
         """The part of the headline about the refused inputs."""
         count = self._undefined
-        said = f"{count} input{'s' if count > 1 else ''} on which only torch's fused kernels give NaN left out"
+        said = f"{several(count, 'input')} on which only torch's fused kernels give NaN left out"
         return (said,) if count else ()
 
     def run(self, feeds: Feeds) -> Outputs:

@@ -4,8 +4,7 @@ inputs and different results, and the last line that both paths run."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
@@ -14,6 +13,7 @@ import torch
 
 from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.exporter.factory import is_models
+from onnxsmith.exporter.module.run_observation import hooked
 from onnxsmith.runtimes.base import Feeds
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram
 
@@ -105,21 +105,9 @@ def _events(program: TorchProgram, feeds: Feeds) -> Iterator[_Event]:
         owner = stack.pop()
         seen.append(_Event("end", *owner, owner, _sums(result)))
 
-    with _hooked(program.module, before, after):
+    with hooked(program.module, before, after):
         _run(program, feeds)
     yield from seen
-
-
-@contextmanager
-def _hooked(module: torch.nn.Module, before: Callable[..., None], after: Callable[..., None]) -> Iterator[None]:
-    inner = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
-    handles: list[Any] = [part.register_forward_pre_hook(before, with_kwargs=True) for part in inner]
-    handles += [part.register_forward_hook(after, with_kwargs=True) for part in inner]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _run(program: TorchProgram, feeds: Feeds) -> None:

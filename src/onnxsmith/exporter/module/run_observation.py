@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,7 +63,7 @@ def observe(model: TorchModel) -> Seen:
     before = [version_of(leaf) if isinstance(leaf, torch.Tensor) else 0 for leaf in fresh]
     memory, state = Memory(model.module), _state(model.module)
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), _hooked(model.module, seen), _RandomDraws(seen):
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), _watched(model.module, seen), _RandomDraws(seen):
             seen.calls[id(model.module)].result = model.module(*args, **kwargs)
         seen.state = tuple(name for name, mark in _state(model.module).items() if state.get(name) != mark)
     except Exception as error:  # noqa: BLE001 — any error of the module is an observation
@@ -102,17 +102,24 @@ def _state(module: torch.nn.Module) -> dict[str, Any]:
     return found
 
 
-@contextmanager
-def _hooked(module: torch.nn.Module, seen: Seen) -> Iterator[None]:
+def _watched(module: torch.nn.Module, seen: Seen) -> AbstractContextManager[None]:
+    """Notes the arguments and the result of every call of a part."""
+
     def before(part: torch.nn.Module, args: Any, kwargs: Any) -> None:
         seen.calls[id(part)] = Call(args, kwargs)
 
     def after(part: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> None:
         seen.calls[id(part)] = Call(args, kwargs, result)
 
-    inner = [m for m in module.modules() if not isinstance(m, torch.jit.ScriptModule)]
-    handles: list[Any] = [m.register_forward_pre_hook(before, with_kwargs=True) for m in inner]
-    handles += [m.register_forward_hook(after, with_kwargs=True) for m in inner]
+    return hooked(module, before, after)
+
+
+@contextmanager
+def hooked(module: torch.nn.Module, before: Callable[..., None], after: Callable[..., None]) -> Iterator[None]:
+    """Calls functions before and after each part of a module runs; scripted parts take no hooks."""
+    inner = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
+    handles: list[Any] = [part.register_forward_pre_hook(before, with_kwargs=True) for part in inner]
+    handles += [part.register_forward_hook(after, with_kwargs=True) for part in inner]
     try:
         yield
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.structure import walk
 
 PARAMETER = "onnxsmith.parameter"
 """The key in `Attr.meta` with the name of the function's attribute that the attribute refers to."""
@@ -63,11 +64,7 @@ def _refused(what: str, fix: str, where: str) -> OnnxsmithError:
 
 def refer(graph: ir.Graph) -> None:
     """Turns the attributes that came from a parameter into references to the function's attribute."""
-    for node in _nodes(graph):
+    for node in walk.nodes(graph):
         for name, attribute in list(node.attributes.items()):
             if PARAMETER in attribute.meta:
                 node.attributes[name] = ir.RefAttr(name, attribute.meta[PARAMETER], attribute.type)
-
-
-def _nodes(graph: ir.Graph) -> Iterator[ir.Node]:
-    return ir.traversal.RecursiveGraphIterator(graph)

@@ -14,6 +14,7 @@ from onnxsmith.graph.operators import function_attributes
 from onnxsmith.graph.operators.bodies import traced
 from onnxsmith.graph.operators.function_attributes import Parameter
 from onnxsmith.graph.operators.tensor import Tensor
+from onnxsmith.graph.structure import attribute_keys
 
 if TYPE_CHECKING:
     from onnxsmith.graph.operators.operator_methods import Operators
@@ -89,11 +90,6 @@ def _text(graph: ir.Graph) -> str:
 
 
 def _attribute(attribute: ir.Attr) -> str:
-    if attribute.is_ref():
-        return f"@{attribute.ref_attr_name}"
-    if attribute.type == ir.AttributeType.TENSOR:
-        tensor = attribute.as_tensor()
-        return f"{tensor.dtype}{tensor.shape}{tensor.tobytes()!r}"
-    if attribute.type == ir.AttributeType.GRAPH:
+    if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
         return _text(attribute.as_graph())
-    return repr(attribute.value)
+    return repr(attribute_keys.exact(attribute))

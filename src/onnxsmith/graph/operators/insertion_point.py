@@ -159,7 +159,7 @@ def _descend(root: ir.Graph, graph: ir.Graph) -> list[ir.Graph] | None:
     if root is graph:
         return [root]
     for node in root if walk.FLAT not in root.meta else ():
-        for inner in captures.subgraphs(node):
+        for inner in walk.subgraphs(node):
             found = _descend(inner, graph)
             if found is not None:
                 return [root, *found]

@@ -23,6 +23,7 @@ from onnxsmith.graph.operators.user_line import user_line
 from onnxsmith.graph.shapes.incremental_inference import Growing
 from onnxsmith.graph.shapes.standard_inference import RefusedError
 from onnxsmith.graph.structure import schema as schemas
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.schema import Schema
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class Maker:
         del self._made[made:]
         self._naming.drop_after(names)
         for graph in self._bodies[bodies:]:
-            for node in graph.all_nodes():
+            for node in walk.nodes(graph):
                 for index in range(len(node.inputs)):
                     node.replace_input_with(index, None)
         del self._bodies[bodies:]

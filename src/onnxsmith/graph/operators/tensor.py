@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.operators import dtypes
+from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.structure.type_texts import type_text
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Tensor:
         """A size, a name or expression, or None for each dimension; None if not even the rank is known."""
         if self.value.shape is None:
             return None
-        return tuple(dim if isinstance(dim, int) else dim.value for dim in self.value.shape)
+        return written(self.value.shape)
 
     @property
     def rank(self) -> int | None:

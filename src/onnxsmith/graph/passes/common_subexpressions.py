@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 import onnx_ir as ir
 
 from onnxsmith.graph.passes.base import May, Pass, PassResult, always
 from onnxsmith.graph.shapes import facts
-from onnxsmith.graph.structure import provenance, walk
-from onnxsmith.graph.structure.tensor_keys import contents
+from onnxsmith.graph.structure import attribute_keys, provenance, walk
 from onnxsmith.graph.structure.value_replacement import take_over
 
 _UNREPEATABLE = walk.RANDOM | {"Dropout"}
@@ -34,7 +32,7 @@ class CommonSubexpressions(Pass):
     def run(self, model: ir.Model, may: May = always) -> PassResult:
         where: list[str] = []
         functions = {(domain, name) for domain, name, _ in model.functions}
-        for graph in (*walk.graphs(model), *(function.graph for function in model.functions.values())):
+        for graph in walk.graphs_and_functions(model):
             where += _merged(graph, functions, may)
         where += _equal_integers(model.graph, may)
         return PassResult(model, bool(where), where)
@@ -45,10 +43,7 @@ def _merged(graph: ir.Graph, functions: set[tuple[str, str]], may: May) -> Itera
     for node in list(graph):
         if node.domain or node.op_type in _UNREPEATABLE or (node.domain, node.op_type) in functions:
             continue
-        key = _key(node)
-        if key is None:
-            continue
-        first = seen.setdefault(key, node)
+        first = seen.setdefault(_key(node), node)
         where = f"{walk.node_label(node)} = {walk.node_label(first)}"
         if first is node or not _may_stand_for(first, node) or not may(where):
             continue
@@ -60,35 +55,10 @@ def _merged(graph: ir.Graph, functions: set[tuple[str, str]], may: May) -> Itera
 
 
 def _key(node: ir.Node) -> object:
-    attributes = []
-    for name in sorted(node.attributes):
-        held = _attribute(node.attributes[name])
-        if held is None:
-            return None
-        attributes.append((name, node.attributes[name].type, held))
+    attributes = frozenset((name, attribute_keys.exact(one)) for name, one in node.attributes.items())
     inputs = tuple(None if value is None else id(value) for value in node.inputs)
     outputs = tuple(bool(value.name) for value in node.outputs)
-    return node.op_type, node.overload, inputs, outputs, tuple(attributes)
-
-
-def _attribute(attribute: ir.Attr) -> object:
-    """Returns the attribute as a key; None for a type that is not compared."""
-    if attribute.is_ref():
-        return ("ref", attribute.ref_attr_name)
-    kind = ir.AttributeType
-    match attribute.type:
-        case kind.TENSOR:
-            return contents(attribute.as_tensor())
-        case kind.FLOAT:
-            return struct.pack("<f", attribute.as_float())
-        case kind.FLOATS:
-            return tuple(struct.pack("<f", number) for number in attribute.as_floats())
-        case kind.INT | kind.STRING:
-            return (attribute.value,)
-        case kind.INTS | kind.STRINGS:
-            return tuple(attribute.value)
-        case _:
-            return None
+    return node.op_type, node.overload, inputs, outputs, attributes
 
 
 def _may_stand_for(first: ir.Node, node: ir.Node) -> bool:

@@ -12,7 +12,7 @@ from onnxsmith.graph.patterns.constant_matching import equals, is_number
 from onnxsmith.graph.patterns.pattern import Absent, AttributeVariable, Exact, Number, Numbers, PatternNode, Wanted
 from onnxsmith.graph.patterns.pattern_tracing import exact
 from onnxsmith.graph.shapes import facts
-from onnxsmith.graph.structure import schema
+from onnxsmith.graph.structure import attribute_keys, schema
 
 
 @cache
@@ -85,7 +85,7 @@ def attribute_equals(attribute: ir.Attr | None, wanted: Wanted, default: ir.Attr
         return False
     value: Any = attribute.value
     if isinstance(wanted, Exact):
-        return attribute.type == ir.AttributeType.TENSOR and _frozen(attribute) == wanted
+        return attribute.type == ir.AttributeType.TENSOR and exact(attribute.as_tensor()) == wanted
     if isinstance(wanted, Number):
         numeric = isinstance(value, int | float)
         return numeric and is_number(value, np.asarray(value).dtype, wanted.value, wanted.rel)
@@ -95,19 +95,10 @@ def attribute_equals(attribute: ir.Attr | None, wanted: Wanted, default: ir.Attr
 
 
 def same_attribute(a: ir.Attr | None, b: ir.Attr | None) -> bool:
-    """Whether two attributes have equal values; None is one that is left out."""
+    """Whether two attributes are exactly equal; None is one that is left out."""
     if a is None or b is None:
         return a is b
-    if a.is_ref() or b.is_ref():
-        return a.is_ref() and b.is_ref() and a.ref_attr_name == b.ref_attr_name
-    return a.type == b.type and bool(_frozen(a) == _frozen(b))
-
-
-def _frozen(attribute: ir.Attr) -> Any:
-    if attribute.type == ir.AttributeType.TENSOR:
-        return exact(attribute.as_tensor())
-    value = attribute.value
-    return tuple(value) if isinstance(value, list) else value
+    return attribute_keys.exact(a) == attribute_keys.exact(b)
 
 
 def _plain(value: Any) -> Any:

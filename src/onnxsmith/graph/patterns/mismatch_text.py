@@ -6,8 +6,9 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.words import shortened
 from onnxsmith.graph.patterns import attribute_matching, constant_matching
-from onnxsmith.graph.patterns.pattern import Exact, Kind, Number, Numbers, PatternNode, Variable, Wanted
+from onnxsmith.graph.patterns.pattern import Exact, Kind, Number, Numbers, PatternNode, Variable
 from onnxsmith.graph.patterns.pattern_printer import attribute_text, constant_text
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import walk
@@ -29,13 +30,9 @@ def of_attributes(wanted: PatternNode, node: ir.Node, version: int) -> list[str]
             continue
         actual = attribute_matching.given(node, name, version)
         if not attribute_matching.attribute_equals(actual, value, attribute_matching.default(node, name, version)):
-            found.append(f"{_assigned(name, actual)} at {walk.node_label(node)} (pattern: {name}={_short(value)})")
+            pattern = f"{name}={shortened(attribute_text(value), 60)}"
+            found.append(f"{_assigned(name, actual)} at {walk.node_label(node)} (pattern: {pattern})")
     return found
-
-
-def _short(value: Wanted) -> str:
-    text = attribute_text(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _assigned(name: str, actual: ir.Attr | None) -> str:
@@ -53,8 +50,7 @@ def _assigned(name: str, actual: ir.Attr | None) -> str:
 
 def of_constant(value: ir.Value, wanted: Number | Numbers | Exact) -> str:
     """Says that a value is not the constant of the pattern."""
-    text = constant_text(wanted)
-    text = text if len(text) <= 60 else f"{text[:57]}…"
+    text = shortened(constant_text(wanted), 60)
     if not facts.is_constant(value):
         return f"{value.name} is no constant, the pattern wants {text}"
     return f"the constant {value.name} is {held(value)}, the pattern wants {text}"

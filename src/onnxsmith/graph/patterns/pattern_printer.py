@@ -24,6 +24,7 @@ from onnxsmith.graph.patterns.pattern import (
     Variable,
 )
 from onnxsmith.graph.patterns.pattern_tracing import variable
+from onnxsmith.graph.structure.fresh import unused
 
 _PLAIN = {
     ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64,
@@ -66,11 +67,8 @@ def _names(pattern: Pattern) -> dict[tuple[int, int], str]:
         for n, wish in enumerate(node.outputs):
             if not wish:
                 continue
-            name, number = wish, 1
-            while name in taken:
-                name, number = f"{wish}_{number}", number + 1
-            taken.add(name)
-            found[index, n] = name
+            found[index, n] = unused(wish, taken)
+            taken.add(found[index, n])
     return found
 
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.words import several
 from onnxsmith.graph.reading.weights import place, readable
-from onnxsmith.graph.structure import type_texts
+from onnxsmith.graph.structure import type_texts, walk
 from onnxsmith.graph.structure.walk import op_name
 
 FIRST = 64
@@ -174,7 +174,7 @@ def _tensor(tensor: ir.TensorProtocol) -> str:
 
 
 def _graph(graph: ir.Graph) -> str:
-    ops = Counter(op_name(node) for node in graph.all_nodes())
+    ops = Counter(op_name(node) for node in walk.nodes(graph))
     kinds = ", ".join(f"{count} {op}" for op, count in ops.most_common(5))
     head = f"graph {graph.name!r}: " if graph.name else "graph: "
     ports = f"({', '.join(v.name or '' for v in graph.inputs)}) => ({', '.join(v.name or '' for v in graph.outputs)})"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure.walk import node_label
+from onnxsmith.graph.structure.walk import named_subgraphs, node_label
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +55,6 @@ def function_name(function: ir.Function) -> str:
     return f"{name}:{function.overload}" if function.overload else name
 
 
-def subgraphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
-    """Yields the graphs in a node's attributes, with the attribute's name (and position, if it holds several)."""
-    for attribute in node.attributes.values():
-        if attribute.is_ref():
-            continue
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.name, attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from ((f"{attribute.name}[{index}]", graph) for index, graph in enumerate(attribute.as_graphs()))
-
-
 def _nodes(scope: Scope) -> Iterator[tuple[Scope, ir.Node]]:
     for node in scope.graph:
         yield scope, node
@@ -81,7 +70,7 @@ def _scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def _inner(scope: Scope, node: ir.Node) -> Iterator[Scope]:
-    for name, graph in subgraphs(node):
+    for name, graph in named_subgraphs(node):
         step = f"{node_label(node)}/{name}"
         path = f"{scope.path}/{step}" if scope.path else step
         yield Scope(path, scope.depth + 1, graph, scope.opsets, scope.in_function)

@@ -15,6 +15,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+import onnx_ir as ir
+
 from onnxsmith.graph.structure.signature import Dim, Signature
 
 _NAME = re.compile(r"[^\W\d][\w.]*(?![\w.]|\s*\()")
@@ -41,6 +43,11 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
 }  # fmt: skip
+
+
+def written(shape: ir.Shape) -> tuple[Dim | None, ...]:
+    """Returns the dimensions as the file or the inference wrote them: a size, a name or expression, or None."""
+    return tuple([dim if isinstance(dim, int) else dim.value for dim in shape])
 
 
 def evaluate(dim: Dim | None, sizes: Mapping[str, int]) -> int | None:

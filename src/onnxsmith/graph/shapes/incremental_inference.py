@@ -11,7 +11,7 @@ from onnxsmith.graph.shapes import known_integers, sound_shapes, standard_infere
 from onnxsmith.graph.shapes.inference import Part
 from onnxsmith.graph.shapes.single_node import by_rule, canonical
 from onnxsmith.graph.shapes.symbols import Element
-from onnxsmith.graph.structure import captures
+from onnxsmith.graph.structure import walk
 
 
 class Growing:
@@ -29,7 +29,7 @@ class Growing:
         Raises:
             RefusedError: onnx's inference found a contradiction.
         """
-        if next(captures.subgraphs(node), None) is not None:
+        if walk.has_subgraphs(node):
             return
         self._context.opset_imports.update(self._model.opset_imports)
         found = standard_inference.infer(node, version, self._model.ir_version)

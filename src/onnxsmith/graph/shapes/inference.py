@@ -21,7 +21,7 @@ from onnxsmith.graph.shapes.inference_reuse import Alike
 from onnxsmith.graph.shapes.loop_states import LoopStates
 from onnxsmith.graph.shapes.single_node import canonical, rule_for
 from onnxsmith.graph.shapes.symbols import Element
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.value_replacement import DECLARED
 
 _MOST_NOTES = 10
@@ -107,7 +107,7 @@ class Inference:
                 return True
             if len(value.shape) <= 1 and value.dtype.is_integer() and None in (known_integers.noted(value) or (None,)):
                 return True
-        return captures.has_subgraphs(node)
+        return walk.has_subgraphs(node)
 
     def _is_vague(self, dim: ir.SymbolicDim) -> bool:
         return dim.value is None or self._context.is_generated_symbol(dim.value)
@@ -148,7 +148,7 @@ class Inference:
                 value.const_value = tensor
 
     def _infer(self, node: ir.Node) -> None:
-        if not captures.has_subgraphs(node) and self._plain(node):
+        if not walk.has_subgraphs(node) and self._plain(node):
             return
         bodies = list(_loop_bodies(node))
         for body in bodies:
@@ -209,7 +209,7 @@ class Inference:
                 declared = value.shape
                 self._clear_value(value)
                 value.shape = None if known else declared_dims.sound(declared)
-            for body in captures.subgraphs(node) if captures.has_subgraphs(node) else ():
+            for body in walk.subgraphs(node) if walk.has_subgraphs(node) else ():
                 for value in list(body.inputs)[2 if node.op_type == "Loop" else 0 :]:
                     value.shape = None
 
@@ -284,4 +284,4 @@ def _merged_integers(
 
 
 def _loop_bodies(node: ir.Node) -> Iterator[ir.Graph]:
-    return captures.subgraphs(node) if node.op_type == "Loop" and not node.domain else iter(())
+    return walk.subgraphs(node) if node.op_type == "Loop" and not node.domain else iter(())

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.seams.shape_engine import SYM_DATA_KEY, Context
 from onnxsmith.graph.shapes import symbols
+from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.shapes.single_node import by_rule
 from onnxsmith.graph.structure.tensor_keys import contents
 
@@ -98,7 +99,7 @@ class Alike:
         if type_ is not None and type(type_) is not ir.TensorType:
             raise _UniqueError
         shape = value.shape
-        dims = None if shape is None else tuple([dim if isinstance(dim, int) else dim.value for dim in shape])
+        dims = None if shape is None else written(shape)
         dtype = None if type_ is None else type_.dtype
         producer = value.producer()
         if producer is not None:

@@ -13,6 +13,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import comparisons, symbols
+from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.shapes.known_integers import (
     FOLLOWED,
     MOST,
@@ -81,15 +82,14 @@ def _shape(node: ir.Node) -> Elements | None:
     start, end = _integer(node, "start", 0), _integer(node, "end", _ALL)
     if data is None or data.shape is None or start is None or end is None:
         return None
-    dims: Elements = [dim if isinstance(dim, int) else dim.value for dim in data.shape]
-    return [None if dim is None else symbols.canonical(dim) for dim in dims[start:end]]
+    return [None if dim is None else symbols.canonical(dim) for dim in written(data.shape)[start:end]]
 
 
 def _size(node: ir.Node) -> Elements | None:
     data = node.inputs[0]
     if data is None or data.shape is None:
         return None
-    return [symbols.product(dim if isinstance(dim, int) else dim.value for dim in data.shape)]
+    return [symbols.product(written(data.shape))]
 
 
 def _cast(node: ir.Node) -> Elements | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import known_integers
+from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.shapes.symbols import Element
 
 
@@ -21,7 +22,7 @@ def not_empty(node: ir.Node) -> Iterator[Element]:
     value = node.outputs[0] if node.outputs else None
     if value is None or value.shape is None:
         return
-    dims = [dim if isinstance(dim, int) else dim.value for dim in value.shape]
+    dims = written(value.shape)
     if node.op_type == "Conv":
         yield from (dim for dim in dims[2:] if isinstance(dim, str))
     target = known_integers.elements(node.inputs[1]) if node.op_type == "Reshape" and len(node.inputs) > 1 else None

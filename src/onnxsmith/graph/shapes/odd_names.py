@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"[^\W\d][\w.]*")
 def renamed(model: ir.Model) -> Iterator[None]:
     """Replaces each text that is no expression by a name made of its letters and digits. Afterwards dimensions with
     these names have their texts again; in expressions, such as `2*batch_size`, the new name stays."""
-    values = [value for value in _values(model) if value.shape is not None]
+    values = [value for value in walk.values_of(walk.graphs(model)) if value.shape is not None]
     texts = dict.fromkeys(dim.value for value in values for dim in value.shape or () if isinstance(dim, ir.SymbolicDim))
     odd = [text for text in texts if text is not None and not is_expression(text)]
     if not odd:
@@ -41,7 +41,7 @@ def renamed(model: ir.Model) -> Iterator[None]:
     try:
         yield
     finally:
-        _rename(list(_values(model)), {name: text for text, name in names.items()})
+        _rename(list(walk.values_of(walk.graphs(model))), {name: text for text, name in names.items()})
 
 
 @lru_cache(maxsize=4096)
@@ -54,14 +54,6 @@ def is_expression(text: str) -> bool:
     except (ValueError, TypeError, AttributeError, RecursionError):
         return False
     return True
-
-
-def _values(model: ir.Model) -> Iterator[ir.Value]:
-    for graph in walk.graphs(model):
-        yield from graph.inputs
-        yield from graph.initializers.values()
-        for node in graph:
-            yield from node.outputs
 
 
 def _rename(values: list[ir.Value], names: dict[str, str]) -> None:

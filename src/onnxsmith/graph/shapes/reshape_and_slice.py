@@ -14,6 +14,7 @@ import ml_dtypes
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import symbols
+from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.shapes.known_integers import Elements, elements
 from onnxsmith.graph.shapes.symbols import Element
 
@@ -26,8 +27,7 @@ def dims(value: ir.Value | None) -> Elements | None:
     """Returns a value's dimensions in canonical form, None for an unknown dimension; None without a rank."""
     if value is None or value.shape is None:
         return None
-    given: Elements = [dim if isinstance(dim, int) else dim.value for dim in value.shape]
-    return [None if dim is None else symbols.canonical(dim) for dim in given]
+    return [None if dim is None else symbols.canonical(dim) for dim in written(value.shape)]
 
 
 def shaped(context: Any, value: ir.Value, found: Iterable[Element | None], dtype: ir.DataType | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import symbols
+from onnxsmith.graph.shapes.dims import written
 
 
 def by_rule(context: Any, node: ir.Node, failed: Callable[[Exception], None]) -> bool:
@@ -37,6 +38,6 @@ def canonical(shape: ir.Shape | None) -> ir.Shape | None:
     """Returns the shape with canonical expressions: 64*n // (16*n), as the engine writes it, becomes 4."""
     if shape is None or shape.is_static():
         return shape
-    written = [dim if isinstance(dim, int) else dim.value for dim in shape]
-    dims = [symbols.canonical(dim) if isinstance(dim, str) else dim for dim in written]
-    return shape if dims == written else ir.Shape(dims)
+    given = written(shape)
+    dims = tuple(symbols.canonical(dim) if isinstance(dim, str) else dim for dim in given)
+    return shape if dims == given else ir.Shape(dims)

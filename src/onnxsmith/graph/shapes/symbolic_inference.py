@@ -10,9 +10,9 @@ import itertools
 import onnx_ir as ir
 
 from onnxsmith.base.seams import shape_engine
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few
 from onnxsmith.graph.shapes import odd_names, sound_shapes, standard_inference
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.walk import node_label, op_name
 
@@ -74,7 +74,7 @@ class _Failures:
         """Asks onnx's own inference about a node, and notes the node if it knows no shape either."""
         try:
             version = self._model.opset_imports.get(node.domain)
-            if version is not None and not any(True for _ in captures.subgraphs(node)):
+            if version is not None and not walk.has_subgraphs(node):
                 for value, found in standard_inference.infer(node, version).items():
                     standard_inference.adopt(value, found)
         except standard_inference.RefusedError as refused:
@@ -89,9 +89,8 @@ class _Failures:
         """Says in one line which nodes they are, and why."""
         if not self._reasons:
             return None
-        shown = [f"{named} ({reason})" for named, reason in list(self._reasons.items())[:_SHOWN]]
-        more = f", and {several(len(self._reasons) - _SHOWN, 'more node')}" if len(self._reasons) > _SHOWN else ""
-        return f"no shapes are known of what depends on {', '.join(shown)}{more}: their inference failed"
+        shown = first_few([f"{named} ({reason})" for named, reason in self._reasons.items()], _SHOWN)
+        return f"no shapes are known of what depends on {shown}: their inference failed"
 
 
 def _forget_nameless(model: ir.Model) -> None:

@@ -1,34 +1,12 @@
-"""The subgraphs of a node, and the outer values that they capture."""
+"""The outer values that the subgraphs of a node capture."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import onnx_ir as ir
 
-_GRAPH, _GRAPHS = ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS
-
-
-def has_subgraphs(node: ir.Node) -> bool:
-    """Whether the node may have branches or a body. A test before `subgraphs`, because most nodes have none, and a
-    generator for each is slow."""
-    for attribute in node.attributes.data.values():
-        kind = attribute.type
-        if kind is _GRAPH or kind is _GRAPHS:
-            return True
-    return False
-
-
-def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
-    """Yields the branches or the body of a node, without nested ones."""
-    for attribute in node.attributes.data.values():
-        kind = attribute.type
-        if (kind is not _GRAPH and kind is not _GRAPHS) or attribute.is_ref():
-            continue
-        if kind is _GRAPH:
-            yield attribute.as_graph()
-        else:
-            yield from attribute.as_graphs()
+from onnxsmith.graph.structure import walk
 
 
 def is_undefined(value: ir.Value) -> bool:
@@ -41,8 +19,8 @@ def release(node: ir.Node) -> None:
 
     Call it before removing `node`: the removal frees the node's own inputs only.
     """
-    for graph in subgraphs(node):
-        for inner in list(graph.all_nodes()):
+    for graph in walk.subgraphs(node):
+        for inner in list(walk.nodes(graph)):
             for index in range(len(inner.inputs)):
                 inner.replace_input_with(index, None)
         graph.outputs.clear()
@@ -52,14 +30,14 @@ def captured(node: ir.Node) -> list[ir.Value]:
     """Returns the values that a node's branches or bodies read from outside, at any depth, each once."""
     made: set[ir.Value] = set()
     read: dict[ir.Value, None] = {}
-    waiting = list(subgraphs(node))
+    waiting = list(walk.subgraphs(node))
     while waiting:
         graph = waiting.pop(0)
         made.update(graph.inputs, graph.initializers.values())
         for one in graph:
             made.update(one.outputs)
             read.update(dict.fromkeys(value for value in one.inputs if value is not None))
-            waiting += subgraphs(one)
+            waiting += walk.subgraphs(one)
         read.update(dict.fromkeys(graph.outputs))
     return [value for value in read if value not in made]
 
@@ -78,7 +56,7 @@ def read_instead(nodes: Iterable[ir.Node], replaced: Mapping[ir.Value, ir.Value]
         for index, value in enumerate(node.inputs):
             if value is not None and value in replaced:
                 node.replace_input_with(index, replaced[value])
-        for graph in subgraphs(node):
+        for graph in walk.subgraphs(node):
             waiting += graph
             for index, value in enumerate(graph.outputs):
                 if value in replaced:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Container
 
 import onnx_ir as ir
 
 from onnxsmith.graph.structure import walk
+
+
+def unused(wish: str, taken: Container[str | None]) -> str:
+    """Returns `wish`, or the first of `wish_1`, `wish_2` and so on that is not taken."""
+    name, numbers = wish, itertools.count(1)
+    while name in taken:
+        name = f"{wish}_{next(numbers)}"
+    return name
 
 
 class Names:

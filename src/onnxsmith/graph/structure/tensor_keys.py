@@ -35,6 +35,19 @@ def glimpse(tensor: ir.TensorProtocol) -> bytes | None:
     return b"".join(raw[at : at + _GLIMPSE].tobytes() for at in (0, middle, len(raw) - _GLIMPSE))
 
 
+def with_strings(tensor: ir.TensorProtocol) -> tuple[object, ...]:
+    """Returns `contents`; of a tensor of strings, dtype, shape and the strings."""
+    found = contents(tensor)
+    return found if found is not None else (*outline(tensor), tuple(strings(tensor)))
+
+
+def strings(tensor: ir.TensorProtocol) -> list[bytes]:
+    """Returns the elements of a tensor of strings."""
+    if isinstance(tensor, ir.StringTensor):
+        return [bytes(item) for item in tensor.string_data()]
+    return [item if isinstance(item, bytes) else str(item).encode() for item in tensor.numpy().reshape(-1)]
+
+
 def contents(tensor: ir.TensorProtocol) -> Contents | None:
     """Returns the key of a tensor; None for strings. 0.0 and -0.0 differ, and so do two NaNs of different bits.
 

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import several
 from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.walk import named_subgraphs
 
 Kind = Literal["input", "constant", "node", "body input"]
 _SUGGESTED = 5
@@ -128,20 +129,10 @@ def _places(graph: ir.Graph, bodies: tuple[Body, ...]) -> Iterator[tuple[ir.Valu
         for value in node.outputs:
             if value.name:
                 yield value, bodies, kind if kind == "node" or value.const_value is not None else _constant(value)
-        for body in _bodies(node):
-            yield from _places(body.graph, (*bodies, body))
+        for name, inner in named_subgraphs(node) if node.attributes else ():
+            yield from _places(inner, (*bodies, Body(node, name, inner)))
 
 
 def _constant(value: ir.Value) -> Kind:
     """Treats a Constant without a dense tensor (a sparse one, for example) as a computed value."""
     return "constant" if ir.convenience.get_const_tensor(value) is not None else "node"
-
-
-def _bodies(node: ir.Node) -> Iterator[Body]:
-    for attribute in node.attributes.values() if node.attributes else ():
-        if attribute.is_ref():
-            continue
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield Body(node, attribute.name, attribute.as_graph())
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from (Body(node, f"{attribute.name}[{i}]", g) for i, g in enumerate(attribute.as_graphs()))

@@ -1,4 +1,7 @@
-"""Walks over a whole model, with its subgraphs and functions."""
+"""Walks over a whole model, with its subgraphs and functions.
+
+No other module enumerates the subgraphs of a node or the nodes of a model. Of onnx messages, `name_validation` does.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
-
-from onnxsmith.graph.structure import captures
 
 
 def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
@@ -19,8 +20,47 @@ def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
 
 
 _TENSOR, _TENSORS = ir.AttributeType.TENSOR, ir.AttributeType.TENSORS
+_GRAPH, _GRAPHS = ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS
 FLAT = "onnxsmith.flat"
 """Key of a graph's `meta`: it has no branches or bodies and will not get any, so that walks need not look for them."""
+
+
+def holds_subgraphs(attribute: ir.Attr) -> bool:
+    """Whether an attribute is a branch or a body, several of them, or a reference to such an attribute."""
+    return attribute.type is _GRAPH or attribute.type is _GRAPHS
+
+
+def has_subgraphs(node: ir.Node) -> bool:
+    """Whether the node may have branches or a body. A test before `subgraphs`, because most nodes have none, and a
+    generator for each is slow."""
+    for attribute in node.attributes.data.values():
+        kind = attribute.type
+        if kind is _GRAPH or kind is _GRAPHS:
+            return True
+    return False
+
+
+def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
+    """Yields the branches or the body of a node, without nested ones."""
+    for attribute in node.attributes.data.values():
+        kind = attribute.type
+        if (kind is not _GRAPH and kind is not _GRAPHS) or attribute.is_ref():
+            continue
+        if kind is _GRAPH:
+            yield attribute.as_graph()
+        else:
+            yield from attribute.as_graphs()
+
+
+def named_subgraphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
+    """Yields what `subgraphs` yields, with the attribute's name (and position, if the attribute holds several)."""
+    for attribute in node.attributes.data.values():
+        if not holds_subgraphs(attribute) or attribute.is_ref():
+            continue
+        if attribute.type is _GRAPH:
+            yield attribute.name, attribute.as_graph()
+        else:
+            yield from ((f"{attribute.name}[{index}]", graph) for index, graph in enumerate(attribute.as_graphs()))
 
 
 def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
@@ -30,22 +70,22 @@ def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
         return
     for node in graph:
         yield node
-        if captures.has_subgraphs(node):
-            for inner in captures.subgraphs(node):
+        if has_subgraphs(node):
+            for inner in subgraphs(node):
                 yield from nodes(inner)
 
 
 def inside(node: ir.Node) -> Iterator[ir.Node]:
     """Yields every node in the branches or the body of a node."""
-    for inner in captures.subgraphs(node):
+    for inner in subgraphs(node):
         yield from nodes(inner)
 
 
 def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
     """Yields every branch and loop body in a graph, at any depth."""
     for node in graph if FLAT not in graph.meta else ():
-        if captures.has_subgraphs(node):
-            for inner in captures.subgraphs(node):
+        if has_subgraphs(node):
+            for inner in subgraphs(node):
                 yield inner
                 yield from nested(inner)
 
@@ -85,7 +125,7 @@ def _descend(root: ir.Graph, graph: ir.Graph) -> list[ir.Graph]:
     if root is graph:
         return [root]
     for node in root if FLAT not in root.meta else ():
-        for inner in captures.subgraphs(node):
+        for inner in subgraphs(node):
             found = _descend(inner, graph)
             if found:
                 return [root, *found]
@@ -115,6 +155,22 @@ def graphs(model: ir.Model) -> Iterator[ir.Graph]:
     yield from main_graphs(model)
     for function in model.functions.values():
         yield from nested(function)
+
+
+def graphs_and_functions(model: ir.Model) -> Iterator[ir.Graph]:
+    """Yields what `graphs` yields, then the graph of each function."""
+    yield from graphs(model)
+    for function in model.functions.values():
+        yield function.graph
+
+
+def values_of(some: Iterable[ir.Graph]) -> Iterator[ir.Value]:
+    """Yields the inputs, the initializers and the results of nodes of these graphs, graph by graph."""
+    for graph in some:
+        yield from graph.inputs
+        yield from graph.initializers.values()
+        for node in graph:
+            yield from node.outputs
 
 
 def values(model: ir.Model) -> Iterator[ir.Value]:

@@ -9,7 +9,7 @@ from itertools import count
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes.dims import names_in
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import attribute_keys, captures, walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.surgery import names
@@ -158,7 +158,7 @@ def _pairs(graph: ir.Graph, other: ir.Graph) -> dict[ir.Value, ir.Value]:
         known.setdefault(_key(node), node)
     for node in other:
         twin = known.get(_key(node))
-        if twin is None or any(captures.subgraphs(node)) or _is_random(node):
+        if twin is None or walk.has_subgraphs(node) or _is_random(node):
             continue
         for theirs, ours in zip(node.outputs, twin.outputs, strict=True):
             found[theirs] = ours
@@ -167,11 +167,7 @@ def _pairs(graph: ir.Graph, other: ir.Graph) -> dict[ir.Value, ir.Value]:
 
 
 def _key(node: ir.Node) -> object:
-    attributes = tuple(
-        (name, ir.serde.serialize_attribute(one).SerializeToString())
-        for name, one in sorted(node.attributes.items())
-        if one.type not in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
-    )
+    attributes = frozenset((name, attribute_keys.exact(one)) for name, one in node.attributes.items())
     return node.op_identifier(), attributes, tuple(map(id, node.inputs)), len(node.outputs)
 
 

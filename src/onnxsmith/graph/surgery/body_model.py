@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 
 
@@ -66,7 +66,7 @@ def with_part(model: ir.Model, body: ir.Graph, part: ir.Model) -> tuple[ir.Model
         value.name = f"{value.name}.part" if value.name else value.name
     for one in (one for node in nodes for one in (node, *walk.inside(node))):
         one.name = f"{one.name}.part" if one.name else one.name  # a runtime refuses two nodes of one name
-    for inner in (inner for node in nodes for inner in captures.subgraphs(node)):
+    for inner in (inner for node in nodes for inner in walk.subgraphs(node)):
         _rename_inner(inner)
     for value in weights:
         graph.register_initializer(value)

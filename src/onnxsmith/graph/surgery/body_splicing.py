@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import captures, provenance
+from onnxsmith.graph.structure import captures, provenance, walk
 from onnxsmith.graph.structure.fresh import Names
 
 
@@ -22,7 +22,7 @@ def splice(node: ir.Node, body: ir.Graph, names: Names) -> tuple[list[ir.Node], 
     for value in body.inputs:
         if value.name and not value.is_initializer():
             names.drop(value.name)
-    for other in captures.subgraphs(node):
+    for other in walk.subgraphs(node):
         if other is not body:
             names.drop_graph(other)
     results = list(body.outputs)

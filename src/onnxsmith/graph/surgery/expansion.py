@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from onnxsmith.graph.shapes.symbolic_inference import inferred
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.graph.surgery.node_insertion import Inserter
 
@@ -89,7 +89,7 @@ def _inserted(node: ir.Node, schema: Any, body: onnx.FunctionProto, opset: int, 
     write.graph.insert_before(node, moved)
     every = [inner for one in moved for inner in (one, *walk.inside(one))]
     values = [value for one in every for value in one.outputs]
-    values += [value for one in every for graph in captures.subgraphs(one) for value in graph.inputs]
+    values += [value for one in every for graph in walk.subgraphs(one) for value in graph.inputs]
     for value in values:
         if value.name:
             value.name = write.name(value.name)
@@ -104,7 +104,8 @@ def _mini(node: ir.Node, schema: Any, body: onnx.FunctionProto, opset: int) -> t
     wanted = [name for name, value in zip(body.output, node.outputs, strict=False) if value.name]
     del body.output[:]
     body.output.extend(wanted)
-    plain = [name for name in body.attribute if name not in node.attributes or not _is_graph(node.attributes[name])]
+    graphs = {name for name, one in node.attributes.items() if walk.holds_subgraphs(one)}
+    plain = [name for name in body.attribute if name not in graphs]
     del body.attribute[:]  # a graph among the attributes was built into the body already
     body.attribute.extend(plain)
     function = ir.serde.deserialize_function(body)
@@ -128,10 +129,6 @@ def _mini(node: ir.Node, schema: Any, body: onnx.FunctionProto, opset: int) -> t
     imports = {"": opset, _DOMAIN: 1}
     graph = ir.Graph(inputs, list(call.outputs), nodes=[call], opset_imports=imports, name=node.op_type)
     return ir.Model(graph, ir_version=10, functions=[function]), operands
-
-
-def _is_graph(attribute: ir.Attr) -> bool:
-    return attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
 
 def _own(graph: ir.Graph, value: ir.Value) -> ir.Value:

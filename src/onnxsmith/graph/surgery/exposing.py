@@ -18,6 +18,7 @@ from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.graph.files.sharing import share_weights
 from onnxsmith.graph.shapes import symbols
 from onnxsmith.graph.shapes.declared_dims import agree
+from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.shapes.inference import Inference
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
@@ -186,7 +187,7 @@ def _outlet(place: Place, known: ir.Value) -> Outlet:
         output="",
         path=place.path,
         dtype="undefined" if known.dtype is None else known.dtype.name.lower(),
-        shape=None if shape is None else tuple(dim if isinstance(dim, int) else dim.value for dim in shape),
+        shape=None if shape is None else written(shape),
         kind=nested_plan.kind_of(known.type),
         operator="" if node is None else walk.op_name(node),
         node="" if node is None else walk.node_label(node),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 
 _NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
@@ -49,7 +49,7 @@ def _values(graph: ir.Graph) -> Iterator[ir.Value]:
     yield from graph.initializers.values()
     for node in graph:
         yield from node.outputs
-        for inner in captures.subgraphs(node):
+        for inner in walk.subgraphs(node):
             yield from inner.inputs
 
 

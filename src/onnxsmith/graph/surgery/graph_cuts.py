@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import captures
+from onnxsmith.graph.structure import captures, walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 
@@ -64,8 +64,8 @@ def keep_needed(graph: ir.Graph) -> set[ir.Value]:
             dead.append(node)
             continue
         needed.update(value for value in node.inputs if value is not None)
-        for inner in captures.subgraphs(node):
-            for below in inner.all_nodes():
+        for inner in walk.subgraphs(node):
+            for below in walk.nodes(inner):
                 needed.update(value for value in below.inputs if value is not None)
             needed.update(inner.outputs)
     for node in dead:

@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
-from onnxsmith.graph.structure import captures, provenance, walk
+from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 
@@ -116,7 +116,7 @@ def _name(model: ir.Model, own: set[ir.Value], kept: set[str | None]) -> None:
     for node in walk.nodes(model.graph):
         call = node.metadata_props.pop(_CALL, "")
         new += [(value, call) for value in node.outputs if value.name and value not in own]
-        for graph in captures.subgraphs(node):
+        for graph in walk.subgraphs(node):
             inner = dict.fromkeys((*graph.inputs, *graph.initializers.values()))
             new += [(value, call) for value in inner if value not in own]
     for function in model.functions.values():  # where one stays that called another

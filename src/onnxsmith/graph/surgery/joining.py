@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
 
 import onnx
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import walk
-from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure import name_validation, walk
+from onnxsmith.graph.structure.fresh import Names, unused
 from onnxsmith.graph.structure.model_copy import cloned
 
 
@@ -51,7 +50,7 @@ def joined(first: ir.Model, second: ir.Model, wires: Mapping[str, str]) -> ir.Mo
     taken = {node.name for node in walk.all_nodes(whole) if node.name}
     for node in walk.nodes(part.graph):
         if node.name:
-            node.name = _free(node.name, taken)
+            node.name = unused(node.name, taken)
             taken.add(node.name)
     nodes = list(part.graph)
     part.graph.remove(nodes)
@@ -89,14 +88,6 @@ def _strip(nodes: Iterable[onnx.NodeProto]) -> None:
         node.ClearField("metadata_props")
         for attribute in node.attribute:
             attribute.ClearField("doc_string")
-            for graph in (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ():
-                _strip(graph.node)
-                graph.ClearField("value_info")
-
-
-def _free(name: str, taken: set[str]) -> str:
-    numbers = itertools.count(1)
-    wish = name
-    while name in taken:
-        name = f"{wish}_{next(numbers)}"
-    return name
+        for graph in name_validation.subgraphs(node):
+            _strip(graph.node)
+            graph.ClearField("value_info")

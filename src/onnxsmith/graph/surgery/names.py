@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.graph.shapes.dims import evaluate
 from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.fresh import unused
 
 
 def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
@@ -24,7 +25,7 @@ def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str])
     names = {value.name for value in _values(model)}
     for value in list(_values(model)):  # a list, because renaming an initializer changes the graph's dictionary
         if value.name in taken and wanted.get(value) != value.name:
-            value.name = _free(f"{value.name}_inner", names | taken)
+            value.name = unused(f"{value.name}_inner", names | taken)
             names.add(value.name)
     for value, name in wanted.items():
         value.name = name
@@ -73,21 +74,8 @@ def _separate_outputs(graph: ir.Graph) -> None:
             seen.add(value)
 
 
-def _free(name: str, taken: set[str | None]) -> str:
-    number = 0
-    candidate = name
-    while candidate in taken:
-        number += 1
-        candidate = f"{name}_{number}"
-    return candidate
-
-
 def _values(model: ir.Model) -> Iterator[ir.Value]:
-    for graph in walk.main_graphs(model):
-        yield from graph.inputs
-        yield from graph.initializers.values()
-        for node in graph:
-            yield from node.outputs
+    return walk.values_of(walk.main_graphs(model))
 
 
 def rename_symbols(model: ir.Model, new: Mapping[str, str]) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.tensor_paths import Place
 from onnxsmith.graph.surgery.nested_plan import SEQUENCES, Carriage
@@ -244,18 +245,13 @@ class _Carrier:
 
     def _further_outputs(self, node: ir.Node, places: Sequence[Place]) -> dict[Place, ir.Value]:
         """Adds outputs to a node for the last outputs of its body."""
-        bodies = [attribute.as_graph() for attribute in node.attributes.values() if _is_graph(attribute)]
-        size = len(bodies[0].outputs) - (node.op_type == "Loop")
+        size = len(next(walk.subgraphs(node)).outputs) - (node.op_type == "Loop")
         node.resize_outputs(size)
         made = dict(zip(places, node.outputs[size - len(places) :], strict=True))
         for place, value in made.items():
             dtype = self._wanted[place].dtype
             self._named(value, place).type = None if dtype is None else ir.TensorType(dtype)
         return made
-
-
-def _is_graph(attribute: ir.Attr) -> bool:
-    return attribute.type == ir.AttributeType.GRAPH
 
 
 def _empty(dtype: ir.DataType | None, axes: int) -> ir.TensorProtocol:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import captures
+from onnxsmith.graph.structure import attribute_keys, walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 
@@ -167,7 +167,7 @@ def _may_swap(node: ir.Node, twin: ir.Node, model: ir.Model, other: ir.Model) ->
         return False
     if any(model.opset_imports.get(one.domain) != other.opset_imports.get(one.domain) for one in both):
         return False
-    return not any(True for one in both for _ in captures.subgraphs(one))
+    return not any(True for one in both for _ in walk.subgraphs(one))
 
 
 def _is_same(node: ir.Node, twin: ir.Node, same: Same) -> bool:
@@ -192,8 +192,7 @@ def _reads_same(a: ir.Value | None, b: ir.Value | None, same: Same) -> bool:
 
 
 def _says_same(a: ir.Attr, b: ir.Attr, same: Same) -> bool:
-    if a.type != b.type or a.is_ref() or b.is_ref():
-        return a.type == b.type and a.ref_attr_name == b.ref_attr_name
-    if a.type == ir.AttributeType.TENSOR:
+    """Whether two attributes are exactly equal; of tensors, whether the caller takes them for the same."""
+    if a.type == b.type == ir.AttributeType.TENSOR and not a.is_ref() and not b.is_ref():
         return same(a.as_tensor(), b.as_tensor())
-    return bool(ir.serde.serialize_attribute(a) == ir.serde.serialize_attribute(b))
+    return attribute_keys.exact(a) == attribute_keys.exact(b)

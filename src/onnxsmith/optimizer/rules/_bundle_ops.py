@@ -13,6 +13,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.structure.attribute_keys import literals
 from onnxsmith.optimizer.rules import _views
 from onnxsmith.optimizer.rules._bundles import Bundle, Operand, Plan, Planner, Region, Write, alike, bundle
 from onnxsmith.optimizer.rules._elementwise import UNARY
@@ -32,19 +33,9 @@ def _results(nodes: Nodes, axis: int) -> tuple[Bundle, ...] | None:
 
 
 def _alike(nodes: Nodes) -> bool:
-    """Whether the nodes have equal attributes, without references to attributes of a function."""
-    first = nodes[0].attributes
-    return all(
-        node.attributes.keys() == first.keys()
-        and all(
-            not one.is_ref() and one.type not in _DEEP and one.type == two.type and one.value == two.value
-            for one, two in zip(first.values(), (node.attributes[name] for name in first), strict=True)
-        )
-        for node in nodes
-    )
-
-
-_DEEP = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS, ir.AttributeType.TENSOR, ir.AttributeType.TENSORS)
+    """Whether the nodes have equal attributes, all of them numbers, texts or lists of these."""
+    found = {literals(node) for node in nodes}
+    return len(found) == 1 and None not in found
 
 
 def _shared(operand: Operand) -> bool:

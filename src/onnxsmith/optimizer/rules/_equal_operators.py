@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.structure.attribute_keys import literals
 from onnxsmith.graph.structure.uses import is_read_outside
 from onnxsmith.optimizer.rules._layout import ELEMENTWISE, perm_of
 
@@ -109,10 +110,10 @@ def _is_twin(one: ir.Node, other: ir.Node) -> bool:
     if one is other:
         return len(one.outputs) == 1 and not one.domain
     alike = one.op_type == other.op_type and not other.domain and len(one.inputs) == len(other.inputs)
-    if not alike or len(other.outputs) != 1 or set(one.attributes) != set(other.attributes):
+    if not alike or len(other.outputs) != 1:
         return False
-    pairs = [(attribute, other.attributes[name]) for name, attribute in one.attributes.items()]
-    return all(not a.is_ref() and not b.is_ref() and a.type == b.type and a.value == b.value for a, b in pairs)
+    found = literals(one)
+    return found is not None and found == literals(other)
 
 
 def _axis_before(node: ir.Node, axis: int) -> int | None:

@@ -39,7 +39,7 @@ def nested(model: ir.Model) -> str:
     counts: Counter[tuple[str, str]] = Counter()
     for graph in walk.main_graphs(model):
         for node in graph:
-            for inner in captures.subgraphs(node):
+            for inner in walk.subgraphs(node):
                 counts.update((node.op_type, one.op_type) for one in inner if _weight(one) is not None)
     if not counts:
         return ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes.symbolic_inference import inferred
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 from onnxsmith.targets.profiles import conditions
 from onnxsmith.targets.profiles.condition_result import Finding, Outlook, refused, unknown
 from onnxsmith.targets.profiles.node_facts import Constants, Subject
@@ -85,7 +85,7 @@ class _Judge:
         profile = self.profile
         if profile.domains is not None and subject.domain and subject.domain not in profile.domains:
             yield refused(f"operators of the domain {subject.domain} are not supported")
-        if profile.subgraphs is False and any(captures.subgraphs(subject.node)):
+        if profile.subgraphs is False and walk.has_subgraphs(subject.node):
             yield refused("branches and loop bodies are not supported")
         if subject.name in profile.refused:
             yield refused(f"{subject.name} is not supported")

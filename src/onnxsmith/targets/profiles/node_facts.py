@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from onnxsmith.graph.operators.dtypes import shown
 from onnxsmith.graph.shapes import facts
-from onnxsmith.graph.structure import captures, schema, walk
+from onnxsmith.graph.structure import schema, walk
 from onnxsmith.graph.structure.schema import Parameter, Schema
 from onnxsmith.graph.structure.type_texts import type_text
 
@@ -91,7 +91,7 @@ class Constants:
 
     @staticmethod
     def _folds(node: ir.Node, known: set[ir.Value], *, static: bool) -> bool:
-        if node.domain not in ("", "ai.onnx") or node.op_type in walk.RANDOM or any(captures.subgraphs(node)):
+        if node.domain not in ("", "ai.onnx") or node.op_type in walk.RANDOM or walk.has_subgraphs(node):
             return False
         given = [value for value in node.inputs if value is not None]
         if node.op_type in ("Shape", "Size") and given:

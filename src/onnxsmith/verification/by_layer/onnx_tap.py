@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.shapes.symbolic_inference import inferred
-from onnxsmith.graph.structure import captures, provenance, walk
+from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.exposing import Exposing
 from onnxsmith.graph.surgery.float64_reference import doubled
@@ -164,7 +164,7 @@ class OnnxTap(Tap):
 
     def inside(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Sequence[Inner]:
         made = self._cut(given, [name])
-        if not any(captures.subgraphs(node) for node in made.model.graph):
+        if not any(walk.subgraphs(node) for node in made.model.graph):
             return ()
         own = {value.name for value in made.model.graph.inputs}
         handed = {key: value for key, value in feeds.items() if key in own}
@@ -313,10 +313,10 @@ def _read(node: ir.Node) -> list[ir.Value]:
 def _step(node: ir.Node, fixed: Collection[ir.Value], weights: int) -> Step:
     known = provenance.of(node)
     read = _read(node)
-    inner = [value for graph in captures.subgraphs(node) for below in graph.all_nodes() for value in below.inputs]
-    given_out = [value for graph in captures.subgraphs(node) for value in graph.outputs]
-    made = {value for graph in captures.subgraphs(node) for below in graph.all_nodes() for value in below.outputs}
-    made |= {value for graph in captures.subgraphs(node) for value in (*graph.inputs, *graph.initializers.values())}
+    inner = [value for below in walk.inside(node) for value in below.inputs]
+    given_out = [value for graph in walk.subgraphs(node) for value in graph.outputs]
+    made = {value for below in walk.inside(node) for value in below.outputs}
+    made |= {value for graph in walk.subgraphs(node) for value in (*graph.inputs, *graph.initializers.values())}
     captured = [value for value in (*inner, *given_out) if value is not None and value not in made]
     names = dict.fromkeys(value.name or "" for value in (*read, *captured) if value not in fixed)
     return Step(
@@ -347,7 +347,7 @@ def _key(node: ir.Node, fixed: Collection[ir.Value]) -> str:
     """Attributes and shapes of weights: they tell a node from others with its operator, without the learned values."""
     texts = []
     for name, attribute in sorted(node.attributes.items()):
-        if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+        if walk.holds_subgraphs(attribute):
             continue
         if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
             tensor = attribute.as_tensor()

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import walk
 
 _KEEPS_VALUES = {
     "Identity", "Cast", "CastLike", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Slice", "Concat",
@@ -48,7 +48,7 @@ class Reader:
 
 def owners(model: ir.Model) -> Owners:
     """The node to which each branch and body belongs."""
-    return {inner: node for node in walk.all_nodes(model) for inner in captures.subgraphs(node)}
+    return {inner: node for node in walk.all_nodes(model) for inner in walk.subgraphs(node)}
 
 
 def readers(value: ir.Value, inside: Owners | None = None, through: Through | None = None) -> Iterator[Reader]:
@@ -125,7 +125,7 @@ def _computed(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:
 
 def _entered(node: ir.Node, index: int) -> list[ir.Value]:
     """The operand's value inside a body."""
-    bodies = [] if node.op_type == "If" else list(captures.subgraphs(node))
+    bodies = [] if node.op_type == "If" else list(walk.subgraphs(node))
     first = 2 if node.op_type == "Loop" else 0
     return [body.inputs[index] for body in bodies if first <= index < len(body.inputs)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxsmith.graph.shapes.dims import written
 from onnxsmith.verification.inputs.input_readers import Owners, Reader, constant, readers
 from onnxsmith.verification.inputs.role_values import Role, Shape
 
@@ -110,4 +111,4 @@ def _same_length(operand: ir.Value | None, value: ir.Value) -> bool:
 def _shape(value: ir.Value | None) -> Shape:
     if value is None or value.shape is None:
         return ()
-    return tuple(dim if isinstance(dim, int) else dim.value for dim in value.shape)
+    return written(value.shape)

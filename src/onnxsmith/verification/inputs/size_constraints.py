@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import dims
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.shapes.dims import written
+from onnxsmith.graph.structure import walk
 from onnxsmith.verification.inputs.input_readers import constant
 
 _FROM_SHAPES = {"Shape", "Size", "Range", "ConstantOfShape", "Trilu", "NonZero"}
@@ -86,7 +87,7 @@ def numbers(model: ir.Model) -> Numbers:
     loops: dict[ir.Graph | ir.Function | None, int] = {}
     for node in walk.all_nodes(model):
         around = loops.get(node.graph, 0)
-        for body in captures.subgraphs(node) if captures.has_subgraphs(node) else ():
+        for body in walk.subgraphs(node) if walk.has_subgraphs(node) else ():
             loops[body] = around + (node.op_type in _LOOPS)
         if node.op_type in _FROM_SHAPES or any(value in from_shapes for value in node.inputs):
             from_shapes.update(output for output in node.outputs if _is_small_kind(output))
@@ -206,4 +207,4 @@ def _whole_numbers(value: ir.Value) -> list[int]:
 def _dims(value: ir.Value | None) -> Dims:
     if value is None or value.shape is None:
         return ()
-    return tuple(dim if isinstance(dim, int) else dim.value for dim in value.shape)
+    return written(value.shape)

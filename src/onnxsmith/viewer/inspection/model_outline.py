@@ -101,7 +101,7 @@ def _functions(model: ir.Model) -> tuple[Function, ...]:
             function_name(function),
             len(function.inputs),
             len(function.outputs),
-            sum(not is_constant(node) for node in function.all_nodes()),
+            sum(not is_constant(node) for node in walk.nodes(function)),
             calls[identifier],
         )
         for identifier, function in model.functions.items()

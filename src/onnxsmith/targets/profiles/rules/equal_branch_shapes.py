@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from onnxsmith.graph.structure import captures
+from onnxsmith.graph.structure import walk
 from onnxsmith.targets.profiles.condition_result import Finding, refused, unknown
 from onnxsmith.targets.profiles.node_facts import Slot, Subject
 from onnxsmith.targets.profiles.rules.base import GraphRule
@@ -27,7 +27,7 @@ class EqualBranchShapes(GraphRule):
     compare: Literal["shape", "rank"] = "shape"
 
     def judge(self, subject: Subject) -> Finding | None:
-        branches = [graph.outputs for graph in captures.subgraphs(subject.node)]
+        branches = [graph.outputs for graph in walk.subgraphs(subject.node)]
         if len(branches) != 2:
             return unknown("the branches are not known", self.source)
         doubt = None

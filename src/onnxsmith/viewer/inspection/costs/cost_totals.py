@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.graph.reading.scopes import subgraphs
 from onnxsmith.graph.reading.weights import is_constant
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.walk import node_label, op_name
 from onnxsmith.viewer.inspection.costs.cost_groups import Path
 from onnxsmith.viewer.inspection.costs.cost_sizes import Sizes
@@ -81,7 +81,7 @@ class Tallying:
         found = Tally()
         for node in graph:
             self._add(found, node, times)
-            bodies = list(subgraphs(node))
+            bodies = list(walk.named_subgraphs(node))
             if node.op_type == "If" and not node.domain:
                 self._choose(found, node, bodies, times)
                 continue

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from onnxsmith.base.report.parts.costs import Peak
-from onnxsmith.graph.reading.scopes import subgraphs
 from onnxsmith.graph.reading.weights import is_constant
 from onnxsmith.graph.structure import walk
 from onnxsmith.viewer.inspection.costs.cost_sizes import Sizes
@@ -110,7 +109,7 @@ class Liveness:
         if not node.attributes:
             return _NOTHING
         if node not in self._inner:
-            bodies = [self._most(graph) for _, graph in subgraphs(node)]
+            bodies = [self._most(graph) for graph in walk.subgraphs(node)]
             self._inner[node] = max(bodies, key=lambda most: most.bits, default=_NOTHING)
         return self._inner[node]
 
@@ -130,7 +129,7 @@ def _ends(graph: ir.Graph) -> list[list[ir.Value]]:
             for operand in reader.inputs:
                 if operand is not None and operand in last:
                     last[operand] = index
-        for _, inner in subgraphs(node):
+        for inner in walk.subgraphs(node):
             for result in inner.outputs:
                 if result in last:
                     last[result] = index

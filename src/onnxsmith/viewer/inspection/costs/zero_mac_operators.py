@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.graph.reading.scopes import subgraphs
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.walk import op_name
 
 _ELEMENTWISE = """
@@ -46,4 +46,4 @@ def without_products(node: ir.Node) -> bool:
     matrices, convolutions and attention only. A node with a body is what its body is.
 
     Operators that interpolate (Resize, GridSample, RoiAlign) are not among them: they are named as not counted."""
-    return op_name(node) in _WITHOUT or next(subgraphs(node), None) is not None
+    return op_name(node) in _WITHOUT or walk.has_subgraphs(node)
