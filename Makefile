@@ -45,7 +45,7 @@ PYTHONS ?= $(foreach version,3.12 3.13 3.14,$(if $(call HERE,$(version)),$(versi
 # What runs without torch, and what runs with it and takes minutes, not hours.
 ROOMS := $(addprefix tests/,base graph runtimes verification optimizer viewer/inspection exporter/causes contracts) \
 	$(wildcard tests/test_*.py)
-TORCH_ROOMS := $(addprefix tests/exporter/,test_export.py test_objects.py test_register.py test_rewriting.py)
+TORCH_ROOMS := $(addprefix tests/exporter/,test_export.py test_object_flattening.py test_register.py test_rewriting.py)
 OLDEST := .venv-oldest/bin/uv pip install -q --python .venv-oldest/bin/python
 
 # Installed first and by its exact number: the CPU build of this version is the one that the tests know.

@@ -126,7 +126,7 @@ def test_a_model_that_fails_by_itself_is_named() -> None:
         of(Broken(""))
     assert caught.value.problem.id == "export/forward-failed"
     assert "the chunk has to divide the text" in caught.value.problem.why
-    assert "test_states.py" in caught.value.problem.where
+    assert "test_generation_state.py" in caught.value.problem.where
 
 
 @pytest.mark.usefixtures("compared_once")

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment
 
 ROOT = Path(__file__).parents[3]
-BUILT = ROOT / "src" / "onnxsmith" / "viewing" / "page"
+BUILT = ROOT / "src" / "onnxsmith" / "viewer" / "page"
 
 
 def _hash(text: str) -> str:
