@@ -26,8 +26,7 @@ _LONGEST = 60
 
 @contextmanager
 def beside(path: Path) -> Iterator[Path]:
-    """Makes a hidden folder beside `path` and removes it when the block ends. First removes the folders that dead
-    processes left there.
+    """Makes a hidden folder beside `path` for the block, after removing the folders that dead processes left there.
 
     Raises:
         OSError: the parent folder is not writable.
@@ -56,7 +55,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def clear(parent: Path) -> None:
-    """Removes the folders that `beside` made in `parent` for processes that are dead by now."""
+    """Removes the folders in `parent` that `beside` made for processes that have ended."""
     ours = re.compile(rf"\..*\.{_MARK}-\w+", re.DOTALL)
     with contextlib.suppress(OSError):
         for name in os.listdir(parent):  # noqa: PTH208 — keeps names that are not UTF-8 as they are

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 _LOCK = threading.Lock()
 _holding = 0
-"""How many blocks pause the collector now, in all threads."""
+"""The number of blocks, in all threads, that pause the collector now."""
 _was_enabled = True
 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Pauses the collector until the block ends. A graph is one large live cycle: each full collection walks all of it
-    and frees nothing, and a larger graph triggers more collections."""
+    """Pauses the collector until the block ends. A graph is one large live cycle: a full collection walks all of it and
+    frees nothing, and a growing graph triggers more collections."""
     global _holding, _was_enabled
     with _LOCK:
         if not _holding:

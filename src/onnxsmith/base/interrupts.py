@@ -27,11 +27,11 @@ def begin() -> None:
 def unwinding() -> Iterator[Callable[[], bool]]:
     """Makes an interrupt raise KeyboardInterrupt inside the block, so that no half-written file stays.
 
-    An interrupt that comes while a native module is loaded waits for the module: C++ code that starts up ends the
-    process where an error of Python reaches it (seen with nanobind: a segmentation fault, or `terminate`).
+    An interrupt during the import of a native module is delayed until the module is loaded. A Python error inside the
+    initialisation of C++ code would end the process (seen with nanobind: a segmentation fault, or `terminate`).
 
-    Yields a function that says whether an interrupt came: a library that is being imported can turn KeyboardInterrupt
-    into an error of its own.
+    Yields a function that returns whether an interrupt came: a library that is being imported can turn
+    KeyboardInterrupt into an error of its own.
     """
     came: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Versions of other libraries: the newest that the tests were run with, and the releases that have a name."""
+"""Lists versions of other libraries: the newest that the tests were run with, and the lifetimes of private names."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ torch, which has a table of its own there. A test compares the two."""
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The releases of a library that have a name. `added` is the first release with the name, `removed` the first
-    without it; "" is no bound."""
+    """The releases of a library that have a private name. `added` is the first release with the name, `removed` the
+    first without it; "" is no bound."""
 
     added: str = ""
     removed: str = ""
 
     def includes(self, version: str) -> bool:
-        """Whether that version has the name. A preview of a release (`2.14.0a0`) counts as the release."""
+        """Whether the version has the name. A preview of a release (`2.14.0a0`) counts as the release."""
         installed = release(version)
         return (not self.added or installed >= release(self.added)) and (
             not self.removed or installed < release(self.removed)
@@ -54,12 +54,13 @@ class Lifetime:
 
 
 def release(version: str) -> tuple[int, ...]:
-    """The numbers of a version, without what follows them (`2.14.1+cu130`); empty if it does not start with one."""
+    """Returns the leading numbers of a version: (2, 14, 1) for `2.14.1+cu130`; empty if it does not start with a
+    number."""
     match = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, match[0].split("."))) if match is not None else ()
 
 
 def is_newer(version: str, tested: str) -> bool:
-    """Whether a version has a larger first or second number than the tested one. A patch release is not newer, nor is a
-    version that does not start with a number."""
+    """Whether the first or second number of a version is larger than the tested version's. A newer patch release does
+    not count, nor does a version that does not start with a number."""
     return release(version)[:2] > release(tested)[:2]

@@ -23,7 +23,7 @@ def problem_of(error: BaseException) -> Problem | None:
 
 
 def writing_refused(path: str | Path, error: OSError) -> tuple[str, str]:
-    """Says why the file or folder that was asked for could not be written, and what helps. The error itself may name a
+    """Returns why the requested file or folder could not be written, and what helps. The error itself may name a
     temporary file beside it."""
     target = Path(path)
     folder = target.absolute().parent
@@ -43,7 +43,7 @@ def writing_refused(path: str | Path, error: OSError) -> tuple[str, str]:
 
 
 def refuse_missing(folder: Path) -> None:
-    """Refuses a folder to write to that does not exist.
+    """Raises if the folder to write to does not exist.
 
     Raises:
         OnnxsmithError: `save/no-folder`.
@@ -53,7 +53,7 @@ def refuse_missing(folder: Path) -> None:
 
 
 def no_folder(folder: Path) -> OnnxsmithError:
-    """The problem of a folder to write to that does not exist."""
+    """Returns the problem of a folder to write to that does not exist."""
     return problem(
         "save/no-folder",
         "the folder to write to does not exist",

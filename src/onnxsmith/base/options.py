@@ -8,7 +8,7 @@ from typing import Any
 
 
 def argument(help: str, *, default: Any = MISSING, metavar: str = "") -> Any:  # noqa: A002
-    """A positional argument."""
+    """Makes the field of a positional argument."""
     return _field("argument", help, default, metavar=metavar)
 
 
@@ -21,18 +21,19 @@ def option(
     name: str = "",
     writes: bool = False,
 ) -> Any:
-    """An option with a value. A field of type `tuple[str, ...]` may be given several times. `name` is the option's name
-    if it is not the field's name. `writes` marks an option that names an output file or folder."""
+    """Makes the field of an option with a value. A field of type `tuple[str, ...]` may be given several times. `name`
+    is the option's name if it is not the field's name. `writes` marks an option that names an output file or folder."""
     return _field("option", help, default, short=short, metavar=metavar, name=name, writes=writes)
 
 
 def flag(help: str, *, default: bool = False) -> Any:  # noqa: A002
-    """An option without a value. A field called `no_…` becomes `--no-…`."""
+    """Makes the field of an option without a value. A field called `no_…` becomes `--no-…`."""
     return _field("flag", help, default)
 
 
 def group(settings: type[Any]) -> Any:
-    """A nested dataclass whose fields are options too: settings that several commands and the Python API share."""
+    """Makes the field of a nested dataclass whose own fields are options too: settings that several commands and the
+    Python API share."""
     return field(default_factory=settings, metadata={"kind": "group", "settings": settings})
 
 

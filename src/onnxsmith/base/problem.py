@@ -30,7 +30,7 @@ class Problem:
         return "\n".join(lines)
 
     def details(self) -> list[tuple[str, str]]:
-        """The labelled lines below the first one; empty ones left out."""
+        """Returns the labelled lines below the first one, without empty ones."""
         labelled = (("where", self.where), ("why", self.why), ("fix", self.fix))
         return [(label, text) for label, text in labelled if text]
 
@@ -43,7 +43,7 @@ class OnnxsmithError(Exception):
         self.problem = problem
 
     def at(self, place: str, fix: str = "") -> OnnxsmithError:
-        """The error with the place where it happened in front of its own, and with one more remedy."""
+        """Returns the error with `place` in front of its own place, and with one more remedy."""
         found = self.problem
         where, fixes = (part for part in (place, found.where) if part), (part for part in (found.fix, fix) if part)
         return OnnxsmithError(replace(found, where=": ".join(where), fix="; or ".join(fixes)))

@@ -15,7 +15,7 @@ _FRAME = (
     '<iframe srcdoc="{}" sandbox="allow-scripts allow-downloads allow-popups" '
     'style="width:100%;height:640px;border:1px solid #8884" title="onnxsmith view"></iframe>'
 )
-"""A frame as high as most of a screen. In its sandbox, the page reaches nothing of the notebook."""
+"""A frame as high as most of a screen. Its sandbox keeps the page from reaching anything in the notebook."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class Result:
         return self.report.verdict.exit_code == 0
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows: the page in a frame; None, and so the usual text, if there is no page."""
+        """Returns the page in a frame, for a notebook; None if there is no page, so that the notebook shows the usual
+        text."""
         if not self.page:
             return None
         return _FRAME.format(self.page.replace("&", "&amp;").replace('"', "&quot;"))

@@ -41,7 +41,8 @@ _GROUPS = {
     "viewer.inspection.mac_rules": "inspection.mac_rules",
     "viewer.overlays": "viewing.overlays",
 }
-"""Entry point groups by package, both below `onnxsmith.`, where the names differ: groups are public, packages not."""
+"""Entry point groups by package, both below `onnxsmith.`. Listed are the packages whose group has another name:
+packages move, but the groups are public."""
 
 
 def classes(room: str, base: type[T]) -> dict[str, type[T]]:
@@ -111,7 +112,7 @@ def _entry_points(room: str) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _installed(path: tuple[str, ...]) -> Any:
-    """Returns the entry points of all distributions on the path. Cached: reading them takes as long as a small
+    """Returns the entry points on the path, of all distributions. Cached: reading them takes as long as a small
     export."""
     from importlib.metadata import entry_points
 

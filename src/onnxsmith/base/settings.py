@@ -12,8 +12,8 @@ from onnxsmith.base.options import flag, option
 class Verify:
     """How to verify a result: the runtime, the inputs and the tolerance.
 
-    `runtime` is the name of a runtime, `reference` say; None means the first that runs the model. `tolerance`
-    is the largest difference relative to the root mean square of an output; None allows what rounding explains. `sizes`
+    `runtime` is the name of a runtime, such as `reference`; None means the first that runs the model. `tolerance` is
+    the largest difference relative to the root mean square of an output; None allows what rounding explains. `sizes`
     fixes symbolic dimensions: `{"batch": 1}`, or texts such as `batch=1`.
     """
 

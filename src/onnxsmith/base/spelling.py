@@ -1,7 +1,7 @@
-"""Writes the options that an error names as its caller knows them: `--budget 0.5%` is `budget="0.5%"` in Python.
+"""Writes the options in an error as the caller knows them: `--budget 0.5%` becomes `budget="0.5%"` in Python.
 
-Messages name options as they are typed. A function of the Python API that is behind a command is decorated with
-`in_python`; its command calls it inside `typed`.
+Messages name options as they are typed on a command line. A Python function that implements a command is decorated with
+`in_python`; the command calls it inside `typed`.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ R = TypeVar("R")
 _IS_TYPED: ContextVar[bool] = ContextVar("is_typed", default=False)
 """Whether the caller is a command."""
 _OTHER = {"dim": "sizes"}
-"""Options that are called otherwise in Python."""
+"""Options that have another name in Python."""
 _OFF = {"no-time": "measure_time=False"}
 """Flags that turn something off."""
 _COMMAND = re.compile(r"(`(?:onnxsmith|pip|quantize|bisect) [^`]*`)")
-"""Commands, which stay as they are."""
+"""Commands, which are not changed."""
 _LISTED = re.compile(r"`echo (\w+) > [\w.]+`, then add --keep [\w.]+")
-"""A keep-list of one layer."""
+"""The advice to write a keep-list with one layer."""
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?:( )([^\s`]+))?")
 _JOINED = re.compile(r"(--[a-z][a-z-]* [^\s,`]+) (?=--[a-z])")
-"""Options that follow each other, which a comma separates in Python."""
+"""Options in a row: Python separates them by commas."""
 _WORDS = {"onnxruntime", "openvino", "web", "tensorrt-rtx", "auto", "norm", "activation", "first-order"}
-"""Values that look like words of the sentence."""
+"""Values of options that could be taken for words of the sentence."""
 
 
 @contextmanager
 def typed() -> Iterator[None]:
-    """Inside, errors name options as they are typed on a command line."""
+    """Makes errors name options as they are typed on a command line, while the block runs."""
     token = _IS_TYPED.set(True)
     try:
         yield
@@ -48,8 +48,8 @@ def typed() -> Iterator[None]:
 
 
 def in_python(function: Callable[P, R]) -> Callable[P, R]:
-    """The function with problems, raised or in the report of its result, that name its arguments instead of options,
-    unless a command calls it."""
+    """Decorates a function: unless a command calls it, its problems, raised or in the report of its result, name
+    arguments instead of options."""
     arguments = {name: one.default for name, one in inspect.signature(function).parameters.items()}
 
     @wraps(function)
@@ -78,8 +78,8 @@ def _problem(found: Problem, arguments: Mapping[str, Any]) -> Problem:
 
 
 def respelled(text: str, arguments: Mapping[str, Any]) -> str:
-    """The text with the `arguments` of a function, by name with their defaults, in place of options. Other options and
-    commands stay."""
+    """Returns the text with `arguments` of a function in place of options. `arguments` maps names to defaults. Other
+    options and commands stay."""
     text = _LISTED.sub(r'keep=["\1"]', text)
     parts = _COMMAND.split(text)
     return "".join(
@@ -109,7 +109,7 @@ def _is_value(text: str) -> bool:
 
 
 def _literal(name: str, value: str) -> str:
-    """The value as Python writes it."""
+    """Returns the value as a Python literal."""
     if value.isupper():
         return "…"
     if name == "keep":

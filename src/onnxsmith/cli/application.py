@@ -34,17 +34,17 @@ _SHARED = {
     "html": (str, typer.Option("--html", help="write the report as one HTML file", metavar="FILE"), ""),
     "quiet": (bool, typer.Option("--quiet", "-q", help="print nothing but problems"), False),
 }
-"""Options that every command has: how to show its report."""
+"""Options of every command that say how to show its report."""
 _VIEW = (
     str,
     typer.Option("--view", help="write the model as a page that --html links to, as `onnxsmith view`", metavar="FILE"),
     "",
 )
-"""An option of every command that is about a model file."""
+"""An option of every command about a model file."""
 
 
 def main() -> None:
-    """The entry point of the `onnxsmith` command."""
+    """Runs the `onnxsmith` command."""
     signal.signal(signal.SIGTERM, _terminated)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -122,7 +122,7 @@ def _parameters(settings: type[Any]) -> Iterator[inspect.Parameter]:
 
 
 def _made(settings: type[T], values: Mapping[str, Any]) -> T:
-    """Makes the dataclass, and the groups inside it, from the values of all their fields."""
+    """Makes the dataclass, and the groups inside it, from the values of all fields."""
     given = {
         field.name: _made(field.metadata["settings"], values)
         if field.metadata["kind"] == "group"
@@ -134,8 +134,8 @@ def _made(settings: type[T], values: Mapping[str, Any]) -> T:
 
 _INTERRUPTED = Problem("run/interrupted", "the command was stopped before it was done", why="Ctrl-C or SIGTERM")
 _PIPE_WIDTH = 160
-"""Columns of a report that goes into a file or a pipe. A choice: wide enough for the tables, narrow enough for a
-diff."""
+"""Width in columns of a report that goes into a file or a pipe. A choice: wide enough for the tables, narrow enough for
+a diff."""
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -160,7 +160,7 @@ def _execute(command: Command, *, json: bool, html: str, quiet: bool, view: str 
     with interrupts.unwinding() as interrupted:
         report = _report(command, (html, view), interrupted, shown=not json and not quiet)
     if any(found.id == "save/needed" for found in report.problems):
-        html = view = ""  # perhaps a page itself would overwrite an input
+        html = view = ""  # the page itself may be the file that would overwrite an input
     try:
         return _render(_with_pages(report, command, html, view), json=json, quiet=quiet)
     except BrokenPipeError:  # the reader closed the pipe early (`| head`); the command itself is done
@@ -185,7 +185,7 @@ def _report(command: Command, pages: Sequence[str], interrupted: Callable[[], bo
 
 
 def _refuse_loss(command: Command, pages: Sequence[str]) -> None:
-    """Raises if an output path of the command is also an input path. Each verb makes a stricter check of its own."""
+    """Raises if an output path of the command is also an input path. Each verb has a stricter check of its own."""
     fields = {field: getattr(command, field.name) for field in dataclasses.fields(command)}  # type: ignore[arg-type]
     writes = [value for field, value in fields.items() if field.metadata.get("writes") and value]
     if not any(pages) and not writes:
@@ -245,7 +245,7 @@ def _unexpected(error: Exception) -> Problem:
 
 @contextmanager
 def _progress(*, enabled: bool) -> Iterator[None]:
-    """Shows a progress bar on standard error after two seconds; shows none when standard error is not a terminal."""
+    """Shows a progress bar on standard error after two seconds, unless standard error is not a terminal."""
     if not enabled or not sys.stderr.isatty():
         yield
         return

@@ -1,6 +1,7 @@
-"""Functions with the names and arguments of other libraries' functions: a call moves here by changing the function.
+"""Offers functions with the names and arguments of other libraries' functions, so that a caller only has to change the
+function.
 
-Each function is a file of its own name in `functions/`, which is imported when the function is first used.
+Each function has a file of its own name in `functions/`, which is imported when the function is first used.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Ways to run a model, one in each file: `prepare` returns a session, a session runs feeds."""
+"""Runs models, by one runtime in each file: `prepare` returns a session, and a session runs feeds."""

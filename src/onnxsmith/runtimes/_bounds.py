@@ -17,20 +17,20 @@ MEMORY = "ONNXSMITH_MEMORY_LIMIT"
 TIME = "ONNXSMITH_TIME_LIMIT"
 """The environment variable for seconds; 0 for no limit."""
 PATIENCE = 600.0
-"""Seconds for a run that the user asked for, unlike a verification's own inputs. A choice."""
+"""Seconds for a run that the user asked for; a verification's own inputs get less. A choice."""
 
 _LEAST_MEMORY = 4 * 2**30
 """Bytes that every process may take. A choice: 4 GiB."""
 _BY_MODEL = 8
-"""Bytes for each byte of the model. A runtime holds the file, its weights, and the weights again, packed for its
-kernels; and all of these in float64 take twice as much."""
+"""Bytes of memory for each byte of the model. A runtime holds the file, its weights, and a copy of the weights packed
+for its kernels; in float64 all of these take twice as much."""
 _BY_FEEDS = 64
-"""Bytes for each byte of input. An image of 3 channels becomes a tensor of 64, which a convolution may unroll. A
-choice."""
+"""Bytes of memory for each byte of input. An image of 3 channels becomes a tensor of 64, which a convolution may
+unroll. A choice."""
 _LEAST_TIME = 60.0
 """Seconds that every call may take. A choice."""
 _BYTES_A_SECOND = 10_000_000
-"""Bytes of model and input for each further second. A choice: a slow runtime on a slow machine."""
+"""Bytes of model and input for which each further second is allowed. A choice: a slow runtime on a slow machine."""
 _UNITS = {
     "": 1,
     "B": 1,
@@ -52,8 +52,8 @@ _REFUSALS = re.compile(
 
 
 def memory(asked: int | None, *, model: int, feeds: int = 0) -> int:
-    """The bytes that the process may take, 0 for no limit: `asked`, else the environment variable, else a limit that
-    grows with `model` and `feeds` (both in bytes).
+    """Returns the bytes of memory that the process may take, 0 for no limit: `asked`, else the environment variable,
+    else a limit that grows with `model` and `feeds` (both in bytes).
 
     Raises:
         OnnxsmithError: `runtime/bad-limit` if the environment variable is not a size.
@@ -70,14 +70,15 @@ def memory(asked: int | None, *, model: int, feeds: int = 0) -> int:
 
 
 def seconds(asked: float | None, *, model: int, feeds: int = 0, slowness: float = 1.0) -> float:
-    """The seconds that one call may take, 0 for no limit; chosen as in `memory`. `slowness` is that of the runtime."""
+    """Returns the seconds that one call may take, 0 for no limit; chosen as in `memory`. `slowness` is the runtime's,
+    as in `Isolated.slowness`."""
     if asked is not None:
         return asked
     return _seconds_by_environment(slowness * (_LEAST_TIME + (model + feeds) / _BYTES_A_SECOND))
 
 
 def patient() -> float:
-    """The seconds for a call that the user asked for, on their own inputs."""
+    """Returns the seconds for a call that the user asked for, on their own inputs."""
     return _seconds_by_environment(PATIENCE)
 
 
@@ -106,7 +107,7 @@ def is_shortage(said: str) -> bool:
 
 
 def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
-    """The problem of a runtime that needed more than `limit` bytes."""
+    """Returns the problem of a runtime that needed more than `limit` bytes."""
     within = f"more than the {limit / 2**30:.1f} GB that it may take" if limit else "more memory than the machine has"
     return problem(
         "runtime/memory",
@@ -118,7 +119,7 @@ def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
 
 
 def perhaps_short(limit: int) -> str:
-    """What else may help after a crash without a message: libraries crash, too, where they get no memory."""
+    """Returns further advice for a crash without a message: a library that gets no memory may crash, too."""
     if not limit:
         return ""
     return f"; if memory was short (it may take {limit / 2**30:.1f} GB), allow more: {MEMORY}={_next(limit)}GB"

@@ -1,7 +1,7 @@
-"""Runs code that may crash in a child process: a crash becomes a Problem, and the caller lives on.
+"""Runs code that may crash in a child process: a crash becomes a Problem, and the caller goes on.
 
-The child reads requests `{"do": …}` from its standard input and answers on what was its standard output. File
-descriptor 1 is redirected to standard error first, so that native code that prints cannot disturb the messages.
+The child reads requests `{"do": …}` from its standard input and answers on a copy of its standard output. File
+descriptor 1 itself is redirected to standard error, so that prints of native code cannot disturb the messages.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _TAIL = 2000
 _READ = 2**16
 """Bytes of the child's last output that are read. A choice: a stack of native frames has some 20,000."""
 _PANIC = re.compile(r"panicked at [^\n]*\n[^\n]+")
-"""What Rust prints first when it gives up; a stack of native frames follows."""
+"""The message that Rust prints before it aborts; a stack of native frames follows."""
 _OF_ANSWER = 4
 """The memory limit of a child, in multiples of its largest answer: the caller keeps the answers to all questions."""
 _STARVED = 0.5
-"""Share of its time limit that a child must have computed before it is killed, unless it does nothing. A choice."""
+"""A child that has computed for a smaller share of its time limit gets more time, unless it does nothing. A choice."""
 _LONGEST = 4
-"""How often the time limit is extended for a child that other processes keep from computing. A choice."""
+"""Largest number of extensions of the time limit, for a child that other processes keep from computing. A choice."""
 
 
 class Server(Protocol):
@@ -48,7 +48,8 @@ class Server(Protocol):
 
 
 class Child:
-    """The caller's end. `module` and `function` name the code that the child runs; the function calls `serve`."""
+    """The caller's end of a child process. `module` and `function` name the code that the child runs; the function
+    calls `serve`."""
 
     def __init__(self, module: str, function: str, *, what: str) -> None:
         self.what = what
@@ -159,8 +160,8 @@ class Child:
 
 
 class _Stop:
-    """Kills a process when its time is over. If it computed for only a part of that time, because the machine is busy,
-    the time is extended."""
+    """Kills a process when its time is over. On a busy machine, the time is extended for a process that could compute
+    only for a part of it."""
 
     def __init__(self, process: subprocess.Popen[bytes], limit: float | None) -> None:
         self.late = False
@@ -192,7 +193,7 @@ class _Stop:
             self._process.kill()
 
     def cancel(self) -> None:
-        """Stops the timer: the process has answered, or is gone."""
+        """Stops the timer, because the process has answered or ended."""
         with self._lock:
             self._over = True
             if self._timer is not None:
@@ -200,7 +201,7 @@ class _Stop:
 
 
 def _last_words(said: str) -> str:
-    """The message of a Rust panic, else the end of the output."""
+    """Returns the message of a Rust panic, else the end of the output."""
     panic = _PANIC.search(said)
     return " ".join(panic[0].split()) if panic is not None else said.strip()[-_TAIL:]
 
@@ -210,7 +211,8 @@ def _request(request: dict[str, Any]) -> str:
 
 
 def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> None:
-    """The child's loop, until the caller closes the pipe. `translate` turns the library's errors into problems."""
+    """Answers requests in the child until the caller closes the pipe. `translate` turns the library's errors into
+    problems."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller handles Ctrl-C, and then ends this process
     answers: IO[bytes] = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -232,7 +234,7 @@ def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> N
 def _known(
     error: Exception, translate: Callable[[Exception], OnnxsmithError], request: dict[str, Any], limit: int
 ) -> OnnxsmithError:
-    """A library's error as a problem. Shortage of memory becomes the same problem for every library."""
+    """Turns a library's error into a problem. A shortage of memory becomes the same problem for every library."""
     known = error if isinstance(error, OnnxsmithError) else translate(error)
     said = f"{type(error).__name__}: {error}"
     if known.problem.id == "runtime/failed" and (_bounds.is_shortage(said) or _bounds.is_shortage(known.problem.why)):

@@ -38,22 +38,23 @@ _NAMED = {np.dtype(kind): name for name, kind in _NUMPY.items()}
 
 
 def numpy_dtype(name: str) -> np.dtype[np.generic]:
-    """The numpy dtype of an ONNX dtype name; an ml_dtypes dtype for bfloat16, float8 and int4, object for strings."""
+    """Returns the numpy dtype of an ONNX dtype name; an ml_dtypes dtype for bfloat16, float8 and int4, object for
+    strings."""
     return np.dtype(_NUMPY[name])
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """The ONNX name of a numpy dtype. Raises KeyError for a dtype that ONNX lacks."""
+    """Returns the ONNX name of a numpy dtype. Raises KeyError for a dtype that ONNX lacks."""
     return _NAMED[dtype]
 
 
 def bits(name: str) -> int:
-    """Bits of one element in ONNX's storage."""
+    """Returns the bits of one element in ONNX's storage."""
     return _BITS.get(name, numpy_dtype(name).itemsize * 8)
 
 
 def packed_nbytes(name: str, shape: tuple[int, ...]) -> int:
-    """Bytes of a tensor in ONNX's storage, with sub-byte dtypes packed."""
+    """Returns the bytes of a tensor in ONNX's storage, with sub-byte dtypes packed."""
     return math.ceil(bits(name) * math.prod(shape) / 8)
 
 
@@ -69,6 +70,7 @@ def unpacked(data: bytes, name: str) -> npt.NDArray[Any]:
 
 
 def onnx_name(tensor_type: str) -> str:
-    """`float` from onnxruntime's `tensor(float)`; onnxruntime says `float16` and `double` as ONNX does."""
+    """Returns the dtype's ONNX name: `float` for onnxruntime's `tensor(float)`. onnxruntime says `float16` and `double`
+    as ONNX does."""
     match = re.fullmatch(r"tensor\((\w+)\)", tensor_type)
     return match.group(1) if match else tensor_type

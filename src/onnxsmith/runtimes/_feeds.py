@@ -65,7 +65,7 @@ def explained(feeds: Feeds, signature: Signature) -> Iterator[None]:
 
 
 def with_maps(feeds: Feeds, signature: Signature) -> Feeds:
-    """The feeds with two arrays, keys and values, in place of each dictionary."""
+    """Replaces each dictionary in the feeds by two arrays, keys and values."""
     maps = {port.name for port in signature.inputs if port.kind == "map"}
     return {name: of_map(v) if name in maps and isinstance(v, Mapping) else v for name, v in feeds.items()}
 
@@ -94,7 +94,7 @@ def _check_sequence(port: Port, value: Value) -> None:
 
 
 def _check_array(port: Port, value: Value) -> Array:
-    """The value, if it is an array of the port's dtype; else raises."""
+    """Returns the value if it is an array of the port's dtype; else raises."""
     if not isinstance(value, np.ndarray):
         tensor = type(value).__module__.split(".")[0] == "torch"
         raise problem(
@@ -131,8 +131,8 @@ def _where(port: Port) -> str:
 
 
 def conflict(feeds: Feeds, signature: Signature) -> OnnxsmithError | None:
-    """`run/dimension-conflict` if one symbol has two sizes in checked feeds, which most likely explains a runtime's
-    refusal. A runtime that accepts them is right: in the format, a shared symbol is only a hint."""
+    """Returns `run/dimension-conflict` if one symbol has two sizes in checked feeds, which most likely explains a
+    runtime's refusal. A runtime may also accept such feeds: in the format, a shared symbol is only a hint."""
     sizes: dict[str, tuple[int, str]] = {}
     for port in signature.inputs:
         value = feeds.get(port.name)

@@ -54,25 +54,25 @@ class Hosting(ABC, Generic[Held]):
 
     @abstractmethod
     def about(self) -> dict[str, Any]:
-        """Facts on the library; when this is answered, the library is imported."""
+        """Returns facts about the library, which is imported when the answer comes."""
 
     @abstractmethod
     def prepare(self, request: dict[str, Any]) -> tuple[Held, dict[str, Any]]:
-        """A session for the model at `path`, and the facts on it that the caller gets."""
+        """Returns a session for the model at `path`, and facts about it for the caller."""
 
     @abstractmethod
     def run(self, held: Held, values: dict[str, Value]) -> Outputs:
-        """The model's outputs."""
+        """Returns the model's outputs."""
 
     def call(self, held: Held, values: dict[str, Value]) -> Callable[[], object]:
-        """A function that runs the model on these inputs, with as little as possible around the runtime's own call:
-        it is what `time` measures."""
+        """Returns the function that `time` measures: it runs the model on these inputs, with as little code as possible
+        around the runtime's own call."""
         return lambda: self.run(held, values)
 
     def around(self, held: Held, values: dict[str, Value]) -> str:
-        """The call that `time` measures, for the report."""
+        """Returns a description of the call that `time` measures, for the report."""
         return "its run call"
 
     def more(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
-        """Answers requests that only one runtime knows."""
+        """Answers requests that only this runtime knows."""
         raise ValueError(f"unknown request {request['do']!r}")

@@ -1,5 +1,5 @@
-"""Keeps idle children: starting a child takes longer than running most small models, so two of each kind wait a while
-for the next models."""
+"""Keeps idle children for the next models, up to two of each kind: starting a child takes longer than running most
+small models."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from onnxsmith.base.system import usage
 from onnxsmith.runtimes._child import Child
 
 _PATIENCE = 20.0
-"""Seconds that a child waits. A choice."""
+"""Seconds that an idle child waits before it is ended. A choice."""
 _LARGEST = 2**29
-"""Largest memory in bytes of a waiting child: libraries keep what large models took. A choice: 512 MiB."""
+"""Largest memory in bytes of an idle child; a library keeps memory that large models took. A choice: 512 MiB."""
 _MOST = 2
-"""Children of each kind that wait. A comparison of two models, or of one with and without optimisations, uses two."""
+"""Largest number of idle children of each kind. A comparison of two models, or of one with and without optimisations,
+uses two."""
 _LIMIT = 5.0
 """Seconds for a child to drop its sessions. A choice."""
 
@@ -37,11 +38,11 @@ class _Waiting:
 
 _lock = threading.Lock()
 _waiting: dict[tuple[str, str], list[_Waiting]] = {}
-"""By module and runtime; the one that has waited longest is first."""
+"""Idle children by module and runtime; the child that has waited longest is first."""
 
 
 def started(module: str, what: str) -> Child:
-    """A child that serves `module`: a waiting one, or a new one."""
+    """Returns a child that serves `module`: an idle one, or a new one."""
     while (found := _taken((module, what))) is not None:
         found.timer.cancel()
         if found.process == os.getpid() and found.child.began == _circumstances() and found.child.is_alive:
@@ -58,8 +59,8 @@ def _taken(kind: tuple[str, str]) -> _Waiting | None:
 
 
 def retire(child: Child, module: str, sessions: list[int]) -> None:
-    """Lets the child drop its sessions and wait, in place of the one that has waited longest if enough wait already.
-    Ends it if it has grown too large."""
+    """Makes the child drop its sessions and wait as an idle child. If enough children wait, the one that has waited
+    longest is ended. A child that has grown too large is ended instead."""
     try:
         if (usage.HERE.resident(child.pid) or 0) > _LARGEST:
             raise OSError
@@ -79,7 +80,7 @@ def retire(child: Child, module: str, sessions: list[int]) -> None:
 
 
 def end_all() -> None:
-    """Ends all waiting children."""
+    """Ends all idle children."""
     with _lock:
         found = [waiting for present in _waiting.values() for waiting in present]
         _waiting.clear()
@@ -104,7 +105,7 @@ def _close(found: _Waiting) -> None:
 
 
 def _circumstances() -> tuple[Any, ...]:
-    """The circumstances that a child copies from its parent when it starts: paths and environment."""
+    """Returns what a child copies from its parent when it starts: paths and environment."""
     return tuple(sys.path), tuple(sorted(item for item in os.environ.items() if not item[0].startswith(_CHANGING)))
 
 

@@ -1,7 +1,6 @@
 """Runs in the child process of `iree.py`: the only module that imports iree.
 
-The compiler runs in this process, and not as the tool `iree-compile`, so that the limits of memory and time hold for
-it.
+The compiler runs in this process, not as the tool `iree-compile`, so that the limits of memory and time apply to it.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ _FLAGS = (
     "--iree-input-demote-f64-to-f32=false",  # the results would have fewer digits than their dtype says
 )
 _NAME = "main"
-"""The function that a graph becomes."""
+"""The name of the function that IREE makes from the graph."""
 _KEPT = 4
-"""Sizes of the inputs for which a session keeps a model of its own. A choice: each holds the weights again."""
+"""Largest number of input sizes for which a session keeps a compiled model. A choice: each holds the weights again."""
 _READ = 2**16
 """Bytes of the compiler's output that are read. A choice: the first error is what counts."""
 _ANY_OPSET = 13
-"""A version of ONNX's operators for a model without any: the compiler wants one."""
+"""The opset for a model that imports none, because the compiler needs one."""
 _OTHERS = "use --runtime onnxruntime or --runtime reference"
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -63,7 +62,7 @@ class CompilerError(Exception):
 
 @dataclass
 class Held:
-    """A model that was read, and what was made of it."""
+    """A model that was read, and the functions compiled from it."""
 
     model: ir.Model
     names: list[str]
@@ -84,7 +83,7 @@ class Host(Hosting[Held]):
     """Holds compiled models. Outputs are named by index."""
 
     def about(self) -> dict[str, Any]:
-        import iree.compiler.api  # noqa: F401 — what a model does not need has limits of its own
+        import iree.compiler.api  # noqa: F401 — import it now, outside the time limit of any model
 
         _config()
         return {"version": metadata.version("iree-base-compiler")}
@@ -123,8 +122,8 @@ class Host(Hosting[Held]):
 
 
 def _plain(path: Path, weights: str | None) -> ir.Model:
-    """The model in a form that IREE's importer reads: without calls of local functions, and with every node named. The
-    importer drops domains, and would take another domain's operator for ONNX's of the same name."""
+    """Returns the model as IREE's importer needs it: without calls of local functions, and with every node named. The
+    importer ignores domains, and would take another domain's operator for ONNX's of the same name."""
     model, reason = inlined(read(path, None if weights is None else Path(weights)))
     if reason:
         raise problem("runtime/unknown-operator", "IREE has no local functions", why=reason, fix=_OTHERS)
@@ -153,7 +152,7 @@ def _given(held: Held, values: dict[str, Value]) -> list[Array]:
 
 
 def _run_symbolic(held: Held, given: list[Array]) -> Any:
-    """The results of the model for all sizes; None if it refuses these."""
+    """Runs the function for all sizes; returns None if it refuses these inputs."""
     if held.symbolic is None:
         return None
     try:
@@ -172,7 +171,7 @@ def _run_symbolic(held: Held, given: list[Array]) -> Any:
 
 
 def _static(held: Held, given: list[Array]) -> Any:
-    """The function for these sizes."""
+    """Returns the function for the sizes in `given`."""
     shapes = tuple(value.shape for value in given)
     if shapes not in held.static:
         made = _compiled(inferred(_fixed(held, shapes))[0])
@@ -184,7 +183,8 @@ def _static(held: Held, given: list[Array]) -> Any:
 
 
 def _fixed(held: Held, shapes: Shapes) -> ir.Model:
-    """A copy of the model with these sizes of its inputs. Other declared sizes that do not follow are unknown."""
+    """Returns a copy of the model with fixed sizes of its inputs. Declared sizes that do not follow from these become
+    unknown."""
     copy = cloned(held.model)
     inputs = {value.name: value for value in copy.graph.inputs}
     sizes: dict[str, set[int]] = {}
@@ -203,7 +203,7 @@ def _fixed(held: Held, shapes: Shapes) -> ir.Model:
 
 
 def _compiled(model: ir.Model) -> Any:
-    """The model as a function.
+    """Compiles the model to a function.
 
     Raises:
         CompilerError: if IREE refuses it.
@@ -228,14 +228,14 @@ def _compiled(model: ir.Model) -> Any:
 
 @cache
 def _config() -> Any:
-    """The CPU, in the caller's thread."""
+    """Returns IREE's configuration for the CPU, in the caller's thread."""
     from iree import runtime
 
     return runtime.Config("local-sync")
 
 
 def _imported(model: ir.Model) -> bytes:
-    """The model as MLIR bytecode."""
+    """Imports the model into MLIR bytecode."""
     from iree.compiler.extras import onnx_importer
     from iree.compiler.ir import Context
 
@@ -243,7 +243,7 @@ def _imported(model: ir.Model) -> bytes:
     module = info.create_module(context=Context()).operation
     found = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a type that is missing is refused above, or nothing reads it
+        warnings.simplefilter("ignore")  # `_compiled` refuses missing types unless nothing reads them
         try:
             onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
         except onnx_importer.OnnxImportError as error:
@@ -253,7 +253,8 @@ def _imported(model: ir.Model) -> bytes:
 
 
 def _raw(model: ir.Model) -> ir.Model:
-    """A copy whose tensors all have their values as bytes: the importer reads the other forms of some dtypes only."""
+    """Returns a copy whose tensors all have their values as bytes: for some dtypes the importer cannot read the other
+    forms."""
     copy = cloned(model)
     for value in walk.initializers(copy):
         value.const_value = _as_bytes(value.const_value)
@@ -271,10 +272,10 @@ def _as_bytes(tensor: Any) -> Any:
 
 
 def _binary(bytecode: bytes) -> bytes:
-    """The compiled program.
+    """Compiles the bytecode to a program.
 
     Raises:
-        CompilerError: with all that the compiler and its linker said.
+        CompilerError: with all messages of the compiler and its linker.
     """
     from iree.compiler.api import Output, Session, Source
 
@@ -291,21 +292,22 @@ def _binary(bytecode: bytes) -> bytes:
 
 
 def _forget_output() -> None:
-    """Empties standard error, which is a file of the caller: after a crash, it would blame the model before."""
+    """Empties standard error, a file of the caller. Otherwise, a crash would be explained by messages about the
+    previous model."""
     with suppress(OSError):
         os.ftruncate(2, 0)
         os.lseek(2, 0, os.SEEK_SET)
 
 
 def _output() -> str:
-    """The start of standard error. Diagnostics come nowhere else, and stay there for the caller."""
+    """Returns the start of standard error. IREE writes its diagnostics only there; they stay for the caller."""
     with suppress(OSError):
         return os.pread(2, _READ, 0).decode(errors="replace")
     return ""
 
 
 def _array(result: Any, dtype: str) -> Array:
-    """The result as an array of its declared dtype: IREE returns unsigned integers as signed ones, and bools as
+    """Returns the result as an array of its declared dtype. IREE returns unsigned integers as signed ones, and bools as
     bytes."""
     array: Array = np.array(result.to_host())
     wanted = None if dtype == "undefined" else numpy_dtype(dtype)
@@ -317,7 +319,7 @@ def _array(result: Any, dtype: str) -> Array:
 
 
 def translate(error: Exception) -> OnnxsmithError:
-    """Turns IREE's diagnostics into a problem: the first error, with the node and the operator that it is about."""
+    """Turns IREE's diagnostics into a problem: the first error, with the node and operator that it names."""
     said = str(error).strip()
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     first = next((line for line in lines if re.search(r"\berror: ", line)), lines[0] if lines else type(error).__name__)
@@ -376,11 +378,11 @@ def translate(error: Exception) -> OnnxsmithError:
 
 
 def _form(said: str) -> str:
-    """Types and attributes of an operator, without the words of MLIR around them."""
+    """Returns types and attributes of an operator without the words of MLIR around them."""
     plain = re.sub(r"!torch\.vtensor<\[([^\]]*)\],(\w+)>", r"\2[\1]", said)
     return " ".join(plain.replace("torch.onnx.", "").strip(" :").split())
 
 
 def main() -> None:
-    """The entry point of the child."""
+    """Runs the child process."""
     serve(Host(), translate)

@@ -1,5 +1,5 @@
-"""Runs runtimes in a child process: a preparer for many models, because starting the process takes longer than running
-most small models, or a session for one model."""
+"""Runs runtimes in a child process. A preparer serves many models with one process, because starting a process takes
+longer than running most small models; a session may also have a process of its own."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session, 
 _START_LIMIT = 120.0
 """Seconds for the child to import its library. A choice: no model is to blame for a slow import."""
 _GONE = {"runtime/died", "runtime/timeout", "runtime/memory"}
-"""Errors after which the child is replaced: a process that ran out of memory may be in any state."""
+"""Errors after which the child is replaced. A process that ran out of memory may be in any state."""
 _PERHAPS_ANOTHERS = {"runtime/died", "runtime/memory"}
-"""Errors that another session in the process may have caused, or, for memory, earlier inputs of the same session."""
+"""Errors that another session in the process may have caused; for memory, also earlier inputs of the same session."""
 
 
 class Isolated(Preparer):
     """Serves from `module`, whose function `main` calls `serve`. After a crash or a timeout the child is restarted.
 
-    The `prepare` request contains the fields of `Options`, the `session`'s number, `path`, and `weights`: the folder of
-    external data in another place, if the runtime can read it there (`refers`). The child holds the sessions of `keep`
+    The `prepare` request contains the fields of `Options`, the `session`'s number and `path`. If the runtime can read
+    external data in another folder (`refers`), `weights` names that folder. The child holds the sessions of `keep`
     models, one for each requested optimisation level of `levels`.
     """
 
     slowness: ClassVar[float] = 1.0
-    """How many times longer the runtime may take than one with native kernels."""
+    """How many times longer the runtime may take than a runtime with native kernels."""
 
     def __init__(
         self, module: str, what: str, *, refers: bool = True, keep: int = 1, levels: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Isolated(Preparer):
         return self.turned(source, options or Options(), interface)
 
     def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
-        """A session for the model. Ends the oldest session if there are more than `keep`."""
+        """Returns a session for the model. Ends the oldest session if there are more than `keep`."""
         model: Path | ir.Model = onnx_source(source)
         read = load(model)
         ports = interface or signature(read)
@@ -74,7 +74,7 @@ class Isolated(Preparer):
         return made
 
     def alone(self, source: Source, options: Options) -> Session:
-        """A session for the only model of this preparer; the child ends with it."""
+        """Returns a session for the only model of this preparer; closing it ends the child."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.close)
             made = self.turned(source, options)
@@ -83,18 +83,18 @@ class Isolated(Preparer):
         return made
 
     def check(self, interface: Signature) -> None:
-        """Raises for a model that the runtime must not be asked to run."""
+        """Raises if the runtime must not be asked to run the model."""
 
     def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
-        """A session that `request` prepares, of a model with `weight` bytes of weights."""
+        """Returns the session of a model with `weight` bytes of weights; `request` prepares it."""
         return Turn(self, interface, request, options, weight)
 
     def number(self) -> int:
-        """A new session number."""
+        """Returns a new session number."""
         return next(self._numbers)
 
     def begin(self, request: dict[str, Any], time_limit: float) -> dict[str, Any]:
-        """The child's answer to a request that prepares a session; starts the child if there is none."""
+        """Starts the child if there is none, and returns its answer to a request that prepares a session."""
         self.start()
         number = request["session"]
         try:
@@ -109,7 +109,7 @@ class Isolated(Preparer):
 
     def run(self, request: dict[str, Any], asked: dict[str, Any], feeds: Feeds, time_limit: float) -> Outputs:
         """Runs the session that `request` prepares, and returns its answer to `asked`. If the process dies while it
-        holds other sessions too, one of those may be the cause: the question is asked again in a new process."""
+        holds other sessions too, the cause may be one of those; the question is then asked again in a new process."""
         number = request["session"]
         if self._child is None or number not in self._resident:
             self.begin(request, time_limit)
@@ -125,8 +125,8 @@ class Isolated(Preparer):
         return answer
 
     def _may_be_anothers(self, error: OnnxsmithError, number: int) -> bool:
-        """Whether the child is gone and held more than the numbered session needs; forgets its sessions. A memory arena
-        also keeps memory from earlier inputs of the same session."""
+        """Whether the child is gone and held more than the numbered session needs: other sessions, or memory from
+        earlier inputs of the same session. Forgets the child's sessions."""
         if error.problem.id not in _GONE:
             return False
         resident, self._resident, self._released = self._resident, {}, []
@@ -134,7 +134,7 @@ class Isolated(Preparer):
         return error.problem.id in _PERHAPS_ANOTHERS and (grown or bool(resident.keys() - {number}))
 
     def forget(self, turn: Turn, numbers: list[int]) -> None:
-        """Lets the child drop these sessions with the next request."""
+        """Makes the child drop these sessions with the next request."""
         self._released += [number for number in numbers if self._resident.pop(number, None) is not None]
         if turn in self._kept:
             self._kept.remove(turn)
@@ -162,7 +162,7 @@ class Isolated(Preparer):
     def ask(
         self, request: dict[str, Any], feeds: Feeds | None = None, *, time_limit: float | None = None
     ) -> tuple[dict[str, Any], Outputs]:
-        """The child's answer. Drops a child that has died."""
+        """Returns the child's answer. Forgets the child if it has died."""
         assert self._child is not None
         released, self._released = self._released, []
         try:
@@ -191,7 +191,7 @@ class Isolated(Preparer):
 
 
 def _weight(model: ir.Model) -> int:
-    """Bytes of the weights."""
+    """Returns the bytes of the model's weights."""
     return sum(tensor.nbytes for tensor in walk.initializer_tensors(model))
 
 
@@ -219,7 +219,7 @@ def _bytes(value: Any) -> int:
 class Turn(Session):
     """A session that lives until it is closed, or until its preparer prepares others. After a crash or a timeout, the
     next run starts a new child and prepares the model again: one bad input says nothing about others. `head` holds the
-    child's facts on the model."""
+    child's facts about the model."""
 
     def __init__(
         self, isolated: Isolated, interface: Signature, request: dict[str, Any], options: Options, weight: int
@@ -242,7 +242,7 @@ class Turn(Session):
 
     @property
     def nodes_by_provider(self) -> dict[str, int]:
-        """How many nodes each execution provider runs, if the runtime reports it."""
+        """Returns the number of nodes that each execution provider runs; empty if the runtime does not report it."""
         return dict(self.head.get("nodes", {}))
 
     def run(self, feeds: Feeds) -> Outputs:
@@ -255,7 +255,8 @@ class Turn(Session):
             return self.isolated.run(self._request, asked, feeds, self._seconds(fed))
 
     def timer(self, feeds: Feeds) -> timing.Timer:
-        """A timer in the child, which gets the feeds once. A child that cannot time is timed from here."""
+        """Returns a timer in the child, which gets the feeds once. If the child cannot time, the timer runs in this
+        process."""
         if not self.head.get("times"):
             return super().timer(feeds)
         self._check_open()
@@ -268,8 +269,8 @@ class Turn(Session):
         return timing.asked(lambda request: self.ask(request, fed=fed), where)
 
     def ask(self, request: dict[str, Any], feeds: Feeds | None = None, *, fed: int = 0) -> dict[str, Any]:
-        """The child's answer to another request on this session; `fed` are the bytes of inputs that the child holds
-        beside `feeds`."""
+        """Returns the child's answer to another request on this session. `fed` is the number of bytes of inputs that
+        the child holds in addition to `feeds`."""
         self._check_open()
         fed += _bytes(list((feeds or {}).values()))
         common = {**self._request, "memory": self._memory(fed)}

@@ -1,4 +1,4 @@
-"""What runtimes that take less than ONNX allows refuse, each in the same words."""
+"""Words the refusals of runtimes that accept less than ONNX allows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OTHERS = "use --runtime onnxruntime or --runtime reference"
 
 
 def not_installed(what: str, module: str, extra: str) -> Problem | None:
-    """The problem of a runtime whose library is not installed; None if it is."""
+    """Returns a problem if the library of the runtime is not installed, else None."""
     if find_spec(module) is not None:
         return None
     return Problem(
@@ -27,7 +27,7 @@ def not_installed(what: str, module: str, extra: str) -> Problem | None:
 
 
 def unsupported(what: str, where: str, why: str) -> OnnxsmithError:
-    """The error for a dtype, an input or an output that the runtime cannot have."""
+    """Returns the error for a dtype, an input or an output that the runtime does not support."""
     return problem(
         "runtime/dtype-unsupported",
         f"{what} cannot run this model, or this input, as ONNX specifies it",
@@ -38,7 +38,7 @@ def unsupported(what: str, where: str, why: str) -> OnnxsmithError:
 
 
 def refuse_other_devices(what: str, options: Options) -> None:
-    """Raises if another device than the CPU was asked for.
+    """Raises if a device other than the CPU was requested.
 
     Raises:
         OnnxsmithError: `runtime/provider-missing`.
@@ -52,7 +52,7 @@ def refuse_other_devices(what: str, options: Options) -> None:
 
 
 def refuse_ports(what: str, interface: Signature, reason: Callable[[str, Port], str]) -> None:
-    """Raises if an input or output is no tensor, or if `reason("input" or "output", port)` has a reason against it.
+    """Raises if an input or output is no tensor, or if `reason("input" or "output", port)` is not empty.
 
     Raises:
         OnnxsmithError: `runtime/dtype-unsupported`.
@@ -65,8 +65,7 @@ def refuse_ports(what: str, interface: Signature, reason: Callable[[str, Port], 
 
 
 def refuse_defaults(what: str, interface: Signature, feeds: Feeds, inputs: Container[str]) -> None:
-    """Raises if a value is given for an input with a default that the runtime made a constant: one that is not among
-    its `inputs`.
+    """Raises if a value is given for an input that is not among `inputs`: the runtime made its default a constant.
 
     Raises:
         OnnxsmithError: `runtime/dtype-unsupported`.
@@ -78,7 +77,7 @@ def refuse_defaults(what: str, interface: Signature, feeds: Feeds, inputs: Conta
 
 
 def by_name(what: str, interface: Signature, outputs: Outputs) -> Outputs:
-    """Outputs that came by index, by name and in the dtype that the model declares.
+    """Names outputs that were returned by index, and converts them to the dtypes that the model declares.
 
     Raises:
         OnnxsmithError: `runtime/dtype-unsupported` if the dtype cannot be converted exactly.

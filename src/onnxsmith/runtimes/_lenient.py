@@ -1,8 +1,8 @@
 """Checks a model against the specification, unless the runtime loads it.
 
-Runtimes are more lenient than onnx's checker: they run outputs without a declared shape, deprecated operators,
-initializers of an old file that are not inputs. A model that a runtime here loads is not refused; the checker's error
-is then reported as a doubt.
+Runtimes are more lenient than onnx's checker. They accept outputs without a declared shape, deprecated operators, and
+old files whose initializers are not inputs. If an installed runtime loads a model, the checker's error is only reported
+as a doubt.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from onnxsmith.runtimes import base
 def checked(
     model: ir.Model, *, where: str, file: Path | None = None, runtime: str | None = None
 ) -> tuple[Problem, ...]:
-    """Like `graph/files/specification_check.py`, but an error of the checker becomes a doubt if `runtime` loads the
-    model. `file` is the file from which the model was just loaded.
+    """Checks as `graph/files/specification_check.py` does, but returns the checker's error as a doubt if `runtime`
+    loads the model. `file` is the file that the model was just loaded from.
 
     Raises:
         OnnxsmithError: `model/invalid` with the checker's reason, if the runtime does not load the model either.
@@ -42,7 +42,7 @@ def checked(
 
 
 def is_off(doubts: tuple[Problem, ...]) -> bool:
-    """Whether one of the doubts is that the model breaks the specification."""
+    """Whether one of the doubts says that the model breaks the specification."""
     return any(doubt.id == "model/off-specification" for doubt in doubts)
 
 

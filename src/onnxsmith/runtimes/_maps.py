@@ -11,14 +11,14 @@ from onnxsmith.runtimes.base import Value
 
 
 def of_map(value: Mapping[Any, Any]) -> Value:
-    """A map as a list of two arrays: its keys in ascending order, and their values. Floats become float32, the only
-    floats that operators of ai.onnx.ml put into a map."""
+    """Returns a map as a list of two arrays: its keys in ascending order, and their values. Floats become float32,
+    because operators of ai.onnx.ml put no other floats into a map."""
     held = sorted(value.items(), key=lambda pair: pair[0])
     return [_array([key for key, _ in held]), _array([item for _, item in held])]
 
 
 def to_map(value: Value) -> dict[Any, Any]:
-    """The map with the keys and values of two arrays."""
+    """Returns the map with these two arrays as keys and values."""
     assert isinstance(value, list)
     keys, held = value
     return dict(zip(keys.tolist(), held.tolist(), strict=True))

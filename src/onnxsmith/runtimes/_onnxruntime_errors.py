@@ -9,7 +9,8 @@ from collections.abc import Callable
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 _ASKED = 200
-"""Letters of a message in the command that explains it. A choice: the causes are recognised by its beginning."""
+"""Largest length of a message in the suggested command that explains it. A choice: causes are recognised by the
+beginning of a message."""
 
 
 def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:

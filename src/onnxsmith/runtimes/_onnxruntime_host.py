@@ -1,4 +1,4 @@
-"""Runs in the child process of `onnxruntime.py`: it and what it imports alone use onnxruntime."""
+"""Runs in the child process of `onnxruntime.py`. Only this module and its imports use onnxruntime."""
 
 from __future__ import annotations
 
@@ -98,9 +98,10 @@ class Host(Hosting[Any]):
         return {name: _from_ort_value(value) for name, value in zip(types, outputs, strict=True)}
 
     def call(self, held: Any, values: dict[str, Value]) -> Callable[[], object]:
-        """Runs with inputs and outputs that are bound once: the other calls of Python make or read a value for each of
-        them, which takes up to 40 µs a run. A binding copies an input to its provider's device when it is bound, so for
-        another provider than the CPU it is bound in each run: the copy belongs to the time."""
+        """Returns a function that runs with inputs and outputs bound once. The other calls of the Python interface make
+        or read a value for each input and output, which takes up to 40 µs a run. A binding copies an input to the
+        provider's device. For a provider other than the CPU, inputs are therefore bound in each run: the copy belongs
+        to the time."""
         if not _bindable(held, values):
             return super().call(held, values)
         binding = held.io_binding()
@@ -125,7 +126,7 @@ class Host(Hosting[Any]):
 
 
 def _options(request: dict[str, Any]) -> Any:
-    """The session options that a `prepare` request asks for."""
+    """Returns the session options that a `prepare` request asks for."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -142,10 +143,10 @@ def _options(request: dict[str, Any]) -> Any:
 
 
 def _profiled(request: dict[str, Any], values: dict[str, Value]) -> dict[str, Any]:
-    """The kernels' times in runs of the model on these inputs, from onnxruntime's own profiler, and the nodes of the
-    graph that really runs, which is the file's graph after onnxruntime's optimisation.
+    """Returns the times of the kernels in runs of the model on these inputs, from onnxruntime's own profiler, and the
+    nodes of the graph that ran: the file's graph after onnxruntime's optimisation.
 
-    `runs` is a list with the kernels of each run, in order: name, operator, provider and microseconds without the
+    `runs` is a list with the kernels of each run, in order: name, operator, provider, and microseconds without the
     kernels inside (in a loop's body). `whole` has the microseconds of each run. `nodes` lists the nodes of the
     optimised graph: name, operator, inputs and outputs.
     """
@@ -168,8 +169,8 @@ def _profiled(request: dict[str, Any], values: dict[str, Value]) -> dict[str, An
 
 
 def _assigned(session: Any, wanted: str) -> dict[str, Any]:
-    """How many nodes each provider runs (`nodes`), and which nodes run on another provider than `wanted`
-    (`elsewhere`): provider, operator and name."""
+    """Counts the nodes that each provider runs (`nodes`), and lists the nodes that run on a provider other than
+    `wanted` (`elsewhere`): provider, operator and name."""
     parts = session.get_provider_graph_assignment_info()
     elsewhere = [
         (part.ep_name, node.op_type, node.name) for part in parts if part.ep_name != wanted for node in part.get_nodes()
@@ -187,9 +188,9 @@ def _about() -> dict[str, Any]:
 
 
 def _limits(ir_version: int, opset: int) -> dict[str, Any]:
-    """The newest IR version and opset, from the given ones down, in which a tiny model loads; 0 if none does.
+    """Returns the newest IR version and opset, not above the given ones, in which a tiny model loads; 0 if none does.
 
-    `starts` says for each provider in the build whether a session with it starts, without falling back.
+    `starts` says for each provider in the build whether a session on it starts, without falling back to another.
     """
     import onnxruntime as ort
 
@@ -202,8 +203,8 @@ def _limits(ir_version: int, opset: int) -> dict[str, Any]:
 
 
 def _schemas(domains: list[str]) -> list[dict[str, Any]]:
-    """The operators of these domains in every version: formal inputs and outputs as (name, is variadic, type variable,
-    types); attributes with whether they are required."""
+    """Returns the operators of these domains in every version: formal inputs and outputs as (name, is variadic, type
+    variable, types); attributes with whether they are required."""
     from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
     def formal(items: Any) -> list[Any]:
@@ -224,11 +225,12 @@ def _schemas(domains: list[str]) -> list[dict[str, Any]]:
 
 
 _NO_LAST = 2**31 - 1
-"""The last version of a kernel that onnxruntime writes if there is none."""
+"""The last version that onnxruntime writes for a kernel without a last version."""
 
 
 def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
-    """The CPU kernels of an operator, or of a whole domain; None if this onnxruntime does not list its kernels."""
+    """Returns the CPU kernels of an operator, or of a whole domain; None if this onnxruntime does not list its
+    kernels."""
     from onnxruntime.capi import onnxruntime_pybind11_state as native
 
     if not hasattr(native, "get_registered_ep_kernel_defs"):
@@ -246,7 +248,7 @@ def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
 
 
 def _loads(model: bytes, provider: str = "CPUExecutionProvider") -> list[str]:
-    """The providers of a session for the model; empty if it is refused."""
+    """Returns the providers of a session for the model; empty if it is refused."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -260,7 +262,7 @@ def _loads(model: bytes, provider: str = "CPUExecutionProvider") -> list[str]:
 
 
 def tiny(ir_version: int, opset: int) -> bytes:
-    """A model of one Identity."""
+    """Returns a model with one Identity node."""
     import onnx_ir as ir
 
     value = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([1]))
@@ -277,7 +279,8 @@ def _is_native(tensor_type: str) -> bool:
 
 
 def _bindable(session: Any, values: dict[str, Value]) -> bool:
-    """Whether all inputs and outputs can be bound: sequences, maps and strings are no OrtValues in Python."""
+    """Whether all inputs and outputs can be bound. Sequences, maps and strings cannot: Python has no OrtValues for
+    them."""
     tensors = all(
         port.type.startswith("tensor(") and port.type != "tensor(string)"
         for port in (*session.get_inputs(), *session.get_outputs())
@@ -300,7 +303,7 @@ def _from_ort(value: object) -> Value:
 
 
 def _expanded(value: Any) -> Array:
-    """A sparse weight that is an output, as the dense tensor that the file declares."""
+    """Expands a sparse weight that is an output to the dense tensor that the file declares."""
     whole: Array = np.zeros(tuple(value.dense_shape()), value.values().dtype)
     at = np.asarray(value.get_coo_data().indices())
     whole[tuple(at.T) if at.ndim == 2 else np.unravel_index(at, whole.shape)] = value.values()
@@ -342,7 +345,8 @@ def _from_ort_value(value: Any) -> Value:
 
 
 def _from_ort_sequence(value: Any) -> Value:
-    """The elements of a sequence. Python gets them only from a run, so a model that returns its input is run."""
+    """Returns the elements of a sequence. Python gets them only as the result of a run, so a model that returns its
+    input is run."""
     import onnx_ir as ir
     import onnxruntime as ort
 
@@ -359,5 +363,5 @@ def _from_ort_sequence(value: Any) -> Value:
 
 
 def main() -> None:
-    """The entry point of the child."""
+    """Runs the child process."""
     serve(Host(), translate)

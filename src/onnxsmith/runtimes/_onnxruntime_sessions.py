@@ -12,8 +12,8 @@ _NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider")
 
 
 def started(model: str | bytes, options: Any, provider: str, *, falls_back: bool = True) -> Any:
-    """A session of the model, a path or bytes, on the provider; with `falls_back`, nodes that it lacks run on the
-    CPU. Raises onnxruntime's own errors."""
+    """Starts a session of the model, a path or bytes, on the provider. With `falls_back`, nodes that the provider lacks
+    run on the CPU. Raises onnxruntime's own errors."""
     import onnxruntime as ort
 
     if provider in _NVIDIA:
@@ -24,8 +24,9 @@ def started(model: str | bytes, options: Any, provider: str, *, falls_back: bool
 
 @functools.cache
 def _load_cuda() -> None:
-    """Loads the libraries of CUDA and cuDNN that pip installs (`onnxruntime-gpu[cuda,cudnn]`): the system's loader does
-    not look there. What is missing shows when the session starts, so what onnxruntime prints about it is dropped."""
+    """Loads the libraries of CUDA and cuDNN that pip installs (`onnxruntime-gpu[cuda,cudnn]`), because the system's
+    loader does not look for them there. A missing library shows when the session starts, so onnxruntime's prints about
+    it are dropped."""
     import onnxruntime as ort
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(RuntimeError, OSError):

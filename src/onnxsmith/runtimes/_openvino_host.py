@@ -26,16 +26,16 @@ _DTYPES = {
 }  # fmt: skip
 """ONNX's names for OpenVINO's dtypes."""
 _NOISE = re.compile(r"^\s*Check '.*failed at|While validating ONNX node|FrontEnd API failed with|^Exception from")
-"""Lines of a message that say where in OpenVINO it was raised."""
+"""Lines of a message that only name a place in OpenVINO's code."""
 _AS_BITS = ("bf16", "f8e4m3", "f8e5m2", "f8e8m0")
-"""Dtypes that numpy lacks: values are sent as bits."""
+"""Dtypes that numpy lacks; their values are sent as bits."""
 EXACT = {
     "INFERENCE_PRECISION_HINT": "f32",
     "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
     "KV_CACHE_PRECISION": "f32",
 }
-"""Options for float32 throughout: by default the CPU plugin computes in bfloat16, and quantises activations and caches,
-if the processor supports that."""
+"""Options that make the CPU plugin compute in float32. By default, if the processor supports it, the plugin computes in
+bfloat16, and quantises activations and caches."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Compiled:
 
 
 class Host(Hosting[Compiled]):
-    """Holds compiled models. Outputs are named by index, because OpenVINO gives a port any number of names."""
+    """Holds compiled models. Outputs are named by index, because a port of OpenVINO may have any number of names."""
 
     def about(self) -> dict[str, Any]:
         return {"version": _library().__version__}
@@ -119,7 +119,8 @@ def _tensor(value: Array, kind: Any) -> Any:
 
 
 def _array(tensor: Any) -> Array:
-    """The values in OpenVINO's dtype. OpenVINO returns dtypes that numpy lacks as bits of another dtype."""
+    """Returns the values in OpenVINO's dtype. OpenVINO returns values of a dtype that numpy lacks as bits in another
+    dtype."""
     name = _DTYPES[tensor.get_element_type().get_type_name()]
     shape = tuple(tensor.get_shape())
     dtype, size = numpy_dtype(name), math.prod(shape)
@@ -152,8 +153,8 @@ def translate(error: Exception) -> OnnxsmithError:
 
 
 def _unconverted(text: str) -> str:
-    """The operators that the frontend could not convert and why, without its own checks and files; "" if the message
-    is another one."""
+    """Returns the operators that the frontend could not convert, with the reasons but without its own checks and files;
+    "" if the message is of another kind."""
     found = re.findall(r"^-- (\S+) with a message:\n(.*?)(?=^-- |^Summary:|\Z)", text, re.MULTILINE | re.DOTALL)
     told = []
     for operator, said in found:
@@ -161,10 +162,10 @@ def _unconverted(text: str) -> str:
         lines = [line.strip() for line in said.splitlines() if not _NOISE.search(line) and line.strip()]
         reason = " ".join(lines) or "no reason was given"
         told.append(f"{operator}{f' ({nodes[0]})' if nodes else ''}: {reason}")
-    unsettled = [one for one in told if "input type dynamic" not in one]  # these follow from the others
+    unsettled = [one for one in told if "input type dynamic" not in one]  # they follow from other errors
     return "; ".join(unsettled or told)[:600]
 
 
 def main() -> None:
-    """The entry point of the child."""
+    """Runs the child process."""
     serve(Host(), translate)

@@ -1,5 +1,5 @@
-"""Limits the time of other people's Python code in this process, where nothing can be killed. The code is interrupted
-between two steps of the interpreter; native code runs to its end."""
+"""Limits the time of other people's Python code in this process, which cannot be killed. Interrupts the code between
+two steps of the interpreter; native code runs to its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 
 class TooLongError(BaseException):
-    """The time is over. Not an Exception, so that the interrupted code does not catch it as one of its own errors."""
+    """The time is over. Not an Exception, so that the interrupted code does not catch it among its own errors."""
 
 
 @contextlib.contextmanager
@@ -64,4 +64,4 @@ def _await() -> None:
 
 
 _STEPS = 1000
-"""Milliseconds to wait for it. A choice: after a second, the interrupted code has caught it."""
+"""Milliseconds to wait for the exception. A choice: the interrupted code catches it within a second."""

@@ -39,5 +39,5 @@ def _translate(error: Exception) -> OnnxsmithError:
 
 
 def main() -> None:
-    """The entry point of the child."""
+    """Runs the child process."""
     serve(Host(), _translate)

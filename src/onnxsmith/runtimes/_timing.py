@@ -1,4 +1,4 @@
-"""Times runs where the model runs: in the runtime's own process, on inputs that are there already."""
+"""Times runs in the process that runs the model, on inputs that are already there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Call = Callable[[], object]
 
 
 def measured(call: Call, *, runs: int, inner: int = 1, budget: float = 0.0) -> list[int]:
-    """Nanoseconds of each sample; a sample is `inner` calls in a row. Stops after `runs` samples, or after the first
-    sample that ends later than `budget` seconds (0: no budget). There is always one sample."""
+    """Returns the nanoseconds of each sample; a sample is `inner` calls in a row. Stops after `runs` samples, or after
+    the first sample that ends later than `budget` seconds (0: no budget). There is always at least one sample."""
     clock = time.perf_counter_ns
     end = clock() + int(budget * 1e9) if budget else None
     found: list[int] = []
@@ -29,20 +29,20 @@ def measured(call: Call, *, runs: int, inner: int = 1, budget: float = 0.0) -> l
 
 @dataclass(frozen=True)
 class Timer:
-    """Repeats a run on inputs that were given once. `where` says what lies inside the measured time."""
+    """Repeats a run on inputs that were given once. `where` describes the call that is timed."""
 
     where: str
     samples: Callable[[int, int, float], list[int]]
-    """A function of (runs, inner, budget), as `measured`. Raises the runtime's errors."""
+    """A function of (runs, inner, budget) that times like `measured`. Raises the runtime's errors."""
 
 
 def local(call: Call, where: str) -> Timer:
-    """A timer for a function of this process."""
+    """Returns a timer for a function of this process."""
     return Timer(where, lambda runs, inner, budget: measured(call, runs=runs, inner=inner, budget=budget))
 
 
 def asked(ask: Callable[[dict[str, Any]], dict[str, Any]], where: str) -> Timer:
-    """A timer whose runs happen in a child process; `ask` sends it a request."""
+    """Returns a timer whose runs happen in a child process; `ask` sends it a request."""
 
     def samples(runs: int, inner: int, budget: float) -> list[int]:
         found: list[int] = ask({"do": "time", "runs": runs, "inner": inner, "budget": budget})["ns"]

@@ -23,9 +23,10 @@ DTYPES = {
 }  # fmt: skip
 """Tract's names for the dtypes that its interface takes and returns."""
 _KEPT = 4
-"""Sizes of the inputs for which a session keeps a model of its own. A choice: each holds the weights again."""
+"""Largest number of input sizes for which a session keeps a model of its own. A choice: each holds the weights
+again."""
 _NEVER = re.compile(r"Unimplemented\(|Unknown DatumType")
-"""Refusals that no size of the inputs changes."""
+"""Messages of refusals that do not depend on the sizes of the inputs."""
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 """The dtype and the sizes of each input."""
@@ -33,7 +34,7 @@ Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 @dataclass
 class Held:
-    """A model that was read, and what was made of it."""
+    """A model that was read, and the models prepared from it."""
 
     path: str
     names: list[str]
@@ -43,9 +44,9 @@ class Held:
     is_fixed: bool = False
     """Whether the model itself fixes all sizes."""
     gives_sizes: bool = False
-    """Whether a result is a dimension."""
+    """Whether an output is a dimension."""
     refused: str = ""
-    """Why tract does not take the model, or inputs, with symbols."""
+    """Why tract refuses the model with symbols, or inputs for it."""
     analysed: set[Shapes] = field(default_factory=set)
     """Sizes that tract accepts."""
     static: OrderedDict[Shapes, Any] = field(default_factory=OrderedDict)
@@ -53,7 +54,7 @@ class Held:
 
     @property
     def sized(self) -> str:
-        """What the caller is told of a run at fixed sizes."""
+        """Returns the text for the caller about a run at fixed sizes."""
         return f"static: {self.refused}" if self.refused else "sizes" if self.gives_sizes else "static"
 
 
@@ -74,7 +75,7 @@ class Host(Hosting[Held]):
         held.is_fixed = all(isinstance(dim, int) for name in names for dim in ports[name][1])
         try:
             typed = _with(model, specs).into_model()
-            # A dimension that is a result stays a symbol there: only the sizes give its number.
+            # An output that is a dimension stays a symbol in this model: its number needs fixed sizes.
             held.gives_sizes = any(str(fact).endswith("tdim") for fact in typed.output_facts())
             if held.is_fixed or not held.gives_sizes:
                 held.symbolic = typed.into_runnable()
@@ -129,7 +130,8 @@ def _library() -> Any:
 
 
 def _unchanged(path: str, values: dict[str, Value], *, sized: bool) -> None:
-    """Prepares and runs a file as tract reads it: with its own dimensions, or with inputs of these sizes."""
+    """Prepares and runs a file as tract reads it: with its own dimensions, or, with `sized`, with the sizes of the
+    inputs."""
     model = _library().onnx().load(path)
     names = [model.input_name(index) for index in range(model.input_count())]
     given = [value for value in map(values.get, names) if isinstance(value, np.ndarray)]
@@ -142,8 +144,8 @@ def _unchanged(path: str, values: dict[str, Value], *, sized: bool) -> None:
 
 
 def _symbolic(ports: Mapping[str, tuple[str, Sequence[int | str | None] | None]]) -> list[str] | None:
-    """Tract's description of each input, with symbols of our own: it reads the model's as formulas, and refuses some.
-    None if a rank or a dtype is unknown."""
+    """Returns tract's description of each input, with new symbols: tract reads the model's own symbols as formulas, and
+    refuses some. None if a rank or a dtype is unknown."""
     symbols: dict[object, str] = {}
     specs = []
     for name, (dtype, dims) in ports.items():
@@ -156,7 +158,7 @@ def _symbolic(ports: Mapping[str, tuple[str, Sequence[int | str | None] | None]]
 
 
 def _with(model: Any, specs: Sequence[str]) -> Any:
-    """The model with these descriptions of its inputs."""
+    """Returns the model with these descriptions of its inputs."""
     for index, spec in enumerate(specs):
         model.set_input_fact(index, spec)
     return model
@@ -168,8 +170,8 @@ def _loaded(held: Held, shapes: Shapes) -> Any:
 
 
 def _run_symbolic(held: Held, shapes: Shapes, given: list[Array]) -> Any:
-    """The results of the model for all sizes; None if it refuses these. Sizes that do not fit together are refused
-    first: tract does not see them in a model with symbols, and computes from memory that it does not own."""
+    """Runs the model for all sizes; returns None if it refuses these inputs. Refuses sizes that do not fit together
+    before tract runs: with symbols, tract does not notice them, and reads memory that it does not own."""
     if not held.is_fixed and shapes not in held.analysed:
         _loaded(held, shapes).analyse()
         held.analysed.add(shapes)
@@ -183,7 +185,7 @@ def _run_symbolic(held: Held, shapes: Shapes, given: list[Array]) -> Any:
 
 
 def _static(held: Held, shapes: Shapes) -> Any:
-    """The model for these sizes."""
+    """Returns the model for the sizes in `shapes`."""
     if shapes not in held.static:
         made = _loaded(held, shapes).into_model().into_runnable()
         while len(held.static) >= _KEPT:
@@ -194,7 +196,7 @@ def _static(held: Held, shapes: Shapes) -> Any:
 
 
 def _array(tensor: Any) -> Value:
-    """The result as an array. Dimensions are numbers of a type of their own in tract, and int64 in ONNX."""
+    """Returns the result as an array. A dimension has a type of its own in tract, and becomes int64 as in ONNX."""
     library = _library()
     try:
         array: Array = tensor.to_numpy()
@@ -206,7 +208,7 @@ def _array(tensor: Any) -> Value:
 
 
 def _said(error: Exception) -> str:
-    """An error in a line, with the node that it names."""
+    """Returns an error in one line, with the node that it names."""
     told = translate(error).problem
     return " ".join(part for part in (told.what if told.id != "runtime/failed" else "", told.why) if part)
 
@@ -243,5 +245,5 @@ def translate(error: Exception) -> OnnxsmithError:
 
 
 def main() -> None:
-    """The entry point of the child."""
+    """Runs the child process."""
     serve(Host(), translate)

@@ -19,7 +19,7 @@ from onnxsmith.runtimes.base import Outputs, Value
 
 _LEVELS = {"disable": "disabled", "basic": "basic", "extended": "extended", "all": "all"}
 _ABORTED = re.compile(r"Aborted\(|memory access out of bounds|unreachable|null function|table index is out of bounds")
-"""What JavaScript says when WebAssembly has crashed; nothing of it can be used afterwards."""
+"""Messages of JavaScript after a crash of WebAssembly, which cannot be used any more."""
 _SCRIPT = Path(__file__).with_name("_web_host.mjs")
 
 
@@ -41,7 +41,7 @@ class Host(Hosting[int]):
         released = [number for number in request.get("release", ()) if number in self._held]
         if released:
             self._ask({"do": "about", "release": released})
-        if request["do"] in ("hold", "time"):  # node times itself: the way to it and back belongs to no run
+        if request["do"] in ("hold", "time"):  # node times itself: sending requests belongs to no run
             asked = ("do", "session", "runs", "inner", "budget")
             head, _ = self._ask({key: request[key] for key in asked if key in request}, values)
             return head, {}
@@ -108,7 +108,7 @@ class Host(Hosting[int]):
 
 
 def _end(why: str) -> NoReturn:
-    """Ends this process, as a native crash does: it is then replaced. The caller shows what it says last."""
+    """Ends this process as a native crash would, so that it is replaced. The caller shows its last output, `why`."""
     sys.stderr.write(why)
     sys.stderr.flush()
     raise SystemExit(70)
@@ -127,5 +127,5 @@ def translate(error: Exception) -> OnnxsmithError:
 
 
 def main() -> None:
-    """The entry point of the child."""
+    """Runs the child process."""
     serve(Host(), translate)

@@ -1,4 +1,4 @@
-"""Finds node and the npm package onnxruntime-web. Starts no process: this is asked often."""
+"""Finds node and the npm package onnxruntime-web. Starts no process, because it is called often."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from pathlib import Path
 VARIABLE = "ONNXSMITH_ONNXRUNTIME_WEB"
 """The environment variable for the folder of the package."""
 _ENTRY = Path("dist", "ort.wasm.min.mjs")
-"""The build for the execution provider wasm alone."""
+"""The build of onnxruntime-web that has only the execution provider wasm."""
 
 
 def node() -> str | None:
-    """The program node, or None."""
+    """Returns the path of the program node, or None."""
     return shutil.which("node")
 
 
 def package() -> Path | None:
-    """The folder of the package: that of the environment variable; else in `node_modules` of the current folder or of
-    one above it; else where npm installs for all users, as `npm root -g` says. None if it is in none of them."""
+    """Returns the folder of the package, or None. Looks in the folder of the environment variable, then in
+    `node_modules` of the current folder and of its parents, then in the folder for all users that `npm root -g`
+    prints."""
     named = os.environ.get(VARIABLE, "").strip()
     folders = [Path(named)] if named else _folders()
     return next((folder.absolute() for folder in folders if (folder / _ENTRY).is_file()), None)
 
 
 def entry(folder: Path) -> Path:
-    """The file of the package that is imported."""
+    """Returns the file of the package to import."""
     return folder / _ENTRY
 
 
 def version(folder: Path) -> str:
-    """The version of the package."""
+    """Returns the version of the package."""
     return str(json.loads((folder / "package.json").read_text(encoding="utf-8"))["version"])
 
 

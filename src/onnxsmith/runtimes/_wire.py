@@ -1,4 +1,4 @@
-"""Sends values between two processes: a JSON head and raw bytes. Nothing is pickled, so reading cannot run code."""
+"""Sends values between two processes as a JSON head and raw bytes. Nothing is pickled, so reading cannot run code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TooLargeError(Exception):
 
 
 def encode(head: dict[str, Any], values: dict[str, Value] | None = None) -> Message:
-    """One message, in the pieces that are written; arrays are not copied."""
+    """Encodes one message as a list of pieces to write; arrays are not copied."""
     buffers: Message = []
     packed = {name: _pack(value, buffers) for name, value in (values or {}).items()}
     text = json.dumps({"head": head, "values": packed, "sizes": [len(b) for b in buffers]}).encode()

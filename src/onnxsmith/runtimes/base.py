@@ -1,4 +1,4 @@
-"""Defines a runtime: it prepares a model once, and runs it on feeds.
+"""Defines runtimes: a runtime prepares a model once, and runs it on feeds.
 
 Runtimes are found by their files. A helper module starts with an underscore.
 """
@@ -34,7 +34,7 @@ Outputs = dict[str, Value]
 
 
 class Program(ABC):
-    """Something that runs but is not an ONNX model, such as a torch module. Only its own runtime prepares it."""
+    """A source that is not an ONNX model but can run, such as a torch module. Only its own runtime prepares it."""
 
     signature: Signature
 
@@ -48,21 +48,21 @@ class Options:
     """How to run. A runtime refuses options that it does not have.
 
     `provider` is the short name of the execution provider (`cpu`, `cuda`, `tensorrt`); `optimization` is `all`,
-    `extended`, `basic` or `disable`; with `threads` 0 the runtime chooses.
+    `extended`, `basic` or `disable`. If `threads` is 0, the runtime chooses their number.
 
-    With `in_order` nodes run in the order of the file, where the runtime lets one choose: a tensor whose readers stand
-    behind its node is freed early.
+    With `in_order` nodes run in the order of the file, if the runtime has a choice. Tensors are then freed early if
+    their readers closely follow their nodes.
 
-    With `unsaturated` sums of 8-bit products do not saturate, where the runtime lets one choose: without VNNI a
-    processor adds two products of 8-bit integers in 16 bits.
+    With `unsaturated` sums of 8-bit products do not saturate, if the runtime has a choice. A processor without VNNI
+    adds two products of 8-bit integers in 16 bits.
 
-    With `exact` everything is computed in float32 at least. Without it a runtime computes as it does by default:
-    OpenVINO quantises what a matrix product with narrow weights reads, for example.
+    With `exact` everything is computed at least in float32. Without it a runtime computes as it does by default:
+    OpenVINO, for example, quantises the activations of a matrix product with narrow weights.
 
     `time_limit` (seconds) and `memory_limit` (bytes) are for one call of a runtime in its own process; 0 is no limit.
     None takes the environment variable (`ONNXSMITH_TIME_LIMIT`, `ONNXSMITH_MEMORY_LIMIT`), else a minute and 4 GB, and
-    more for a large model or input. Memory is limited for the provider `cpu` only, because drivers of others reserve
-    memory that they never use.
+    more for a large model or input. Memory is limited for the provider `cpu` only, because the drivers of other devices
+    reserve memory that they never use.
     """
 
     provider: str = "cpu"
@@ -76,8 +76,8 @@ class Options:
 
 
 def patient(options: Options | None = None) -> Options:
-    """Options for a call that the user asked for, on their own inputs: it may take ten minutes, unless `options` or the
-    environment say otherwise."""
+    """Returns options for a call that the user asked for, on their own inputs: it may take ten minutes, unless
+    `options` or the environment say otherwise."""
     options = options or Options()
     return options if options.time_limit is not None else replace(options, time_limit=_bounds.patient())
 
@@ -93,15 +93,15 @@ class Session(ABC):
 
     @abstractmethod
     def run(self, feeds: Feeds) -> Outputs:
-        """Every output by name, in the model's order, as copies that the caller owns.
+        """Runs the model, and returns every output by name, in the model's order, as copies that the caller owns.
 
         Raises:
             OnnxsmithError: `run/…` if the feeds do not fit the signature, `runtime/…` if the runtime fails.
         """
 
     def timer(self, feeds: Feeds) -> Timer:
-        """A timer of runs on these feeds. A runtime in its own process measures there, on inputs that were sent once;
-        others measure `run`.
+        """Returns a timer of runs on these feeds. A runtime in its own process measures in that process, on inputs that
+        are sent once; other runtimes measure `run`.
 
         Raises:
             OnnxsmithError: as `run`.
@@ -109,8 +109,9 @@ class Session(ABC):
         return local(lambda: self.run(feeds), "around the whole call of the runtime, with its conversions")
 
     def at(self, level: str) -> Session:
-        """The same model at another optimisation level (`Options.optimization`), in the same process and from the same
-        file; this session itself if the runtime has no such level. It ends with this session.
+        """Returns a session of the same model at another optimisation level (`Options.optimization`), in the same
+        process and from the same file. The new session ends with this one. If the runtime has no such level, returns
+        this session itself.
 
         Raises:
             OnnxsmithError: as `Runtime.prepare`.
@@ -128,8 +129,8 @@ class Session(ABC):
 
 
 class Preparer(ABC):
-    """Prepares one model after another, for callers with many. It keeps as many sessions as it was made for, by default
-    one: the oldest ends when the next one is prepared.
+    """Prepares one model after another. Keeps `keep` sessions (default 1): the oldest ends when the next one is
+    prepared.
 
     A context manager. If the runtime has its own process, that process is started once, and again after a crash or a
     timeout.
@@ -137,7 +138,8 @@ class Preparer(ABC):
 
     @abstractmethod
     def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
-        """A session for the model; `interface` is its signature, if the caller knows it already.
+        """Prepares the model, and returns a session for it. `interface` is its signature, if the caller already knows
+        it.
 
         Raises:
             OnnxsmithError: as `Runtime.prepare`.
@@ -184,56 +186,57 @@ class Runtime(ABC):
 
     title: ClassVar[str]
     package: ClassVar[str | None] = None
-    """The distribution that it needs; None if it needs none."""
+    """The distribution that the runtime needs; None if it needs none."""
     extra: ClassVar[str | None] = None
-    """The extra of onnxsmith that installs it."""
+    """The extra of onnxsmith that installs the runtime."""
     providers: ClassVar[tuple[str, ...]] = ("cpu",)
     """Possible values of `Options.provider`."""
     levels: ClassVar[tuple[str, ...]] = ()
     """Possible values of `Options.optimization`; empty if there is no choice."""
     takes_threads: ClassVar[bool] = False
     profiles: ClassVar[bool] = False
-    """Whether its process answers the request `profile`."""
+    """Whether the runtime's process answers the request `profile`."""
     chosen: ClassVar[bool] = False
-    """Whether options were given with its name."""
+    """Whether the user gave options with the runtime's name."""
 
     @abstractmethod
     def missing(self) -> Problem | None:
-        """Why it cannot be used on this machine, or None."""
+        """Returns the problem that keeps this machine from using the runtime, or None."""
 
     def newest_opset(self) -> int:
-        """The newest version of ONNX's own operator set that it runs; at most the newest that onnx supports."""
+        """Returns the newest version of ONNX's own operator set that the runtime runs; at most the newest that onnx
+        supports."""
         from onnxsmith.graph.structure.versions import newest  # imports onnx, which child processes do without
 
         return newest().opset
 
     def schemas(self, domains: Collection[str]) -> list[dict[str, Any]]:
-        """The runtime's own operators in these domains, one entry for each version, as plain data: `domain`, `name`,
-        `since`, `inputs` and `outputs` as (name, is variadic, type variable, types), `attributes` with whether each is
-        required."""
+        """Returns the runtime's own operators in these domains, one entry for each version, as plain data: `domain`,
+        `name`, `since`, `inputs` and `outputs` as (name, is variadic, type variable, types), `attributes` with whether
+        each is required."""
         return []
 
     def kernels(self, domain: str, op: str = "") -> list[dict[str, Any]] | None:
-        """The runtime's CPU kernels of an operator, or of all operators of the domain, as plain data: `name`, the opset
-        versions `first` and `last` (None: the newest), and `types`, the allowed types by type variable. None if the
-        runtime cannot list its kernels."""
+        """Returns the runtime's CPU kernels of an operator, or of all operators of the domain, as plain data: `name`,
+        the opset versions `first` and `last` (None: the newest), and `types`, the allowed types by type variable. None
+        if the runtime cannot list its kernels."""
         return None
 
     @abstractmethod
     def prepare(self, source: Source, options: Options | None = None) -> Session:
-        """A session for the model.
+        """Prepares the model, and returns a session for it.
 
         Raises:
             OnnxsmithError: `runtime/…` if the runtime is not installed or refuses the model.
         """
 
     def preparer(self, *, keep: int = 1) -> Preparer:
-        """A preparer for many models, of which the last `keep` can be run."""
+        """Returns a preparer for many models; the last `keep` of them can be run."""
         return _OneByOne(self, keep)
 
 
 def get(name: str) -> Runtime:
-    """The runtime of that name, ready for use. With options in the name (`onnxruntime:basic`), it runs with these.
+    """Returns the runtime of that name, ready for use. Options in the name (`onnxruntime:basic`) apply to all its runs.
 
     Raises:
         OnnxsmithError: `runtime/unknown` for a name that no runtime has, `runtime/unknown-option` for an option that
@@ -287,7 +290,7 @@ def _with(options: Options, runtime: Runtime, word: str, text: str) -> Options:
 
 
 class _Chosen(Runtime):
-    """A runtime with options from its name. A caller's options fill in where the name gives none."""
+    """A runtime with options from its name. Options of the caller apply only if the name does not set them."""
 
     chosen = True
 
@@ -334,16 +337,17 @@ class _ChosenPreparer(Preparer):
 
 
 def default() -> str:
-    """The runtime to use if the user named none: onnxruntime if it is installed, else the reference evaluator."""
+    """Returns the runtime's name if the user named none: onnxruntime if it is installed, else the reference
+    evaluator."""
     found = rooms.members("onnxsmith.runtimes", Runtime)
     return "onnxruntime" if found["onnxruntime"].missing() is None else "reference"
 
 
 @contextmanager
 def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Path, Path | None]]:
-    """A path of a binary file for the model: its own file, or a temporary one that is deleted at the end. With it the
-    folder of its external data, if that is in another place: weights on disk are not written again. Without `refer`
-    they are, for runtimes that read external data only beside the file."""
+    """Yields a path of a binary file for the model: its own file, or a temporary one that is deleted at the end.
+    Weights on disk are not written again: if they are in another folder, that folder is the second result. Without
+    `refer` they are written beside the temporary file, for runtimes that read external data only there."""
     from onnxsmith.graph.files.load import TEXT_SUFFIXES, load
     from onnxsmith.graph.files.save import save_for_now, write_referring
     from onnxsmith.graph.files.sharing import LARGE, held
@@ -364,7 +368,7 @@ def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Pa
 
 
 def onnx_source(source: Source) -> Path | ir.Model:
-    """The source, if it is an ONNX model.
+    """Returns the source if it is an ONNX model.
 
     Raises:
         OnnxsmithError: `runtime/wrong-source` for a program.

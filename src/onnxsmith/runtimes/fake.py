@@ -1,4 +1,4 @@
-"""A runtime that answers from a function: for tests, and for trials of code that uses runtimes."""
+"""Provides a runtime whose answers come from a function, for tests and for trials of code that uses runtimes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Answer = Callable[[Feeds], Outputs]
 
 
 class Fake(Runtime):
-    """Checks feeds like every runtime, then calls `answer`; without one, returns zeros of the declared shapes."""
+    """Checks feeds like every runtime, then calls `answer`. Without `answer`, returns zeros of the declared shapes."""
 
     title = "a fake, for tests"
 
@@ -33,7 +33,7 @@ class Fake(Runtime):
 
 
 class FakeSession(Session):
-    """A session of the fake runtime; can be made directly, without a model."""
+    """A session of the fake runtime. Can be made directly, without a model."""
 
     provider = "fake"
 

@@ -1,4 +1,4 @@
-"""IREE, in its own process like every native runtime."""
+"""Runs IREE in its own process, like every native runtime."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DTYPES = {
 class Iree(Runtime):
     """IREE's compiler, for the CPU of this machine, and its runtime, in one thread.
 
-    It keeps dimensions symbolic where it can. A model that it refuses with symbols, or sizes at which it fails, are
+    Dimensions stay symbolic if possible. If IREE refuses the model with symbols, or fails at some sizes, the model is
     compiled again with the sizes of the inputs; `Session.provider` says which of the two ran. The compiler needs the
-    rank and dtype of every tensor: it is given the model with inferred shapes and with local functions inlined. Doubles
-    stay doubles, without functions such as Sin. Some constants of unsigned integers are refused. Only tensors of
-    numbers and bools can be inputs and outputs, and not in bfloat16, float8 or less than 8 bits. An input with a
-    default is a constant, and cannot be given.
+    rank and dtype of every tensor, so it gets the model with inferred shapes and with local functions inlined. Doubles
+    stay doubles, but functions such as Sin are then missing. Some constants of unsigned integers are refused. Only
+    tensors of numbers and bools can be inputs and outputs, and not in bfloat16, float8 or less than 8 bits. An input
+    with a default is a constant, and cannot be given.
     """
 
     title = "IREE"
@@ -47,7 +47,7 @@ class Iree(Runtime):
 
 class _Isolated(Isolated):
     slowness: ClassVar[float] = 5.0
-    """A choice: the model is compiled to machine code."""
+    """A choice: the model is first compiled to machine code."""
 
     def __init__(self, keep: int = 1) -> None:
         super().__init__("onnxsmith.runtimes._iree_host", "IREE", keep=keep)

@@ -1,4 +1,4 @@
-"""ONNX Runtime, in its own process, because its native kernels may crash on unusual graphs."""
+"""Runs ONNX Runtime in its own process, because its native kernels may crash on unusual graphs."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ class OnnxRuntime(Runtime):
 
 
 def available_providers() -> dict[str, Any]:
-    """Facts on the installed onnxruntime: its `version` and its execution `providers`.
+    """Returns facts about the installed onnxruntime: its `version` and its execution `providers`.
 
-    Asked in a child process, because the GPU wheel can crash on a machine without CUDA.
+    Asks in a child process, because the GPU wheel can crash on a machine without CUDA.
     """
     return _ask({"do": "about"})
 
 
 def limits(*, ir_version: int, opset: int) -> dict[str, Any]:
-    """The limits of the installed onnxruntime, found by trial in a child process.
+    """Finds the limits of the installed onnxruntime by trial in a child process.
 
-    `ir` and `opset` are the newest versions, from the given ones down, in which it loads a model; 0 for none. `starts`
+    `ir` and `opset` are the newest versions, not above the given ones, in which it loads a model; 0 for none. `starts`
     says for each CPU, CUDA and TensorRT provider in the build whether it starts on this machine.
     """
     return _ask({"do": "limits", "ir": ir_version, "opset": opset})
@@ -76,7 +76,7 @@ def limits(*, ir_version: int, opset: int) -> dict[str, Any]:
 
 @cache
 def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
-    """The kernels, asked for once in a process: each simplification may want them, and a child takes 0.4 s to start."""
+    """Returns the kernels. Cached: each simplification may want them, and a child takes 0.4 s to start."""
     found: list[dict[str, Any]] | None = _ask({"do": "kernels", "domain": domain, "op": op})["kernels"]
     return found
 

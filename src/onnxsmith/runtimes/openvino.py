@@ -1,4 +1,4 @@
-"""OpenVINO, in its own process like every native runtime."""
+"""Runs OpenVINO in its own process, like every native runtime."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _INT32 = np.iinfo(np.int32)
 
 
 class OpenVino(Runtime):
-    """OpenVINO's CPU plugin, or the GPU or NPU one, with every computation at least in float32.
+    """OpenVINO's plugin for CPU, GPU or NPU, with every computation at least in float32.
 
-    OpenVINO computes 64-bit integers in 32 bits: an input beyond 32 bits is refused, a computed value beyond them
-    overflows. Inputs and outputs in double are refused. Only tensors can be inputs and outputs. For a model in memory,
-    weights in external data are copied.
+    OpenVINO computes 64-bit integers in 32 bits: a larger input is refused, a larger computed value overflows. Inputs
+    and outputs in double are refused. Only tensors can be inputs and outputs. For a model in memory, weights in
+    external data are copied.
     """
 
     title = "OpenVINO"

@@ -1,4 +1,4 @@
-"""The reference evaluator of the onnx package: slow, in Python, independent of all other runtimes here."""
+"""Runs the reference evaluator of the onnx package: slow, in Python, independent of all other runtimes here."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Reference(Runtime):
 
 
 class Tracer(Isolated):
-    """The evaluator in its own process, where an endless loop can be stopped, and memory is limited. It can also return
+    """The evaluator in its own process, so that an endless loop can be stopped and memory is limited. Can also return
     the values of all tensors."""
 
     slowness = 3.0  # a choice: Python code needs more time than native kernels
@@ -56,14 +56,14 @@ class Tracer(Isolated):
         super().__init__(_HOST, "the reference evaluator", keep=keep)
 
     def trace(self, path: Path, feeds: Feeds, *, time_limit: float | None = None) -> Outputs:
-        """Every value of the main graph that can be computed, by name; see `traced`."""
+        """Returns every value of the main graph that can be computed, by name; see `traced`."""
         self.start()
         asked = {"do": "trace", "path": str(path.absolute()), "memory": _bounds.memory(None, model=path.stat().st_size)}
         return self.ask(asked, feeds, time_limit=time_limit)[1]
 
 
 class Evaluator(Session):
-    """A session in this process, without limits; for use in the child."""
+    """A session in this process, without limits. Used in the child."""
 
     provider = "reference"
 
@@ -88,18 +88,19 @@ class Evaluator(Session):
 
 
 def read(path: Path, weights: Path | None) -> ir.Model:
-    """The model in a file that onnxsmith wrote; `weights` is the folder of its external data, if that is elsewhere."""
+    """Reads a model from a file that onnxsmith wrote. `weights` is the folder of its external data, if that is
+    elsewhere."""
     if weights is None:
         return load(path)
     return external.read(onnx.load(path, load_external_data=False), weights / path.name)
 
 
 def traced(path: Path, feeds: Feeds) -> Outputs:
-    """Every value of the main graph that can be computed, by name. Skips a node that fails, and nodes that depend on
-    it.
+    """Returns every value of the main graph that can be computed, by name. Skips a node that fails, and nodes that
+    depend on it.
 
     Raises:
-        OnnxsmithError: `runtime/failed` if the evaluator lacks an operator, because it then prepares nothing.
+        OnnxsmithError: `runtime/failed` if the evaluator lacks an operator, because it then cannot prepare the model.
     """
     try:
         evaluator = ReferenceEvaluator(ir.to_proto(in_memory(load(path))))
@@ -124,7 +125,7 @@ def traced(path: Path, feeds: Feeds) -> Outputs:
 
 
 def _text(value: Value) -> Value:
-    """Strings as Python's own in an array of objects, the only form that the evaluator returns."""
+    """Returns strings as an array of Python strings, the only form that the evaluator returns."""
     if isinstance(value, list):
         return [_text(item) for item in value]
     if value is None or value.dtype.kind not in "OUS":
@@ -136,7 +137,8 @@ def _text(value: Value) -> Value:
 
 
 def _owned(value: object) -> Value:
-    """The value as the caller's own array: the evaluator returns numpy scalars, and its own inputs and weights."""
+    """Returns the value as an array that the caller owns: the evaluator also returns numpy scalars, and its own inputs
+    and weights."""
     if value is None:
         return None
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""PyTorch with torch.compile, for measurements: the module's graph compiled by torch's own compiler."""
+"""Runs PyTorch with torch.compile, for measurements: torch's own compiler compiles the module's graph."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class TorchCompile(TorchEager):
 
 
 class _Compiles:
-    """Keeps the compiler's warnings quiet in the first call, and costs nothing in the calls after it."""
+    """Hides the compiler's warnings in the first call, and costs nothing in later calls."""
 
     def __init__(self) -> None:
         self._done = False
 
     def inside(self, around: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
-        """The context of a call."""
+        """Returns the context of a call: without warnings for the first one."""
         if self._done:
             return around
         self._done = True

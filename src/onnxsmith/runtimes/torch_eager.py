@@ -1,4 +1,4 @@
-"""Eager PyTorch: calls the module itself with named arrays. The reference for an export."""
+"""Calls the torch module itself with named arrays: the reference for an export."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _leaves(result: Any) -> list[Any]:
 
 @dataclass
 class TorchProgram(Program):
-    """A module, and how named arrays become its arguments.
+    """A module, and the mapping of named arrays to its arguments.
 
     `leaves` are the flattened example arguments; `names[i]` is the name of leaf i if it is a tensor, None if it is a
     constant; `rebuild` turns leaves into `(args, kwargs)`, `leaves_of` turns a result into its leaves. Calls are made
-    inside `around()`. Without `folds`, a capture keeps weights and does not compute others from them. `limits` are the
-    smallest and the largest size of a symbolic dimension; inputs of other sizes are refused.
+    inside `around()`. Without `folds`, a capture keeps the weights as they are, and computes no new weights from them.
+    `limits` are the smallest and the largest size of a symbolic dimension; inputs of other sizes are refused.
     """
 
     module: torch.nn.Module
@@ -54,7 +54,8 @@ class TorchProgram(Program):
     limits: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
 
     def arguments(self, feeds: Mapping[str, Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """`(args, kwargs)` with fresh tensors, so that a forward that writes to its input changes no caller's array."""
+        """Makes `(args, kwargs)` with fresh tensors, so that a forward that writes to its input changes no array of the
+        caller."""
         leaves = [
             to_tensor(feeds[name]) if name is not None else _fresh(leaf)
             for name, leaf in zip(self.names, self.leaves, strict=True)
@@ -114,8 +115,8 @@ class TorchSession(Session):
             return self._run(feeds)
 
     def call(self, feeds: Feeds) -> Callable[[], object]:
-        """A function that calls the module on tensors that are made once. It leaves changes of the module's state as
-        they are: restoring them takes longer than many modules."""
+        """Returns a function that calls the module on tensors that are made once. The function does not restore the
+        module's state, because that takes longer than many modules run."""
         import torch
 
         args, kwargs = self._program.arguments(feeds)
@@ -179,12 +180,12 @@ class TorchSession(Session):
 
 
 class Memory:
-    """The state of a module between calls: buffers and attributes, also of its submodules.
+    """The state that a module keeps between calls: buffers and attributes, also of its submodules.
 
-    A stateful forward overwrites its state, binds a new tensor to it, counts in a plain attribute, or changes what an
-    attribute holds: a list, a dictionary, a deque, an object. `restore` undoes all of these, so that each run starts
-    from the same state. Hooks that forward registers in its first call are removed, too: the attribute that says that
-    they are there is gone, so the next call registers them again.
+    A stateful forward overwrites its state, binds a new tensor to it, counts in a plain attribute, or changes a list, a
+    dictionary, a deque or an object in an attribute. `restore` undoes all of these, so that each run starts from the
+    same state. It also removes hooks that forward registered in its first call. The attribute that marks them as
+    registered is restored as well, so the next call registers them again.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
@@ -206,7 +207,7 @@ class Memory:
         self._tensors = [(tensor, tensor.detach().clone()) for tensor in unique.values()]
 
     def restore(self) -> None:
-        """Restores the state of the time when this object was made."""
+        """Restores the state at the time when this object was made."""
         import torch
 
         for attributes, saved, buffers in self._attributes:
@@ -231,7 +232,7 @@ class Memory:
 
 
 def _is_as(now: list[Any], before: list[Any]) -> bool:
-    """Whether the very same objects are there, in the same order."""
+    """Whether both lists hold the very same objects in the same order."""
     return len(now) == len(before) and all(one is other for one, other in zip(now, before, strict=True))
 
 
@@ -249,8 +250,8 @@ def _check_limits(feeds: Feeds, program: TorchProgram) -> None:
 
 
 def in_double(program: TorchProgram) -> TorchProgram:
-    """The program with float64 in place of float32, float16 and bfloat16: in module, constants and inputs, and as
-    torch's default for integers that become floats.
+    """Returns the program with float64 in place of float32, float16 and bfloat16: in module, constants and inputs, and
+    as the default dtype for integers that become floats.
 
     Raises:
         OnnxsmithError: `runtime/failed` if the module cannot be copied.
@@ -273,7 +274,7 @@ def in_double(program: TorchProgram) -> TorchProgram:
 
 
 def in_single(program: TorchProgram) -> TorchProgram:
-    """The program with float32 in place of float16 and bfloat16 in the module. Its inputs have to be float32.
+    """Returns the program with float32 in place of float16 and bfloat16 in the module. Its inputs have to be float32.
 
     Raises:
         OnnxsmithError: `runtime/failed` if the module cannot be copied.
@@ -291,7 +292,7 @@ def _copied(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
 
 
 def _restoring(forward: Callable[..., Any], usual: Any) -> Callable[..., Any]:
-    """`forward`, after which torch's default dtype is `usual` again if it raised."""
+    """Wraps `forward`: if it raises, torch's default dtype becomes `usual` again."""
     import torch
 
     @functools.wraps(forward)
@@ -316,7 +317,7 @@ def _fresh(leaf: Any) -> Any:
 
 
 def to_tensor(value: Value) -> torch.Tensor:
-    """A new tensor with the array's values, for any dtype that both sides have."""
+    """Returns a new tensor with the array's values, for any dtype that both sides have."""
     import torch
 
     array = np.array(value, order="C")
@@ -331,7 +332,7 @@ def to_tensor(value: Value) -> torch.Tensor:
 
 
 def to_array(value: Any) -> Array:
-    """The array of a tensor or a Python number; bfloat16 and float8 become arrays of ml_dtypes."""
+    """Returns the array of a tensor or a Python number; bfloat16 and float8 become arrays of ml_dtypes."""
     import torch
 
     if not isinstance(value, torch.Tensor):

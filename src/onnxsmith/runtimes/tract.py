@@ -1,4 +1,4 @@
-"""Tract, in its own process like every native runtime."""
+"""Runs tract in its own process, like every native runtime."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _DTYPES = {
 class Tract(Runtime):
     """Sonos' tract, an inference engine in Rust, on the CPU in one thread.
 
-    It keeps dimensions symbolic where it can. A model that it refuses with symbols, or sizes at which it fails, are
+    Dimensions stay symbolic if possible. If tract refuses the model with symbols, or fails at some sizes, the model is
     prepared again with the sizes of the inputs; `Session.provider` says which of the two ran. Only tensors of numbers
     and bools can be inputs and outputs, and not in bfloat16, float8 or less than 8 bits. An input with a default is a
     constant, and cannot be given. Local functions are inlined, and declared shapes of intermediate tensors removed,
-    before tract sees the model. Tract reads every IR version and opset, and does not check them. Weights in external
-    data are copied if the model is in memory or was changed so.
+    before tract sees the model. Tract does not check the IR version and the opset. Weights in external data are copied
+    if the model is in memory, or was changed in this way.
     """
 
     title = "tract"
@@ -64,8 +64,8 @@ class _Isolated(Isolated):
 
 
 def _plain(source: Source) -> Source:
-    """The model without calls of local functions, which tract takes for operators that it lacks, and without the
-    declared shapes of intermediate tensors: tract trusts them, and their symbols have no sizes there."""
+    """Returns the model without calls of local functions, which tract takes for missing operators, and without the
+    declared shapes of intermediate tensors: tract trusts them, and their symbols have no sizes in tract."""
     model = load(onnx_source(source))
     copy, reason = inlined(model)
     if reason:

@@ -1,4 +1,4 @@
-"""onnxruntime-web: ONNX Runtime as WebAssembly, as browsers run it, in node and a process of its own."""
+"""Runs onnxruntime-web, the WebAssembly build of ONNX Runtime for browsers, in node, in a process of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DTYPES = {
     *(f"{kind}{size}" for kind in ("int", "uint") for size in (8, 16, 32, 64)),
 }  # fmt: skip
 _LARGEST = 2**31
-"""Bytes of a model: WebAssembly addresses 4 GB, and holds the file and its weights."""
+"""Largest model in bytes: WebAssembly addresses 4 GB, and holds both the file and its weights."""
 
 
 class Web(Runtime):
@@ -103,6 +103,6 @@ class _Turn(Turn):
 
 
 def _external(path: Path) -> list[tuple[str, str]]:
-    """The files of external data: the name in the model, and the path."""
+    """Returns the files of external data: their names in the model, and their paths."""
     tensors = (tensor for tensor in walk.tensors(load(path)) if isinstance(tensor, ir.ExternalTensor))
     return sorted({(str(tensor.location), str(path.parent / tensor.location)) for tensor in tensors})

@@ -1,1 +1,1 @@
-"""Where a model is to run: software that is asked (`judges`), and public tables (`profiles`)."""
+"""Finds whether a target takes a model: by asking its software (`judges`), and from public tables (`profiles`)."""

@@ -47,8 +47,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Places:
-    """What the cells of a column name: a `node`, a `tensor` or a `module` for each row, "" for none. A page links them
-    to the view of the model. A name that both of two models have leads to the second, that of an `old node` to the
+    """The links of a column: each row names a `node`, a `tensor` or a `module`, or "" for no link. A page links these
+    names to the view of the model. With two models, a name in both links to the second model, an `old node` to the
     first."""
 
     column: int
@@ -58,9 +58,9 @@ class Places:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings. `right` are the indices of the columns that hold numbers. `rows_in_terminal` are the
-    indices of the rows that a terminal shows, in that order; None means all. A page shows all rows, and sorts them by
-    any column. `worst_first` are the indices of all rows in the order in which a page shows them at first."""
+    """Rows under headings. `right` are the indices of the columns that hold numbers. `rows_in_terminal` are the indices
+    of the rows that a terminal shows, in that order; None means all. A page shows all rows, first in the order of the
+    indices `worst_first`, and can sort them by any column."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -93,8 +93,8 @@ class Text:
 
 @dataclass(frozen=True)
 class Series:
-    """A curve of a `Plot`: its name, and the x and y of its points. `low` and `high` are ends of a bar through each
-    point, if it has an uncertainty."""
+    """A curve of a `Plot`: its name, and the x and y of its points. `low` and `high` are the ends of the error bar at
+    each point, if the values have an uncertainty."""
 
     name: str
     x: tuple[float, ...]
@@ -106,7 +106,7 @@ class Series:
 @dataclass(frozen=True)
 class Plot:
     """Curves over a number. `x` and `y` name the axes with their units; with `logarithmic`, x has a logarithmic scale.
-    Only pages draw plots, so the same numbers, or what matters of them, also stand in a table."""
+    Only pages draw plots, so a table also gives the important numbers."""
 
     title: str
     x: str
@@ -117,8 +117,9 @@ class Plot:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Estimates with their intervals, one above the other: name, low, estimate, high. `at` is the value that an
-    interval may contain or not, drawn as a line. Only pages draw them, so the same numbers also stand in a table."""
+    """Estimates with their intervals, one above the other: name, low, estimate, high. A line marks the value `at`, so
+    that the reader sees which intervals contain it. Only pages draw intervals, so the same numbers also stand in a
+    table."""
 
     title: str
     rows: tuple[tuple[str, float, float, float], ...]
@@ -139,7 +140,7 @@ class Part(ABC):
 
     @classmethod
     def kind(cls) -> str:
-        """The part's name in JSON: the name of its module."""
+        """Returns the part's name in JSON: the name of its module."""
         return cls.__module__.rpartition(".")[2]
 
 
@@ -169,11 +170,11 @@ class Report:
         raise LookupError(f"the report has no {kind.__name__}")
 
     def to_json(self, indent: int | None = 2) -> str:
-        """The whole report as JSON; `from_json` reads it back equal."""
+        """Returns the whole report as JSON; `from_json` makes an equal report from it."""
         return json.dumps(_finite(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data."""
+        """Returns the report as plain data."""
         return {
             "schema": self.schema,
             "version": self.version,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file with weights of a model. `covered` is how many of its bytes the hash covers: a large file is hashed in
-    pieces."""
+    """A data file with weights of a model. The hash covers `covered` of its bytes: only parts of a large file are
+    hashed."""
 
     name: str
     bytes: int
@@ -18,7 +18,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model file as it was read or written: `role` is `read` or `written`. `sha256` is of all its bytes, without its
+    """A model file as it was read or written: `role` is `read` or `written`. `sha256` covers all its bytes, but not its
     data files."""
 
     path: str

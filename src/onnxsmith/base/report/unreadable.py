@@ -41,7 +41,7 @@ def _said(text: str, data: Any, error: Exception) -> tuple[str, str]:
 
 
 def _mistake(error: Exception) -> str:
-    """The first thing that is wrong in a report, as a sentence without the words of a library."""
+    """Returns the first mistake in a report as a sentence without the words of a library."""
     found = getattr(error, "errors", None)
     if callable(found):  # pydantic's, which is imported only if a report is read
         first = found()[0]

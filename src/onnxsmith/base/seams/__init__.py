@@ -1,1 +1,1 @@
-"""Everything that reaches into another library: what is replaced there while a block runs, and its private names."""
+"""Holds every use of private names of other libraries, and every replacement of their parts while a block runs."""

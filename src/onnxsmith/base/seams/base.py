@@ -22,9 +22,9 @@ _ABSENT = object()
 
 
 def private(path: str) -> Any:
-    """The object of another library at `package.module:name.name`; None if it does not exist. Each module of this room
-    lists its paths in `REACHES`, and a contract test looks all of them up. A path that not every supported release of
-    its library has also stands in the module's `LIFETIMES`, with its `Lifetime`."""
+    """Returns the object of another library at `package.module:name.name`; None if it does not exist. Each module of
+    this room lists its paths in `REACHES`, and a contract test looks all of them up. If some supported releases lack a
+    path, the module's `LIFETIMES` gives its `Lifetime`, too."""
     module, _, names = path.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -36,7 +36,7 @@ def private(path: str) -> Any:
 
 
 def required(path: str) -> Any:
-    """The object of another library at a path that onnxsmith cannot work without.
+    """Returns the object of another library at a path; onnxsmith cannot work without it.
 
     Raises:
         OnnxsmithError: `library/changed` if it does not exist.
@@ -64,15 +64,15 @@ def _version(distribution: str) -> str:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Inside, no other thread of this process can replace a part of a library."""
+    """Keeps other threads of this process from replacing a part of a library while the block runs."""
     with _LOCK:
         yield
 
 
 @contextmanager
 def replaced(owner: Any, name: str, value: Any, *, create: bool = False) -> Iterator[None]:
-    """Inside, attribute `name` of `owner` is `value`; at the end it is restored. A missing attribute stays missing,
-    unless `create` is True."""
+    """Sets the attribute `name` of `owner` to `value` while the block runs, then restores it. A missing attribute stays
+    missing, unless `create` is True."""
     if not create and not hasattr(owner, name):
         yield
         return
@@ -89,7 +89,8 @@ def replaced(owner: Any, name: str, value: Any, *, create: bool = False) -> Iter
 
 
 def replaced_at(path: str, value: Any) -> AbstractContextManager[None]:
-    """Inside, the object at a path of `private` is `value`. Does nothing if the path does not exist."""
+    """Replaces the object at a path of `private` by `value` while the block runs. Does nothing if the path does not
+    exist."""
     module, _, names = path.partition(":")
     owner, _, name = names.rpartition(".")
     return replaced(private(f"{module}:{owner}"), name, value)
@@ -97,7 +98,7 @@ def replaced_at(path: str, value: Any) -> AbstractContextManager[None]:
 
 @contextmanager
 def added(table: MutableMapping[str, Any], entries: Mapping[str, Any]) -> Iterator[None]:
-    """Inside, a table of another library also has these entries."""
+    """Adds entries to a table of another library while the block runs."""
     with _LOCK:
         before = {name: table.get(name, _ABSENT) for name in entries}
         table.update(entries)

@@ -2,11 +2,11 @@
 
 The library's engine reads one registry for the whole process and writes known integers through its context. Here each
 context has its own registry, which starts as a copy of the library's, and a walk over a graph uses that registry.
-During a walk, expressions of dimensions may call additional functions; the library's table holds them only that long.
+During a walk, and only then, expressions of dimensions may call additional functions.
 
 Compared with onnx-shape-inference 0.4.0 and onnx-ir 1.1 by tests/contracts/test_shape_inference.py. If a private name
-is gone, fewer shapes are known: of function calls, of the bodies of Scan, of dimensions that an expression names, or of
-names that outputs declare. No shape becomes wrong.
+is gone, fewer shapes are known (those of function calls and of bodies of Scan, or dimensions from expressions or from
+declarations of outputs), but none is wrong.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 Infer = Callable[[Any, ir.Node], None]
 _LOG = logging.getLogger("onnx_shape_inference")
 _MOST_READ = 64
-"""Largest number of elements of a constant that is read as a shape; a choice: far above the rank of any tensor."""
+"""Largest number of elements of a constant that is read as a shape. A choice: far above the rank of any tensor."""
 _TABLES = ("onnx_ir._symbolic_shapes:_ALLOWED_FUNCTIONS", "onnx_shape_inference._symbolic_shapes:ALLOWED_FUNCTIONS")
 _CALLED = "onnx_shape_inference._functions:infer_function_call_output_shapes"
 _STANDARD = "onnx_shape_inference._functions:infer_via_op_schema_function"
@@ -64,7 +64,7 @@ class Rules(OpShapeInferenceRegistry):  # type: ignore[misc]  # the library has 
     """A registry of shape inference functions by domain, operator and version."""
 
     def copy(self) -> Rules:
-        """A registry with the same rules, to which others may be added."""
+        """Returns a registry with the same rules; rules added to it do not change this one."""
         made = Rules()
         for domain, op_type, versions in self.iter_supported():
             for version in versions:
@@ -75,7 +75,7 @@ class Rules(OpShapeInferenceRegistry):  # type: ignore[misc]  # the library has 
 
 
 def library_rules() -> Rules:
-    """A new registry with a copy of the library's rules."""
+    """Returns a new registry with a copy of the library's rules."""
     registry.collect()
     made: Rules = Rules.copy(registry)
     return made
@@ -84,10 +84,11 @@ def library_rules() -> Rules:
 class Context(ShapeInferenceContext):  # type: ignore[misc]
     """The state of one inference by `rules`. `enter` binds the inputs of a node's bodies.
 
-    The library's rules cannot record known integers here, and read no long constant: the rules of onnxsmith record
-    them, because they know when integers wrap around.
+    The library's rules cannot record known integers here, and do not read long constants. The rules of onnxsmith record
+    integers instead, because they know when integers wrap around.
 
-    `failed` is called with a node whose inference raised an error, and the walk goes on; without it, it raises.
+    If `failed` is set, it is called with each node whose inference raised an error, and the walk goes on. Without it,
+    the error is raised.
     """
 
     def __init__(self, opset_imports: Mapping[str, int], rules: Rules, enter: Infer, **options: Any) -> None:
@@ -102,7 +103,7 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
             self._symbolic_values = {}
 
     def create_child(self, opset_imports: Mapping[str, int] | None = None, *, resolved_attrs: Any = None) -> Context:
-        """A context for the body of a function; it shares the allocator of dimension names."""
+        """Returns a context for the body of a function; both contexts share one allocator of dimension names."""
         made = Context(
             opset_imports if opset_imports is not None else self.opset_imports,
             self.rules,
@@ -115,23 +116,24 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
         return made
 
     def set_symbolic_value(self, value: ir.Value, data: Any) -> None:
-        """Records nothing; see `hold`."""
+        """Records nothing: only `hold` records integers."""
 
     def get_symbolic_value(self, value: ir.Value) -> Any:
-        """The known integers and dimensions in a value; None if they are unknown."""
+        """Returns the known integers and dimensions in a value; None if they are unknown."""
         tensor = ir.convenience.get_const_tensor(value)
         return None if tensor is not None and tensor.size > _MOST_READ else super().get_symbolic_value(value)
 
     def hold(self, value: ir.Value, data: list[int | ir.SymbolicDim]) -> None:
-        """Records the known integers in a value, for the library's rules. Makes no tensor, unlike the library."""
+        """Records the known integers in a value, for the library's rules. Unlike the library, makes no tensor of
+        them."""
         self._symbolic_values[value] = data
 
     def held(self, value: ir.Value) -> Any:
-        """What `hold` recorded for a value; None if nothing."""
+        """Returns the integers that `hold` recorded for a value; None if there are none."""
         return self._symbolic_values.get(value)
 
     def new_symbolic_dim(self) -> ir.SymbolicDim:
-        """A dimension with a new name."""
+        """Returns a dimension with a new name."""
         self.names_made += 1
         made: ir.SymbolicDim = super().new_symbolic_dim()
         return made
@@ -148,8 +150,8 @@ _HERE = threading.local()
 
 @contextmanager
 def walking() -> Iterator[None]:
-    """Inside, `walk` may be called: expressions may hold `Broadcast`, `Max` and `Min`, and the library logs nothing.
-    Inside another such block of the same thread it does nothing, and costs nothing."""
+    """Allows calls of `walk` while the block runs: expressions may hold `Broadcast`, `Max` and `Min`, and the library
+    logs nothing. A nested block of the same thread does nothing, and costs nothing."""
     if getattr(_HERE, "walks", False):
         yield
         return
@@ -165,7 +167,8 @@ def walking() -> Iterator[None]:
 
 @cache
 def _expressions() -> Mapping[str, Any]:
-    """Functions that sympy leaves unevaluated: its own Max and Min assume that every dimension is at least 1."""
+    """Returns functions that sympy leaves unevaluated: sympy's own Max and Min assume that every dimension is at least
+    1."""
     made: dict[str, Any] = {"Broadcast": sympy.Function("Broadcast", integer=True, nonnegative=True)}
     for name in ("Max", "Min"):
         made[name] = made[name.lower()] = sympy.Function(name, integer=True)
@@ -182,8 +185,8 @@ def walk(
     op_function_cache: dict[Any, Any] | None = None,
     warn_on_missing: bool = False,
 ) -> bool:
-    """Infers the nodes of a graph in order, by the context's rules; call it inside `walking`. Returns whether a shape
-    or type changed. An error of a rule is raised as the library's ShapeInferenceError."""
+    """Infers the nodes of a graph in order, by the context's rules. Must be called inside `walking`. Returns whether a
+    shape or type changed. An error of a rule is raised as the library's ShapeInferenceError."""
     functions: dict[str, Any] = {
         "process_graph_fn": walk,
         "warn_on_missing": warn_on_missing,
@@ -239,7 +242,8 @@ def _graphs(node: ir.Node) -> Iterator[ir.Graph]:
 def _infer(
     context: Context, node: ir.Node, functions: dict[str, Any], op_function_cache: dict[Any, Any] | None
 ) -> None:
-    """Infers one node: by its rule, as the call of a model-local function, or by its function body in the standard."""
+    """Infers one node by its rule, else as a call of a model-local function, else by the operator's function body in
+    the standard."""
     version = context.get_opset_version(node.domain)
     rule = context.rules.get(node.domain, node.op_type, version)
     if rule is not None:
@@ -282,7 +286,7 @@ def bind_scan(context: Any, node: ir.Node) -> None:
 
 
 def symbol_names(graph: ir.Graph) -> Iterable[str]:
-    """Every symbol in the dimensions that a graph declares."""
+    """Returns every symbol in the dimensions that a graph declares."""
     collect = private(_NAMES)
     found: Iterable[str] = collect(graph) if collect is not None else ()
     return found

@@ -1,5 +1,5 @@
-"""What differs between operating systems, one purpose a file. No other module asks which system it runs on.
+"""Hides the differences between operating systems, one purpose a file. No other module asks which system it runs on.
 
-Each file holds an interface, one class for each way to do it, and `HERE`: the one for this machine, chosen by what
-Python has here and not by the system's name. Importing a file works on every system.
+Each file holds an interface, one class for each implementation, and `HERE`: the implementation for this machine. The
+choice depends on what Python offers here, not on the system's name. Every file can be imported on every system.
 """

@@ -1,4 +1,4 @@
-"""Processes that this one starts: how they end with all that they started, and how to say why one ended."""
+"""Starts and ends child processes with all their descendants, and says why a process ended."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ _STATUSES = {
     0xC0000374: "heap corruption",
     0xC0000409: "stack buffer overrun",
 }
-"""Windows' names for how a process dies (ntstatus.h)."""
+"""Windows' names for the causes of a crash, by exit status (ntstatus.h)."""
 _SEVERE = 0xC0000000
 
 
 class Children(ABC):
-    """Starts processes that can be ended together with what they started in turn."""
+    """Starts processes that can be ended together with their descendants."""
 
     @abstractmethod
     def start(self, words: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
-        """As `subprocess.Popen`, with the process at the head of a group of its own."""
+        """Starts a process as `subprocess.Popen` does, at the head of a group of its own."""
 
     @abstractmethod
     def end(self, process: subprocess.Popen[bytes]) -> None:
-        """Ends the process and what it started, and waits for it."""
+        """Ends the process and its descendants, and waits for it."""
 
     @abstractmethod
     def temporary(self, folder: str) -> Mapping[str, str]:
-        """Variables of the environment that have a child, and the libraries in it, write temporary files there."""
+        """Returns environment variables that make a child and its libraries write temporary files into `folder`."""
 
 
 class Groups(Children):
-    """POSIX: a session of its own, whose processes get one signal."""
+    """POSIX: each child leads its own session, and one signal ends all processes of the session."""
 
     def start(self, words: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(words, start_new_session=True, **how)
@@ -58,7 +58,7 @@ class Groups(Children):
 
 
 class Trees(Children):
-    """Windows: the program `taskkill` ends a process and those below it."""
+    """Windows: the program `taskkill` ends a process and its descendants."""
 
     def start(self, words: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
         flag = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
@@ -78,12 +78,13 @@ HERE: Children = Trees() if _killpg is None else Groups()
 
 
 def crashed(code: int) -> bool:
-    """Whether an exit status is the operating system's, and not one that the program chose."""
+    """Whether the operating system set the exit status, rather than the program."""
     return code < 0 or code >= _SEVERE
 
 
 def cause_of_end(code: int) -> str:
-    """An exit status in words: `signal SIGSEGV`, `exit status 3`, `exit status 0xC0000005 (access violation)`."""
+    """Returns an exit status in words: `signal SIGSEGV`, `exit status 3`, `exit status 0xC0000005 (access
+    violation)`."""
     if code < 0:
         return f"signal {_signal(-code)}"
     if code < _SEVERE:
@@ -94,5 +95,5 @@ def cause_of_end(code: int) -> str:
 def _signal(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # a real-time signal, say
+    except ValueError:  # such as a real-time signal
         return str(number)

@@ -1,4 +1,4 @@
-"""Bytes of a file, brought to where they outlive a loss of power."""
+"""Flushes files to the disk, so that they survive a loss of power."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ except ImportError:  # Windows
 
 
 class Disk(ABC):
-    """Waits until the disk has a file."""
+    """Waits until a file is on the disk."""
 
     @abstractmethod
     def flush(self, file: Path) -> None:
-        """Returns once what was written to `file` is on the disk."""
+        """Returns once all bytes written to `file` are on the disk."""
 
 
 class Synced(Disk):
@@ -32,7 +32,7 @@ class Synced(Disk):
 
 
 class SyncedForWriting(Disk):
-    """Windows flushes a handle that may write, and refuses others."""
+    """Windows flushes only a handle that may write."""
 
     def flush(self, file: Path) -> None:
         with file.open("r+b") as handle:
@@ -40,7 +40,8 @@ class SyncedForWriting(Disk):
 
 
 class FullySynced(Disk):
-    """macOS: `fsync` leaves the bytes in the drive's cache, `F_FULLFSYNC` does not; some disks do not know it."""
+    """macOS: `fsync` leaves the bytes in the drive's cache, `F_FULLFSYNC` does not; but some disks lack
+    `F_FULLFSYNC`."""
 
     def flush(self, file: Path) -> None:
         assert _fcntl is not None

@@ -1,4 +1,4 @@
-"""Files that belong to a process for as long as it lives, and that others can tell from those of a dead one."""
+"""Makes files that belong to a living process, so that files of dead processes can be recognised."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ except ImportError:  # Windows
 
 
 class Locks(ABC):
-    """Makes files that their process holds, and asks whether anybody holds one."""
+    """Makes files that a process holds, and finds out whether any process holds a file."""
 
     @abstractmethod
     def hold(self, file: Path) -> int | None:
-        """Makes `file`, held until the returned descriptor is closed or the process ends. None, and no file, where the
-        file system does not know who holds what."""
+        """Makes `file` and holds it until the returned descriptor is closed or the process ends. Returns None, and
+        makes no file, if the file system has no locks."""
 
     @abstractmethod
     def taken_over(self, file: Path) -> AbstractContextManager[None]:
-        """A block that runs while `file`, which nobody held, is this process's.
+        """Holds `file`, which nobody held, while the block runs.
 
         Raises:
-            OSError: there is no such file, or somebody holds it.
+            OSError: the file does not exist, or a process holds it.
         """
 
 
 class FileLocks(Locks):
-    """POSIX: `flock` on the file, which works from machine to machine too where the file system does."""
+    """POSIX: `flock` on the file. It also works between machines if the file system supports that."""
 
     def hold(self, file: Path) -> int | None:
         assert _fcntl is not None
@@ -61,7 +61,7 @@ class FileLocks(Locks):
 
 
 class OpenFiles(Locks):
-    """Windows: a file that Python has open cannot be removed, so that one which can be belongs to nobody."""
+    """Windows: a file that Python has open cannot be removed; a file that can be removed belongs to nobody."""
 
     def hold(self, file: Path) -> int | None:
         try:

@@ -1,4 +1,4 @@
-"""What this machine is, and how busy its processors are."""
+"""Describes this machine, and measures how busy its processors are."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Counters:
-    """Seconds of all processors together since the machine started: `busy` with any process, `stolen` by the host of a
-    virtual machine for others."""
+    """Seconds of all processors together since the machine started. `busy` were used by any process, `stolen` were
+    taken by the host of a virtual machine for others."""
 
     busy: float
     stolen: float
 
 
 class Machine(ABC):
-    """Facts on the machine."""
+    """Facts about the machine."""
 
     @abstractmethod
     def processor(self) -> str:
-        """The processor's name; "" where nobody says."""
+        """Returns the processor's name; "" if unknown."""
 
     @abstractmethod
     def counters(self) -> Counters | None:
-        """The processors' counters, None where nobody says."""
+        """Returns the processors' counters; None if unknown."""
 
     def cores(self) -> int:
-        """Processors that this process may use."""
+        """Returns the number of processors that this process may use."""
         with suppress(AttributeError):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
 
     def load(self) -> float | None:
-        """Processes that ran or waited for a processor, the average of the last minute; None where nobody says."""
+        """Returns the number of processes that ran or waited for a processor, averaged over the last minute; None if
+        unknown."""
         with suppress(OSError, AttributeError):
             return os.getloadavg()[0]
         return None
@@ -66,7 +67,7 @@ class ProcFiles(Machine):
 
 
 class Unknown(Machine):
-    """Other systems, where the counters need a library."""
+    """Other systems: reading the counters would need a library."""
 
     def processor(self) -> str:
         return platform.processor() or platform.machine()

@@ -1,4 +1,4 @@
-"""A limit on the memory of this process, held by the operating system."""
+"""Limits the memory of a process by the operating system."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ except ImportError:  # Windows
     _resource = None
 
 _OF_FREE = 0.75
-"""Share of the memory that is free now which one more process may take."""
+"""Share of the free memory that one more process may take."""
 
 
 class MemoryLimit(ABC):
-    """Keeps this process from taking more memory than it may."""
+    """Keeps processes from taking more memory than they may."""
 
     @abstractmethod
     def hold(self, limit: int) -> int:
-        """Keeps this process within `limit` bytes, 0 for no limit, and within what the machine has to spare. Gives the
-        limit that holds, 0 for none."""
+        """Limits this process to `limit` bytes (0: no limit), and to a share of the free memory. Returns the limit in
+        force, 0 for none."""
 
-    def hold_child(self, pid: int, limit: int) -> None:  # noqa: B027 — most systems hold nothing
-        """Keeps a process that this one started within `limit` bytes, 0 for no limit."""
+    def hold_child(self, pid: int, limit: int) -> None:  # noqa: B027 — most systems set no limit
+        """Limits a child process to `limit` bytes; 0 for no limit."""
 
 
 class DataLimit(MemoryLimit):
-    """Linux counts private writable memory (RLIMIT_DATA): neither files that are mapped, weights say, nor addresses
-    that are reserved only. An allocation that goes beyond fails."""
+    """Linux limits private writable memory (RLIMIT_DATA). Mapped files, such as weights, and addresses that are only
+    reserved do not count. An allocation beyond the limit fails."""
 
     def hold(self, limit: int) -> int:
         assert _resource is not None
@@ -58,13 +58,13 @@ class DataLimit(MemoryLimit):
             _resource.prlimit(pid, _resource.RLIMIT_DATA, (wanted, hard))
 
     def _own(self) -> int | None:
-        """Bytes of private writable memory that this process has; None where `/proc` is not mounted."""
+        """Returns the bytes of private writable memory of this process; None if `/proc` is not mounted."""
         with contextlib.suppress(OSError):
             return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
         return None
 
     def _spare(self) -> int | None:
-        """Bytes that can be had without swapping, within this container; None where nobody says."""
+        """Returns the bytes that can be had without swapping, within this container; None if unknown."""
         found = []
         with contextlib.suppress(OSError, ValueError):
             lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -77,7 +77,8 @@ class DataLimit(MemoryLimit):
 
 
 class NoLimit(MemoryLimit):
-    """Elsewhere nothing is held: macOS takes RLIMIT_DATA and does not count what is mapped, Windows has none."""
+    """Other systems have no limit: macOS accepts RLIMIT_DATA but does not count mapped memory, and Windows has no such
+    limit."""
 
     def hold(self, limit: int) -> int:
         return 0

@@ -1,4 +1,4 @@
-"""How much memory and processor time a process uses, by its number."""
+"""Measures how much memory and processor time a process uses, by process id."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _PROC = Path("/proc")
 
 
 class Usage(ABC):
-    """What the operating system counts of a process."""
+    """The resources that a process uses, as the operating system counts them."""
 
     @abstractmethod
     def resident(self, process: int) -> int | None:
-        """Bytes of memory that it holds, None where nobody says."""
+        """Returns the bytes of memory that the process holds; None if unknown."""
 
     @abstractmethod
     def processor_seconds(self, process: int) -> float | None:
-        """Processor time that it has used, None where nobody says: a machine that is busy with others is no reason to
-        take a call for endless."""
+        """Returns the processor time that the process has used; None if unknown. Unlike wall time, it tells an endless
+        call from one that waits on a busy machine."""
 
     def peak(self, process: int) -> int | None:
-        """The most bytes of memory that it ever held, None where nobody says."""
+        """Returns the most bytes of memory that the process ever held; None if unknown."""
         return None
 
 
@@ -76,7 +76,7 @@ class ProcessStatus(Usage):
 
 
 class Unknown(Usage):
-    """Windows, where Python has no way to ask."""
+    """Windows: Python cannot ask."""
 
     def resident(self, process: int) -> int | None:
         return None

@@ -1,4 +1,4 @@
-"""The options that all editing commands share, and how they run."""
+"""Provides the options that all editing commands share, and runs their edits."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Editing(Command):
         return self.model
 
     def samples(self) -> tuple[str, ...]:
-        """The additional inputs to verify on."""
+        """Returns the additional inputs to verify on."""
         return self.input
 
     @abstractmethod
     def steps(self) -> Iterable[Step]:
-        """The steps of the edit."""
+        """Returns the steps of the edit."""
 
     def shown(self) -> tuple[str, ...]:
         return (self.output or self.model,)
@@ -72,14 +72,14 @@ def edited(command: Editing, change: Any, edit: Any) -> Report:
 
 
 def step(name: str, /, **fields: Any) -> Step:
-    """Makes a step; fields that are None or empty are left out."""
+    """Makes a step without the fields that are None or empty."""
     from onnxsmith.editor import patch
 
     return patch.make(name, (), {key: value for key, value in fields.items() if value not in (None, "", (), [])}, name)
 
 
 def selector(text: str) -> Any:
-    """A selector as it is typed: a name, or a table as in a patch file, `{ gives = "y" }`.
+    """Parses a selector as it is typed: a name, or a table as in a patch file, `{ gives = "y" }`.
 
     Raises:
         OnnxsmithError: `edit/selector` for a table that is not TOML.
@@ -102,5 +102,5 @@ def selector(text: str) -> Any:
 
 
 def selectors(texts: Iterable[str]) -> list[Any]:
-    """Selectors as they are typed."""
+    """Parses selectors as they are typed."""
     return [selector(text) for text in texts]

@@ -1,4 +1,4 @@
-"""The options that commands share which measure a score: `quantize` and `prune`."""
+"""Provides the options shared by the commands that measure a score: `quantize` and `prune`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from onnxsmith.base.options import flag, option
 
 
 def data() -> Any:
-    """The option `--data`."""
+    """Makes the option `--data`."""
     return option(
         "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function", metavar="DATA"
     )
 
 
 def samples() -> Any:
-    """The option `--samples`."""
+    """Makes the option `--samples`."""
     return option("samples of the test at most; default: all", metavar="COUNT")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """What the score is."""
+    """Which score is measured."""
 
     metric: str | None = option(
         "top1, cer, wer, psnr, cosine, perplexity, map50, or file.py:function of predictions and labels",
@@ -32,7 +32,7 @@ class Metric:
     preprocess: str | None = option("file.py:function that makes arrays of an item of the data", metavar="FUNCTION")
 
     def given(self) -> dict[str, Any]:
-        """The arguments of the function in Python."""
+        """Returns the arguments for the Python function."""
         return {"metric": self.metric, "decode": self.decode, "preprocess": self.preprocess}
 
 
@@ -45,14 +45,14 @@ class Circumstances:
     seed: int = option("seed of generated inputs", default=0)
 
     def given(self) -> dict[str, Any]:
-        """The arguments of the function in Python."""
+        """Returns the arguments for the Python function."""
         from onnxsmith.verification.inputs import user_inputs as given
 
         return {"measure_time": not self.no_time, "sizes": given.sizes(self.dim), "seed": self.seed}
 
 
 def kept(path: str | None) -> tuple[str, ...]:
-    """The entries of a keep-list; none without a path."""
+    """Returns the entries of a keep-list; none without a path."""
     from onnxsmith.precision import keep_list
 
     return () if path is None else keep_list.read(path)

@@ -20,12 +20,12 @@ class Command(ABC):
     name: ClassVar[str]
 
     def replaces(self) -> str | None:
-        """The input file that the command may overwrite; None if it overwrites no input."""
+        """Returns the input file that the command may overwrite; None if it overwrites no input."""
         return None
 
     def shown(self) -> tuple[str, ...]:
-        """The model files that `--view` shows beside the report: one, or two with their difference. A command that does
-        not define it is not about a model file, and has no option `--view`."""
+        """Returns the model files that `--view` shows beside the report: one, or two with their difference. A command
+        without this method is not about a model file, and has no option `--view`."""
         return ()
 
     @abstractmethod

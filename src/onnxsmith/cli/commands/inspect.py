@@ -67,7 +67,8 @@ class Inspect(Command):
         )
 
     def _refuse_options_of_files(self) -> None:
-        """Raises if an option was given that only a model file has: nothing is left out silently."""
+        """Raises if an option was given that applies only to model files, because ignoring it silently would
+        mislead."""
         from onnxsmith.base.problem import problem
 
         others = ("item", "nodes", "tensors", "costs", "dim", "weights", "text")

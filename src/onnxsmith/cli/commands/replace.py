@@ -53,7 +53,7 @@ class Replace(Editing):
 
 
 def _text(given: str) -> str:
-    """The text, or the content of the file of this name."""
+    """Returns the text, or the content of the file of this name."""
     from pathlib import Path
 
     return Path(given).read_text(encoding="utf-8") if "(" not in given and Path(given).is_file() else given

@@ -111,7 +111,7 @@ class Simplify(Command):
             save=self.save,
         ).report
         if self.target is None or (self.contrib and not self.no_verify):
-            return report  # its own operators run on onnxruntime only, where the comparison has just run them
+            return report  # onnxruntime's own operators run only there, and the comparison has just run them
         from onnxsmith.deployment.checking.target_follow_up import checked_afterwards
 
         return checked_afterwards(report, self.target, self.verify, self.save)

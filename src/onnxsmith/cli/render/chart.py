@@ -11,19 +11,19 @@ from onnxsmith.base.words import shortened
 WIDTH, HEIGHT, LEFT, BOTTOM = 960, 300, 56, 20
 """Size of a chart and its margins, in pixels; a choice."""
 _LEAST = 1e-12
-"""Smaller values, zero included, are drawn on the bottom line; a choice: far below the rounding of float32 (6e-8)."""
+"""Smaller values, zero included, are drawn on the bottom line. A choice: far below the rounding of float32 (6e-8)."""
 _ABOVE = 0.4
-"""Least share of the height for values above 1, where there are any: a tensor that is off by twice its scale and one
-that is off by a hundred times its scale are different faults. A choice."""
+"""Least share of the height for values above 1, if there are any. A tensor that is off by twice its scale and one that
+is off by a hundred times its scale have different faults. A choice."""
 _INFINITE = 18
-"""Pixels between the largest finite value and the line of those that are infinite. A choice: one line of text."""
+"""Pixels between the largest finite value and the line for infinite values. A choice: one line of text."""
 _APART = 16
 """Least pixels between two texts beside the axis. A choice: one line of text."""
 _LIES = (1, 2, 5)
-"""Where the lines lie within a decade that has room for them, and where the axis may end."""
+"""Positions of grid lines within a decade if there is room, and possible ends of the axis."""
 
 _LONGEST = 60
-"""Characters of a label below the axis. A choice: two of them fit."""
+"""Longest label below the axis, in characters. A choice: two of them fit."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The curves, the grid lines (y, text), the height of 1, if values lie on both sides of it, and the positions of
-    the labels (x, text)."""
+    """The curves, the grid lines (y, text), and the positions of the labels (x, text). The height of 1 is set only if
+    values lie on both sides of 1."""
 
     title: str
     curves: tuple[Curve, ...]
@@ -58,8 +58,9 @@ class Drawing:
 
 @dataclass(frozen=True)
 class _Scale:
-    """A logarithmic axis from `low` to `high`, powers of ten, with more room for each decade above 1 than below, if
-    there are values above. `top` is the height of `high`: lower where infinite values have a line of their own."""
+    """A logarithmic axis from `low` to `high`, which are powers of ten. If there are values above 1, a decade above 1
+    has more room than one below. `top` is the height of `high`, which is lower if infinite values have a line of their
+    own."""
 
     low: float
     high: float
@@ -67,13 +68,13 @@ class _Scale:
 
     @property
     def above(self) -> float:
-        """The share of the height above 1."""
+        """The share of the height for values above 1."""
         if self.low >= 0 or self.high <= 0:
             return 0.0 if self.high <= 0 else 1.0
         return max(_ABOVE, self.high / (self.high - self.low))
 
     def height_of(self, value: float) -> float:
-        """The height of a value in pixels, from the top."""
+        """Returns the height of a value in pixels, from the top."""
         if not math.isfinite(value):
             return 0.0
         power = min(max(math.log10(max(value, _LEAST)), self.low), self.high)
@@ -86,7 +87,7 @@ class _Scale:
         return self.top + (1 - share) * (HEIGHT - BOTTOM - self.top)
 
     def lines(self) -> list[tuple[float, str]]:
-        """Grid lines with their numbers: powers of ten, then 2 and 5 times these, as far as there is room."""
+        """Returns grid lines with their numbers: powers of ten, then 2 and 5 times these if there is room."""
         powers = range(math.floor(self.low), math.ceil(self.high) + 1)
         exact = [lie * 10.0**power for lie in _LIES for power in sorted(powers, key=lambda power: (power != 0, power))]
         found: list[tuple[float, str]] = []

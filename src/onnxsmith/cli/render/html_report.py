@@ -15,19 +15,21 @@ from onnxsmith.cli.render.chart import drawn
 from onnxsmith.cli.render.plot import plotted, spanned
 
 Link = Callable[[str, str], str | None]
-"""Returns the address of a `node`, a `tensor` or a `module` by its name; None if the view has none of that name."""
+"""A function that returns the address of a `node`, a `tensor` or a `module` by its name; None if the view has no such
+place."""
 
 
 @dataclass(frozen=True)
 class View:
-    """The page of the model that the report links to: its address relative to the report, and those of its places."""
+    """The page of the model that the report links to: its address relative to the report, and the addresses of its
+    places."""
 
     address: str
     link: Link
 
 
 def to_html(report: Report, view: View | None = None) -> str:
-    """Renders the page. All text is escaped: the names in a model come from strangers."""
+    """Renders the page. All text is escaped, because names in a model come from strangers."""
     room = files("onnxsmith.cli.render")
     source, script = (room.joinpath(name).read_text(encoding="utf-8") for name in ("report.html.jinja", "sort.js"))
     shared = files("onnxsmith.viewer.page").joinpath("shared.css").read_text(encoding="utf-8")
@@ -62,7 +64,7 @@ def _shown(block: object, view: View | None) -> object:
 
 @dataclass(frozen=True)
 class Linked:
-    """A table whose cells are a text and an address, "" for none; the worst row first."""
+    """A table whose cells have a text and an address ("" for none), with the worst row first."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[tuple[str, str], ...], ...]
@@ -70,7 +72,7 @@ class Linked:
 
 
 def linked(table: Table, view: View | None) -> Linked:
-    """Sorts the rows of a table by harm, and links what they name to the view."""
+    """Sorts the rows of a table from worst to best, and links their names to the view."""
     addresses: dict[tuple[int, int], str] = {}
     if view is not None:
         for place in table.places:

@@ -10,11 +10,11 @@ from onnxsmith.base.report.base import Intervals, Plot
 from onnxsmith.cli.render.chart import BOTTOM, HEIGHT, LEFT, WIDTH
 
 _ROW = 34
-"""Pixels of an interval with its name; a choice."""
+"""Height in pixels of the row of an interval. A choice."""
 _FOOT = 2 * BOTTOM
 """Pixels below a plot for the numbers and the name of the axis."""
 _FEW = 12
-"""Points of a curve up to which each is drawn with a dot; a choice."""
+"""Largest number of points of a curve for which each gets a dot. A choice."""
 _HUES, _DASHES = 5, 3
 """Colours and kinds of lines: curves beyond the colours differ by their lines."""
 
@@ -88,7 +88,7 @@ def plotted(plot: Plot) -> Drawing:
 
 
 def spanned(intervals: Intervals) -> Spans:
-    """Lays out intervals on a logarithmic scale, on which a ratio and its inverse are as far from 1."""
+    """Lays out intervals on a logarithmic scale, so that a ratio and its inverse are equally far from 1."""
     ends = [end for _, low, _, high in intervals.rows for end in (low, high)] + [intervals.at]
     low, high = min(ends), max(ends)
     margin = (high / low) ** 0.05 if low > 0 else 1.0
@@ -112,7 +112,7 @@ def spanned(intervals: Intervals) -> Spans:
 def _scale(
     low: float, high: float, first: float, last: float, *, logarithmic: bool = False
 ) -> Callable[[float], float]:
-    """A function from values between low and high to pixels between first and last."""
+    """Returns a function from values between low and high to pixels between first and last."""
     if logarithmic:
         inner = _scale(math.log(low), math.log(high), first, last)
         return lambda value: inner(math.log(value))
@@ -121,7 +121,7 @@ def _scale(
 
 
 def ticks(low: float, high: float, about: int = 6) -> Sequence[float]:
-    """Round numbers between low and high: multiples of 1, 2 or 5 times a power of ten."""
+    """Returns round numbers between low and high: multiples of 1, 2 or 5 times a power of ten."""
     if high <= low:
         return [low]
     raw = (high - low) / about
@@ -132,7 +132,7 @@ def ticks(low: float, high: float, about: int = 6) -> Sequence[float]:
 
 
 def _powers(low: float, high: float) -> Sequence[float]:
-    """Round numbers for a logarithmic scale; evenly spaced ones if low and high are close."""
+    """Returns round numbers for a logarithmic scale; evenly spaced ones if low and high are close."""
     if high < 4 * low:
         return ticks(low, high)
     found = [

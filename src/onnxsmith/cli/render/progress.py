@@ -1,4 +1,4 @@
-"""The progress bar, on standard error: shows the running stage after two seconds."""
+"""Shows a progress bar with the running stage on standard error after two seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from onnxsmith.base.clock import listening
 
 DELAY = 2.0
-"""Seconds before the bar is shown; a choice: a shorter command needs no bar."""
+"""Seconds before the bar is shown. A choice: a shorter command needs no bar."""
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from onnxsmith.cli.render.html_report import View, to_html
 
 @dataclass(frozen=True)
 class Pages:
-    """Where to write the report and the view, "" for not at all, and the models that the view shows."""
+    """The paths of the report and of the view ("" to write none), and the models that the view shows."""
 
     html: str = ""
     view: str = ""
@@ -27,8 +27,9 @@ class Pages:
 
 
 def write(report: Report, pages: Pages) -> Report:
-    """Writes the pages, and returns the report with what went wrong. Both are made, and both are written aside, before
-    one is put into place. If the view cannot be made, the report is written without links, and says why."""
+    """Writes the pages, and returns the report with the problems of writing them. Both pages are written to temporary
+    files before either is moved into place. If the view cannot be made, the report is written without links, and says
+    why."""
     view, made = None, None
     if pages.view and report.parts:
         from onnxsmith.viewer.linked_page import beside  # a report without a view need not load the room
@@ -60,7 +61,7 @@ class _UnwrittenError(Exception):
 
 
 def _place(texts: dict[str, str]) -> None:
-    """Writes all files aside, then moves them into place."""
+    """Writes all files to temporary files, then moves them into place."""
     stacks: dict[str, ExitStack] = {}
     with ExitStack() as whole:
         for path, text in texts.items():

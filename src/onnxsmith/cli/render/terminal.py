@@ -56,7 +56,7 @@ def show(report: Report, console: Console) -> None:
 
 
 def show_problem(found: Problem, console: Console) -> None:
-    """Prints a problem; lines are not wrapped, so that commands in them can be pasted."""
+    """Prints a problem. Lines are not wrapped, so that commands in them can be pasted."""
     console.print(f"[bold red]{escape(found.id)}[/]: {escape(found.what)}", soft_wrap=True)
     for label, text in found.details():
         console.print(f"  [dim]{label}:[/] {escape(text)}", soft_wrap=True)

@@ -1,1 +1,1 @@
-"""One function of another library a file; the file and its function have one name."""
+"""Holds one function of another library per file; the file and its function have the same name."""

@@ -1,4 +1,4 @@
-"""Refuses arguments that are not honoured, by name."""
+"""Refuses arguments that cannot be honoured, by name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 
 
 class Unsupported(NamedTuple):
-    """An argument that a function has for its signature's sake and cannot honour: as it was given, why, and what to
-    write instead."""
+    """An argument that exists only for compatibility of the signature and cannot be honoured: as it was given, why, and
+    what to write instead."""
 
     argument: str
     why: str
@@ -28,7 +28,7 @@ def refuse(call: str, found: Iterable[Unsupported]) -> None:
 
 
 def refused(call: str, one: Unsupported) -> OnnxsmithError:
-    """The problem of an argument that cannot be honoured."""
+    """Returns the problem of an argument that cannot be honoured."""
     return problem(
         "compat/argument",
         f"{call} does not take {one.argument}",

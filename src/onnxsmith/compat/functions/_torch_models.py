@@ -1,4 +1,4 @@
-"""What torch's exporter takes as a model, as a module with example inputs and dynamic axes."""
+"""Reads every form of model that torch's exporter takes as a module with example inputs and dynamic axes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnxsmith.exporter.tracing.on_cpu import program_on_cpu
 
 @dataclass(frozen=True)
 class Asked:
-    """A module with the arguments of a call of torch's exporter, as far as they depend on each other."""
+    """A module with those arguments of a call of torch's exporter that depend on each other."""
 
     module: Any
     args: tuple[Any, ...] = ()
@@ -57,7 +57,7 @@ class _Function(torch.nn.Module):
 
 
 def _axes(exported: ExportedProgram, model: TorchModel) -> dict[str, dict[int, Any]]:
-    """The dynamic axes of a program: those that it was traced with. An axis is called after the program's symbol."""
+    """Returns the dynamic axes with which a program was traced. An axis is called after the program's symbol."""
     nodes = {node.name: node for node in exported.graph.nodes}
     paths = object_flattening.flatten((tuple(model.args), dict(model.kwargs)))[0]
     names = port_names.of_inputs(paths, model)
@@ -74,7 +74,7 @@ def _axes(exported: ExportedProgram, model: TorchModel) -> dict[str, dict[int, A
 
 
 def _dimension(size: Any, exported: ExportedProgram) -> Any:
-    """The dimension of a symbolic size, with the limits that the program has for it."""
+    """Returns the dimension of a symbolic size, with the limits that the program has for it."""
     expression = size.node.expr
     limits = exported.range_constraints.get(expression)
     if limits is None or not expression.is_symbol:
@@ -86,8 +86,8 @@ def _dimension(size: Any, exported: ExportedProgram) -> Any:
 
 
 def named(given: Asked, call: str, inputs: Sequence[str] | None, outputs: Sequence[str] | None) -> Asked:
-    """The call with the names of its inputs and outputs. torch takes fewer names than there are inputs: the others keep
-    their own names.
+    """Returns the call with the names of its inputs and outputs. There may be fewer names than inputs, as in torch; the
+    other inputs keep their own names.
 
     Raises:
         OnnxsmithError: `compat/argument` for more names than inputs, which named weights in torch's older exporter.

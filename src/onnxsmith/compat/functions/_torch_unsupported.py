@@ -1,4 +1,4 @@
-"""The arguments of `torch.onnx.export` that cannot be honoured, and what to write instead."""
+"""Finds the arguments of `torch.onnx.export` that cannot be honoured, and says what to write instead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.compat.functions._argument_refusals import Unsupported
 
 
 def unsupported(given: Mapping[str, Any]) -> Iterator[Unsupported]:
-    """The arguments of a call that cannot be honoured. `given` has all arguments by name."""
+    """Yields the arguments of a call that cannot be honoured. `given` has all arguments by name."""
     yield from _of_weights(given["f"], params=given["export_params"], as_inputs=given["keep_initializers_as_inputs"])
     if fake := next((name for name in ("model", "args", "kwargs") if _is_fake(given[name])), ""):
         yield Unsupported(

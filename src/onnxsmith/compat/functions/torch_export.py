@@ -24,9 +24,9 @@ _CALL = "torch_export"
 
 
 class Program(torch.onnx.ONNXProgram):
-    """What `torch.onnx.export` returns: `model`, `model_proto`, `save(path)`, and a call with torch's tensors.
+    """The result of `torch.onnx.export`: `model`, `model_proto`, `save(path)`, and a call with torch's tensors.
 
-    `report` says what was verified. `exported_program` is None, unless the model was one.
+    `report` is the report of the verification. `exported_program` is None, unless the model was one.
     """
 
     def __init__(self, result: Result, exported: torch.export.ExportedProgram | None) -> None:

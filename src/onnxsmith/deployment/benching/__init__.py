@@ -1,1 +1,1 @@
-"""How long models take: latency, loading, memory and throughput, and two models against each other."""
+"""Measures models: latency, loading, memory and throughput, and one model against another."""

@@ -49,7 +49,7 @@ class Host(Hosting[TorchSession]):
 
 
 def _open(interface: Signature) -> Signature:
-    """The interface with inputs of any size: the caller has checked the sizes."""
+    """Returns the interface with inputs of any size, because the caller has checked the sizes."""
     ports = (
         replace(port, shape=None if port.shape is None else tuple(f"{port.name}_{i}" for i in range(len(port.shape))))
         for port in interface.inputs
@@ -62,5 +62,5 @@ def _translate(error: Exception) -> OnnxsmithError:
 
 
 def main() -> None:
-    """The entry point of the child."""
+    """Runs the child process."""
     serve(Host(), _translate)

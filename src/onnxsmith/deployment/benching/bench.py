@@ -1,4 +1,4 @@
-"""`bench`: measures models on runtimes, and says which is faster where that is beyond the noise."""
+"""`bench`: measures models on runtimes, and says which is faster if the difference exceeds the noise."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from onnxsmith.graph.files.save import save_for_now
 from onnxsmith.graph.model_identity import identifies
 
 _ONLY_SOME = {"bench/no-profile", "bench/no-threads"}
-"""What some runtimes lack: no failure, if others have it."""
+"""Problems that are no failure if other runtimes do not have them: some runtimes have no profiler, or no threads."""
 
 
 @identifies("models")
@@ -63,20 +63,20 @@ def bench(
     `file.py:factory` or `.pt2` file, or a torch module as `(module, args)`, which is measured in this process. Each
     model is measured on each of the `subjects` that runs its kind: names of runtimes with options
     (`onnxruntime:basic:threads=1`), `torch`, `torch-compile`. `inputs` are one set of arrays by name, or texts as on
-    the command line; missing ones are generated, with symbolic dimensions at `sizes`.
+    the command line; missing inputs are generated, with symbolic dimensions at `sizes`.
 
-    All subjects are measured in turns for `seconds` of measuring, less if the intervals are narrow before; starting
-    processes comes on top. Every subject is compared with the first: its outputs on the measured input, with
-    `tolerance` as in `compare`, and the ratio of its time. No subject is called faster if the interval of the ratio
+    All subjects are measured in turns for `seconds`, or less if the intervals become narrow earlier; starting processes
+    takes additional time. Every subject is compared with the first: by its outputs on the measured input, with
+    `tolerance` as in `compare`, and by the ratio of the times. No subject is called faster if the interval of the ratio
     contains 1, or if the outputs differ. Throughput is measured at each of the `batches` (sizes of the dimension
     `batch_name`, by default the first symbolic first axis) and numbers of `threads`.
 
     With `profile`, the report says how the time of a run divides into operators, torch modules and kernels, for
     subjects on onnxruntime. `save` writes the figures to a JSON file. `against` compares with such a file: the verdict
     is `different` if a subject is slower by more than `allow` (0.05 is 5%) beyond the noise, and `cannot-tell` if
-    machine, versions or inputs are other ones, unless `any_machine`.
+    machine, versions or inputs have changed, unless `any_machine`.
 
-    If a subject fails, the others are measured, and the verdict is `failed`.
+    If a subject fails, the other subjects are measured, and the verdict is `failed`.
 
     Raises:
         OnnxsmithError: the errors of loading a model; `bench/…` if a request does not fit the models; the problem of
@@ -114,7 +114,7 @@ def bench(
 
 @dataclass(frozen=True)
 class Setup:
-    """The subjects in the order of the request, the lead among them, the input, and the dimension that is the batch."""
+    """The subjects in the order of the request, the lead among them, the input, and the batch dimension."""
 
     order: list[Ready]
     lead: Ready
@@ -124,7 +124,7 @@ class Setup:
 
 
 def _refuse(models: Sequence[Any], inputs: Any, save: str | Path | None, against: str | Path | None) -> None:
-    """Raises for a request that cannot be carried out, before anything is measured."""
+    """Raises for a request that cannot be carried out. Called before anything is measured."""
     if not models:
         raise problem("bench/no-model", "no model was given", fix="onnxsmith bench m.onnx")
     if save is None:
@@ -147,7 +147,7 @@ def _setup(models: Sequence[Any], request: Request, stack: ExitStack) -> Setup:
 
 
 def _measured(setup: Setup, request: Request) -> Bench:
-    """Compares the outputs, ends the processes of the comparison, and measures."""
+    """Compares the outputs, ends the processes used for that, and measures the subjects."""
     with stage("check"):
         checks = _checks(setup.order, setup.given, request.tolerance)
     watch = Watch()
@@ -157,14 +157,14 @@ def _measured(setup: Setup, request: Request) -> Bench:
     if not measured.tracks and measured.failed:
         raise OnnxsmithError(measured.failed[0].problem)
     seen = watch.seen()
-    if measured.tracks and measured.tracks[0].ready is not setup.order[0]:  # the first failed: another is the first now
+    if measured.tracks and measured.tracks[0].ready is not setup.order[0]:  # the first failed: there is a new first
         with stage("check"):
             checks = _checks([track.ready for track in measured.tracks], setup.given, request.tolerance)
     return Bench(measured, setup.given, checks, [*setup.failed, *measured.failed], seen)
 
 
 def _checks(order: Sequence[Ready], given: Chosen, tolerance: float | None) -> dict[int, Check]:
-    """The comparison of the outputs of each subject with those of the first. Ends the processes of the comparison."""
+    """Compares the outputs of each subject with those of the first, then ends the processes used for that."""
     first = order[0]
     feed = replace(given.feed, values=first.own(given.feed.values))
     found = {id(one): checked(first, one, feed, tolerance) for one in order[1:]}
@@ -174,7 +174,7 @@ def _checks(order: Sequence[Ready], given: Chosen, tolerance: float | None) -> d
 
 
 def _more(setup: Setup, done: Bench, request: Request) -> Iterator[Part]:
-    """Throughput and profiles, as far as asked for. What fails is added to the failures."""
+    """Yields throughput and profiles, as requested. Adds subjects that fail to the failures."""
     if request.batches or request.threads:
         others = _other_batches(setup, request)
         alive = [track.ready for track in done.measured.tracks]
@@ -188,8 +188,8 @@ def _more(setup: Setup, done: Bench, request: Request) -> Iterator[Part]:
 
 
 def _record(lost: Sequence[Failed], done: Bench, *, enough: bool) -> None:
-    """Adds what was not measured to the failures; if it was only not possible there, and was elsewhere (`enough`), to
-    the notes."""
+    """Adds problems of subjects that were not measured to the failures. If the runtime of such a subject cannot do it,
+    but others have done it (`enough`), adds them to the notes instead."""
     for one in lost:
         if enough and one.problem.id in _ONLY_SOME:
             done.notes.append(f"{one.label}: {one.problem.what}")
@@ -198,7 +198,7 @@ def _record(lost: Sequence[Failed], done: Bench, *, enough: bool) -> None:
 
 
 def _profiles(done: Bench, seconds: float) -> Iterator[Part]:
-    """The profile of each subject that has one."""
+    """Yields the profile of each subject that has one."""
     found, lost = [], []
     for track in done.measured.tracks:
         usual = track.medians[-1]
@@ -211,10 +211,10 @@ def _profiles(done: Bench, seconds: float) -> Iterator[Part]:
 
 
 def _other_batches(setup: Setup, request: Request) -> dict[int, Chosen]:
-    """The inputs at each batch; without batches, those of the benchmark.
+    """Returns the inputs at each batch size; without batches, those of the benchmark.
 
     Raises:
-        OnnxsmithError: `bench/no-batch` if the inputs are given, and so have one batch.
+        OnnxsmithError: `bench/no-batch` if the inputs are given, because these have one batch size.
     """
     if not request.batches:
         return {1: setup.given}
@@ -232,7 +232,7 @@ def _other_batches(setup: Setup, request: Request) -> dict[int, Chosen]:
 
 
 def _on_disk(model: Any, stack: ExitStack) -> Any:
-    """The model; a graph in memory is written to a file, which its own process can read."""
+    """Returns the model. Writes a graph in memory to a file, so that another process can read it."""
     if isinstance(model, str | Path) or factory.is_module(model) or isinstance(model, tuple):
         return model
     if type(model).__module__.split(".")[0] not in ("onnx", "onnx_ir"):

@@ -1,4 +1,4 @@
-"""What `bench` was asked for, also as the options of a command that measures in the same way."""
+"""Holds the options of `bench`, and writes them as a command that measures in the same way."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 SECONDS = 20.0
-"""Seconds of measuring, if none are given. A choice."""
+"""Default seconds of measuring. A choice."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What `bench` was asked for, in its words."""
+    """The options of a call of `bench`, under its own names."""
 
     subjects: Sequence[str]
     inputs: Mapping[str, Any] | Sequence[str]
@@ -27,8 +27,8 @@ class Request:
     seed: int
 
     def command(self, *models: object, subjects: bool = False) -> str:
-        """The command line that measures these models on the same input for the same time; with `subjects` on the same
-        runtimes. Arrays of Python are stood for by their sizes."""
+        """Returns the command line that measures these models on the same input for the same time; with `subjects`, on
+        the same runtimes. In place of Python arrays it gives their sizes."""
         words = ["onnxsmith", "bench", *map(str, models)]
         words += [f"--subject={name}" for name in self.subjects] if subjects else []
         for name, size in self.sizes.items():

@@ -1,8 +1,8 @@
 """Finds the nodes of a file that a kernel of the optimised graph computes.
 
-An optimiser fuses nodes, and gives the new node names of its own. The names of tensors mostly stay: a fused node writes
-the tensor that the last of its nodes wrote, and reads what the first of them read. Between them lie the nodes that it
-computes.
+An optimiser fuses nodes, and gives the fused nodes new names. Most names of tensors stay: a fused node writes the
+tensor that the last of its original nodes wrote, and reads the tensors that the first of them read. It computes the
+nodes between these tensors.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from onnxsmith.graph.surgery.inlining import inlined
 _PREFIX = "onnxsmith."
 _NUMBER = re.compile(re.escape(_PREFIX) + r"(\d+)(?![\d.])")
 _BLOCKED = "_nchwc"
-"""The end of the name that onnxruntime gives a node whose result has a blocked layout; before it stands the name of the
+"""The ending of the name that onnxruntime gives a node whose result has a blocked layout. The rest is the name of the
 tensor (nchwc_transformer.cc)."""
 
 
 class Numbered:
-    """A copy of a model without calls of functions, in which every node has a unique name, so that a kernel can be
-    traced to it. `labels` are the names that the nodes have in the file."""
+    """A copy of a model without calls of functions. Every node has a unique name, so that a kernel can be traced to it.
+    `labels` are the names of the nodes in the file."""
 
     def __init__(self, model: ir.Model) -> None:
         self.model, self.note = inlined(model)
@@ -37,7 +37,7 @@ class Numbered:
         self._producers = {value.name: node for node in self.nodes for value in node.outputs if value.name}
 
     def sources(self, optimised: Sequence[Mapping[str, Any]]) -> list[list[ir.Node]]:
-        """For each node of the optimised graph, the nodes of the file that it computes; empty if unknown."""
+        """Returns for each node of the optimised graph the nodes of the file that it computes; empty if unknown."""
         tensors: dict[str, str] = {}
         """The file's name of a tensor of the optimised graph."""
         results = [self._results(node) for node in optimised]
@@ -58,7 +58,7 @@ class Numbered:
         return sources
 
     def _results(self, node: Mapping[str, Any]) -> list[str]:
-        """The file's names of the tensors that a node computes, "" where unknown."""
+        """Returns the names in the file of the tensors that a node computes, "" if unknown."""
         blocked = node["name"].removesuffix(_BLOCKED)
         own = _NUMBER.fullmatch(node["name"])
         names = [v.name or "" for v in self.nodes[int(own[1])].outputs] if own and self._has(own[1]) else []
@@ -73,7 +73,8 @@ class Numbered:
         return found
 
     def _between(self, results: Sequence[str], operands: set[str], computed: set[str]) -> list[ir.Node]:
-        """The nodes from the operands to the results: backwards, as far as no other kernel has computed the tensor."""
+        """Returns the nodes between the operands and the results. Walks backwards from the results, and stops at
+        tensors that another kernel has computed."""
         found: dict[ir.Node, None] = {}
         waiting = [name for name in results if name in self._producers]
         while waiting:
@@ -88,7 +89,7 @@ class Numbered:
         return sorted(found, key=self.nodes.index) if len(found) < 100 else list(found)
 
     def _named(self, name: str) -> list[ir.Node]:
-        """The nodes whose names a name contains: `fused onnxsmith.3`."""
+        """Returns the nodes whose names are part of `name`: `fused onnxsmith.3`."""
         return [self.nodes[int(number)] for number in _NUMBER.findall(name) if self._has(number)]
 
     def _has(self, number: str) -> bool:

@@ -1,4 +1,4 @@
-"""How busy the machine is with other processes while it measures."""
+"""Measures how busy other processes keep the machine during a measurement."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from onnxsmith.base.system import machine
 from onnxsmith.base.system.machine import Counters
 
 _BUSY = 0.1
-"""Share of the processors' time, taken by others, from which a machine is called busy. A choice: an idle desktop takes
+"""Share of processor time taken by other processes from which a machine is called busy. A choice: an idle desktop takes
 1 to 3 percent."""
 
 
 @dataclass(frozen=True)
 class Busy:
-    """Shares of the processors' time that went to other processes (`others`) and, in a virtual machine, to other
-    machines on the host (`stolen`), and the load average at the beginning. None where nobody says."""
+    """Shares of processor time taken by other processes (`others`) and, in a virtual machine, by other machines on the
+    host (`stolen`), and the load average at the beginning. None is unknown."""
 
     load: float | None
     others: float | None
@@ -25,13 +25,14 @@ class Busy:
 
     @property
     def disturbs(self) -> bool:
-        """Whether the measurement has to be called disturbed."""
+        """Whether other processes disturb the measurement."""
         return any(share is not None and share > _BUSY for share in (self.others, self.stolen))
 
 
 @dataclass
 class Watch:
-    """Watches from its making on. It counts the time of this process, and of its children once they have ended."""
+    """Watches the load from its creation on. Counts the time of this process, and of its children once they have
+    ended."""
 
     load: float | None = field(default_factory=lambda: machine.HERE.load())
     _wall: float = field(default_factory=time.monotonic)
@@ -39,7 +40,7 @@ class Watch:
     _own: float = field(default_factory=lambda: sum(os.times()[:4]))
 
     def seen(self) -> Busy:
-        """The shares since the beginning."""
+        """Returns the shares since the beginning."""
         now, wall = machine.HERE.counters(), (time.monotonic() - self._wall) * machine.HERE.cores()
         if now is None or self._all is None or wall <= 0:
             return Busy(self.load, None, None)

@@ -1,4 +1,4 @@
-"""Reads the numbers of the command line."""
+"""Reads numbers from the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from onnxsmith.base.problem import problem
 
 
 def counts(text: str, example: str) -> tuple[int, ...]:
-    """The whole numbers above 0 in a text such as `1,4,16`.
+    """Reads whole numbers above 0 from a text such as `1,4,16`.
 
     Raises:
         OnnxsmithError: `input/syntax`.
@@ -18,7 +18,7 @@ def counts(text: str, example: str) -> tuple[int, ...]:
 
 
 def share(text: str, example: str) -> float:
-    """The share in a text such as `5%` or `0.05`.
+    """Reads a share from a text such as `5%` or `0.05`.
 
     Raises:
         OnnxsmithError: `input/syntax`.

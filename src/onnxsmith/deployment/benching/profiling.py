@@ -1,4 +1,4 @@
-"""Profiles a model node by node, in onnxruntime's own profiler, and folds the times up to torch modules."""
+"""Profiles a model node by node with onnxruntime's own profiler, and sums the times by torch module."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from onnxsmith.runtimes._isolated import Turn
 from onnxsmith.viewer.inspection.costs.cost_groups import Path, grouping
 
 _SKIPPED = 3
-"""Runs before the ones that count: the first allocates memory. A choice."""
+"""Number of first runs that do not count: the first run allocates memory. A choice."""
 _NOTHING = 1e-9
-"""Seconds from which a row is shown: the rounding of sums is far below."""
+"""Smallest time in seconds for which a row is shown; the rounding of sums is far below."""
 _COUNTED, _FEWEST = 0.25, 3
-"""Share of the runs that count, the shortest, and the least number of them. Means of all runs would give the kernels
-the time that other processes took. A choice."""
+"""Share of the runs that count, the shortest ones, and their least number. Means over all runs would charge the kernels
+with the time of other processes. A choice."""
 _MOST = 200
-"""Largest number of runs; a choice, about a megabyte of events for a large model each hundred."""
+"""Largest number of runs. A choice: a hundred runs of a large model give about a megabyte of events."""
 
 
 @dataclass
 class _Kernel:
-    """A kernel of the optimised graph, with the microseconds that it took in all runs."""
+    """A kernel of the optimised graph, with its time over all runs in microseconds."""
 
     op: str
     name: str
@@ -43,10 +43,10 @@ class _Kernel:
 
 
 def profiled(ready: Ready, values: Mapping[str, Any], *, seconds: float, usual: float) -> Profile:
-    """The profile of a subject on inputs in the lead's names, in about `seconds`; `usual` is the time of a run.
+    """Profiles a subject for about `seconds` on inputs under the lead's names; `usual` is the time of a run.
 
     Raises:
-        OnnxsmithError: `bench/no-profile` if its runtime has no profiler that is read here.
+        OnnxsmithError: `bench/no-profile` if onnxsmith can read no profiler of the runtime.
     """
     if not ready.subject.runtime.profiles or ready.side.model is None:
         raise problem(
@@ -65,7 +65,7 @@ def profiled(ready: Ready, values: Mapping[str, Any], *, seconds: float, usual: 
 
 
 def _least_disturbed(runs: Sequence[Any], whole: Sequence[float]) -> tuple[list[Any], list[float]]:
-    """The runs that count: of those after the first ones, the shortest, with their times."""
+    """Returns the runs that count, with their times: the shortest runs, apart from the first ones."""
     order = sorted(range(_SKIPPED, len(whole)), key=lambda index: whole[index])
     kept = order[: max(_FEWEST, int(len(order) * _COUNTED))]
     return [runs[index] for index in kept], [whole[index] for index in kept]
@@ -74,8 +74,8 @@ def _least_disturbed(runs: Sequence[Any], whole: Sequence[float]) -> tuple[list[
 def _kernels(
     runs: Sequence[Any], nodes: Sequence[Mapping[str, Any]], sources: Sequence[list[ir.Node]]
 ) -> list[_Kernel]:
-    """The kernels that ran. An event names its node; if several nodes have that name, they run in the order of the
-    optimised graph."""
+    """Returns the kernels that ran. An event names its node. If several nodes have that name, they run in the order of
+    the optimised graph."""
     of_name: dict[str, list[int]] = defaultdict(list)
     for index, node in enumerate(nodes):
         of_name[node["name"]].append(index)
@@ -141,12 +141,13 @@ def _largest(operators: Mapping[str, list[float]]) -> list[tuple[str, list[float
 
 
 def _label(kernel: _Kernel, numbered: Numbered) -> str:
-    """The name of the kernel's last node in the file, else onnxruntime's name of the kernel."""
+    """Returns the name in the file of the kernel's last node, else onnxruntime's name of the kernel."""
     return numbered.labels[kernel.sources[-1]] if kernel.sources else kernel.name
 
 
 def _module(sources: Sequence[ir.Node], path_of: Callable[[ir.Node], Path]) -> Path | None:
-    """The innermost module that holds all nodes of a kernel. Nodes that name none are left out, if others do."""
+    """Returns the innermost module that contains all nodes of a kernel. Nodes without a module are ignored, unless all
+    are."""
     paths = [path_of(node) for node in sources]
     named = [path for path in paths if path not in ((), ("",))]
     if not named:
@@ -159,8 +160,8 @@ def _module(sources: Sequence[ir.Node], path_of: Callable[[ir.Node], Path]) -> P
 
 
 def _tree(modules: Mapping[Path, float], separator: str) -> tuple[ModuleTime, ...]:
-    """A row for each module with a time, below the one that holds it, the slowest first. The last row, without a name,
-    is for nodes of no module, and for kernels with nodes of several."""
+    """Returns a row for each module with a time, after the row of the module that contains it, the slowest first. The
+    last row, without a name, is for nodes without a module, and for kernels with nodes of several modules."""
     rows: list[ModuleTime] = []
 
     def add(path: Path) -> None:

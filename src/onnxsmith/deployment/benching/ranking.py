@@ -17,7 +17,7 @@ NOISE = "no difference beyond the noise"
 
 
 def latency(track: Track) -> Latency:
-    """The figures of one subject."""
+    """Returns the figures of one subject."""
     p50, p95, p99 = percentiles(track.times, (0.5, 0.95, 0.99))
     assert p50 is not None
     peaks = [bytes_ for bytes_ in track.peak if bytes_ is not None]
@@ -47,8 +47,8 @@ def latency(track: Track) -> Latency:
 
 
 def ratio(track: Track, logs: Sequence[float], check: Check, floor: float, measured: Measured) -> Ratio:
-    """The ratio of a subject to the first, and whether it is ranked: enough rounds, the same outputs, and an interval
-    that does not contain 1."""
+    """Returns the ratio of a subject to the first, and whether it is ranked. A ranking needs enough rounds, equal
+    outputs, and an interval that does not contain 1."""
     found = of_rounds(logs, floor=floor)
     why_not = ""
     if check.equal is False:
@@ -71,7 +71,7 @@ def ratio(track: Track, logs: Sequence[float], check: Check, floor: float, measu
 
 
 def said(one: Ratio, first: str) -> str:
-    """The headline of a ratio."""
+    """Returns the headline about a ratio."""
     if one.equal is False:
         return f"OUTPUTS DIFFER, not ranked: {one.subject} and {first}: {one.outputs}; {one}"
     unknown = "" if one.equal else f"; outputs: {one.outputs}"

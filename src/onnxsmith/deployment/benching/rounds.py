@@ -1,5 +1,6 @@
-"""Measures subjects in turns. A round opens every subject in a new process, warms it up, and runs blocks; in a block,
-each subject has two turns, in an order and its reverse, so that a steady drift of the machine cancels."""
+"""Measures subjects in turns. A round opens every subject in a new process, warms it up, and runs blocks. In a block,
+each subject has two turns: in one order, then in the reverse order, so that a steady drift of the machine cancels
+out."""
 
 from __future__ import annotations
 
@@ -24,34 +25,35 @@ from onnxsmith.runtimes._timing import Timer
 NARROW = 0.015
 """Half width of an interval at which measuring stops. A choice: a second measurement then lies within 3%."""
 _MOST_ROUNDS = 30
-"""A choice: intervals hardly become narrower."""
+"""Largest number of rounds. A choice: beyond it, intervals hardly become narrower."""
 _ROUNDS = 10
-"""Rounds over which the measuring time is planned. A choice, a little more than the fewest."""
+"""Number of rounds for which the measuring time is planned. A choice, a little more than the least number."""
 _SHORTEST = 10_000
-"""Nanoseconds of the shortest sample; faster models run several times in a sample. Reading the clock takes about 60 ns,
-under a percent of it."""
+"""Shortest sample in nanoseconds; a faster model runs several times in a sample. Reading the clock takes about 60 ns,
+less than a percent of a sample."""
 _BLOCKS = 10
-"""Blocks of a round over which its time is planned. A choice: their median ignores a few disturbed blocks."""
+"""Number of blocks for which the time of a round is planned. A choice: their median ignores a few disturbed blocks."""
 _TURN, _SHORT = 0.05, 0.002
-"""Longest and shortest turn in seconds, if a run is not longer. A choice: as short as most disturbances of a machine,
-and long enough for a median."""
+"""Longest and shortest turn in seconds, unless a single run is longer. A choice: as short as most disturbances of a
+machine, but long enough for a median."""
 _SETTLE = 0.1
-"""Share of a turn before its measured runs, in which caches fill again and the threads of the subject before come to
+"""Share of a turn before its measured runs, in which caches fill again and the threads of the previous subject come to
 rest. A choice."""
 _LONG = 0.05
-"""Seconds of a run from which no runs are needed to settle: caches are full after a part of it. A choice."""
+"""If a run takes at least this many seconds, no runs are needed to settle: caches are full after a part of it. A
+choice."""
 _WINDOW = 0.02
 """Seconds of a window of the warm-up. A choice."""
 _WARM = 0.25
 """Largest share of a round's measuring time for the warm-up, at least three windows. A choice."""
 _TOTAL = 4.0
-"""Largest time of everything as a multiple of the measuring time, beside a minute. A choice: processes start slowly."""
+"""Largest total time as a multiple of the measuring time, plus a minute. A choice: processes start slowly."""
 
 
 @dataclass(eq=False)
 class Track:
-    """What was measured of one subject. One entry a round, except `times`: seconds of each run, or of each sample's
-    mean run if a sample has `inner` runs."""
+    """The measurements of one subject. Each list has one entry for each round, except `times`: seconds of each run, or
+    of the mean run of each sample if a sample has `inner` runs."""
 
     ready: Ready
     load: list[float] = field(default_factory=list)
@@ -62,7 +64,7 @@ class Track:
     peak: list[int | None] = field(default_factory=list)
     medians: list[float] = field(default_factory=list)
     lows: list[float] = field(default_factory=list)
-    """The time that stands for each round: of the runs that were disturbed least."""
+    """The time that represents each round: that of the least disturbed runs."""
     times: list[float] = field(default_factory=list)
     inner: int = 1
     where: str = ""
@@ -73,7 +75,8 @@ class Track:
 
 @dataclass(eq=False)
 class Measured:
-    """The tracks, and for each track but the first the logarithm of its ratio to the first in each round."""
+    """The tracks, and the logarithms of the ratios: for each track but the first, its ratio to the first in each
+    round."""
 
     tracks: list[Track]
     ratios: list[list[float]]
@@ -88,8 +91,8 @@ class Measured:
 def measure(
     subjects: Sequence[Ready], values: Mapping[str, Any], *, seconds: float, seed: int, floor: float
 ) -> Measured:
-    """Measures the subjects on one input for about `seconds`, without the time in which processes start. Stops early
-    when all intervals are narrow. A subject that fails is left out from then on."""
+    """Measures the subjects on one input for about `seconds`, not counting the time in which processes start. Stops
+    early when all intervals are narrow. A subject that fails is not measured again."""
     shuffle = random.Random(seed)
     tracks = [Track(one) for one in subjects]
     failed: list[Failed] = []
@@ -102,12 +105,12 @@ def measure(
             round_ = _Round(tracks, shuffle, stack, values, seconds / _ROUNDS)
             done = round_.run()
         failed += round_.failed
-        if round_.failed:  # what failed once is not measured; the rounds before it do not count for it
+        if round_.failed:  # a subject that failed is not measured again, and its earlier rounds do not count
             lost = {id(track) for track in tracks} - {id(track) for track in done}
             kept = [index for index, track in enumerate(tracks) if id(track) not in lost]
             ratios = [ratios[index - 1] for index in kept[1:]] if kept and kept[0] == 0 else []
             tracks = [tracks[index] for index in kept]
-            if not ratios and len(tracks) > 1:  # the first subject is gone: all ratios are to another one now
+            if not ratios and len(tracks) > 1:  # the first subject is gone: all ratios refer to a new first subject
                 tracks = [Track(track.ready) for track in tracks]
                 ratios = [[] for _ in tracks[1:]]
                 spent = 0.0
@@ -125,7 +128,7 @@ def measure(
 def _enough(
     tracks: Sequence[Track], ratios: Sequence[Sequence[float]], spent: float, all_: float, seconds: float, floor: float
 ) -> str:
-    """Why measuring may stop; "" to go on."""
+    """Returns the reason to stop measuring; "" to go on."""
     count = len(tracks[0].medians)
     if all_ > _TOTAL * seconds + 60 or (spent >= seconds and count >= LEAST_ROUNDS) or spent >= 2 * seconds:
         return f"the time was used up ({spent:.1f} s of measuring)"
@@ -137,7 +140,7 @@ def _enough(
 
 
 class _Round:
-    """One round: new processes, warm-up, blocks."""
+    """One round: starts new processes, warms up, and runs blocks."""
 
     def __init__(
         self,
@@ -179,7 +182,7 @@ class _Round:
         return done
 
     def logs(self) -> list[float]:
-        """The logarithm of each subject's time in this round divided by that of the first."""
+        """Returns for each subject the logarithm of its time in this round divided by that of the first."""
         return [math.log(track.lows[-1] / self._tracks[0].lows[-1]) for track in self._tracks[1:]]
 
     def _in_any_order(self) -> list[Track]:

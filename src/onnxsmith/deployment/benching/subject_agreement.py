@@ -1,4 +1,4 @@
-"""Compares the outputs of two subjects once, on the measured input, before anything is ranked."""
+"""Compares the outputs of two subjects once, on the measured input, before subjects are ranked."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from onnxsmith.verification.rounding import asked
 from onnxsmith.verification.verify import Side, verify
 
 _BETWEEN_TORCH = 1e-3
-"""Largest difference between a torch module and the same module compiled, relative to the output's scale. A choice: a
-compiler adds float32 numbers in another order, and there is no graph from which to count how much that may move."""
+"""Largest difference between a torch module and its compiled form, relative to the output's scale. A choice: a compiler
+adds float32 numbers in another order, and without a graph the effect of that cannot be computed."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Whether a subject's outputs are those of the lead: None if that cannot be told. `said` is a clause on it."""
+    """Whether a subject's outputs agree with the lead's: None if unknown. `said` is a clause about it."""
 
     equal: bool | None
     said: str
 
 
 def checked(lead: Ready, other: Ready, feed: Feed, tolerance: float | None) -> Check:
-    """Compares the outputs on `feed`, as `compare` does. `tolerance` is relative to an output's scale; None allows what
-    rounding explains."""
+    """Compares the outputs on `feed`, as `compare` does. `tolerance` is relative to an output's scale; None allows the
+    differences that rounding explains."""
     if other.subject.target is lead.subject.target and other.subject.on == lead.subject.on:
         return Check(True, "the same model on the same runtime")
     try:
@@ -71,7 +71,7 @@ def _read(lead: Ready, other: Ready, feed: Feed, tolerance: float | None, stack:
 
 
 def _given(subject: Subject) -> Any:
-    """The subject as a side of a comparison."""
+    """Returns the subject as an argument of a comparison."""
     return subject.target if subject.is_torch else f"{subject.target}@{subject.on}"
 
 

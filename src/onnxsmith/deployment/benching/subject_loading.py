@@ -1,4 +1,4 @@
-"""Opens a subject in a new process, and measures what it costs to load."""
+"""Opens a subject in a new process, and measures the time and memory of loading it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from onnxsmith.runtimes.base import Preparer, Session
 
 @dataclass(eq=False)
 class Opened:
-    """A prepared session. `load` is in seconds; `imported` and `loaded` are the process's bytes of memory before and
-    after. They are None for a runtime without a process of its own."""
+    """A prepared session. `load` is in seconds; `imported` and `loaded` are the process's memory in bytes, before and
+    after loading. They are None for a runtime without a process of its own."""
 
     ready: Ready
     session: Session
@@ -28,12 +28,12 @@ class Opened:
     timer: Timer | None = None
 
     def hold(self, values: Mapping[str, Any]) -> Timer:
-        """The timer for these inputs, in the lead's names."""
+        """Returns the timer for these inputs, given under the lead's names."""
         self.timer = self.session.timer(self.ready.own(values))
         return self.timer
 
     def peak(self) -> int | None:
-        """The most bytes that the process held so far above those of the imported library."""
+        """Returns the largest memory of the process so far, in bytes above that with only the library imported."""
         most = usage.HERE.peak(self.process) if self.process is not None else None
         return None if most is None or self.imported is None else max(most - self.imported, 0)
 
@@ -44,7 +44,7 @@ class Opened:
 
 
 def opened(ready: Ready) -> Opened:
-    """The subject, prepared in a process that has imported its library and nothing else.
+    """Prepares the subject in a process that has imported only its library.
 
     Raises:
         OnnxsmithError: the errors of the runtime.

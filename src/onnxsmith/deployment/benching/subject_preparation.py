@@ -1,4 +1,4 @@
-"""Reads the subjects' models, and chooses the inputs that all of them get."""
+"""Reads the subjects' models, and chooses the inputs for all of them."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ _REFUSALS = {"runtime/failed", "run/dimension-conflict"}
 
 @dataclass(eq=False)
 class Ready:
-    """A subject with its model. `names` maps the lead's input names to its own; `also` are the other sizes' inputs."""
+    """A subject with its model. `names` maps the lead's input names to the subject's own; `also` are inputs of the
+    other sizes."""
 
     subject: Subject
     side: SideSource
     names: Mapping[str, str]
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The lead's inputs under this subject's names."""
+        """Returns the lead's inputs under this subject's names."""
         return {self.names[name]: value for name, value in values.items() if name in self.names}
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The inputs of a benchmark, in the lead's names. `sizes` are those of the symbolic dimensions, `origin` says where
-    the inputs came from, `notes` are for the report."""
+    """The inputs of a benchmark, under the lead's names. `sizes` are the sizes of symbolic dimensions, `origin` is the
+    source of the inputs, `notes` are for the report."""
 
     feed: Feed
     sizes: dict[str, int]
@@ -46,8 +47,9 @@ class Chosen:
 
 
 def ready(subjects: Sequence[Subject], stack: ExitStack) -> tuple[list[Ready], list[Failed]]:
-    """The subjects whose models fit together, the lead first: the first ONNX model, which says most about its inputs,
-    else the first. A model that needs an input which the lead lacks is a failure.
+    """Returns the lead, then the other subjects whose required inputs the lead has. The lead is the first ONNX model,
+    which describes its inputs best, else the first model. A subject with a required input that the lead lacks is a
+    failure.
 
     Raises:
         OnnxsmithError: the errors of loading a model.
@@ -87,7 +89,8 @@ def _lacking(needed: Sequence[str], lead: SideSource) -> OnnxsmithError:
 def chosen(
     lead: Ready, inputs: Mapping[str, Any] | Sequence[str], sizes: Mapping[str, int], seed: int, *, check: bool = True
 ) -> Chosen:
-    """The given inputs, or generated ones that the lead accepts; for a torch model alone its example inputs.
+    """Returns the given inputs, or generated inputs that the lead accepts; if all models are torch models, the example
+    inputs.
 
     Raises:
         OnnxsmithError: `bench/unsized` if a symbolic dimension has no size, `bench/no-dimension` for a size of a
@@ -120,8 +123,8 @@ def chosen(
 
 
 def _accepted(lead: Ready, feed: Feed, plan: Plan) -> tuple[Feed, tuple[str, ...]]:
-    """The feed if the lead runs on it, else another of the same sizes. If the lead cannot run at all, its measurement
-    will say why."""
+    """Returns the feed if the lead runs on it, else another feed of the same sizes. If the lead cannot run at all,
+    returns the feed: the measurement will report the reason."""
     try:
         with lead.side.prepare() as session:
             try:
@@ -137,7 +140,7 @@ def _accepted(lead: Ready, feed: Feed, plan: Plan) -> tuple[Feed, tuple[str, ...
 
 
 def _agree(sizes: Mapping[str, int], feed: Feed) -> None:
-    """Raises `run/dimension-conflict` if a size was given that the given inputs do not have."""
+    """Raises `run/dimension-conflict` if a given size contradicts the given inputs."""
     for name, size in sizes.items():
         if feed.sizes.get(name, size) != size:
             raise problem(

@@ -1,4 +1,5 @@
-"""What is measured: a model on a runtime. Every member of `runtimes/` is a subject for the models that it runs."""
+"""Lists the subjects of a benchmark: models on runtimes. Every member of `runtimes/` gives subjects with the models
+that it can run."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Runtime
 
 TORCH = {"torch": "torch-eager", "torch-eager": "torch-eager", "torch-compile": "torch-compile"}
-"""Runtimes of torch models, and the short name of one."""
+"""Runtimes of torch models by name; `torch` is a short name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model on a runtime. `target` is a path, a text that names a torch model, or a torch module; `on` is the
-    runtime with its options as text, `model` the model's name in the report."""
+    """A model on a runtime. `target` is a path, a text that names a torch model, or a torch module. `on` is the runtime
+    with its options as text, `model` the model's name in the report."""
 
     target: Any
     on: str
@@ -42,17 +43,17 @@ class Subject:
 
     @property
     def file(self) -> Path | None:
-        """The model's file, if the model is one."""
+        """The model's file; None if it has none."""
         return self.target if isinstance(self.target, Path) else None
 
     def preparer(self, side: SideSource) -> Preparer:
-        """A preparer with a process of its own; for a module of this process, in this process."""
+        """Returns a preparer with a process of its own; for a module of this process, one in this process."""
         if self.is_torch and isinstance(self.target, str | Path):
             return TorchPreparer(str(self.target), self.on, _weight(side))
         return self.runtime.preparer()
 
     def with_threads(self, threads: int) -> Subject | None:
-        """The subject with a number of threads; None if its runtime has no such option."""
+        """Returns the subject with this number of threads; None if its runtime has no such option."""
         if not self.runtime.takes_threads:
             return None
         named = self.on.partition(":threads=")[0]
@@ -60,33 +61,35 @@ class Subject:
 
 
 def _weight(side: SideSource) -> int:
-    """Bytes of a torch model's parameters, by which its process may take more memory."""
+    """Returns the bytes of a torch model's parameters, which raise the memory limit of its process."""
     module = side.torch_model.module if side.torch_model is not None else None
     return sum(one.nbytes for one in module.parameters()) if module is not None else 0
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A subject that could not be measured, and why."""
+    """A subject that could not be measured, and the reason."""
 
     label: str
     problem: Problem
 
     @classmethod
     def of(cls, label: str, error: OnnxsmithError) -> Failed:
-        """The failure with a fix in the words of `bench`, which has `--subject` for a runtime and its provider."""
+        """Makes a failure whose fix uses the options of `bench`, where `--subject` chooses a runtime and its
+        provider."""
         fix = error.problem.fix.replace("--provider cpu", "--subject onnxruntime").replace("--runtime ", "--subject ")
         return cls(label, replace(error.problem, fix=fix))
 
     @property
     def reason(self) -> str:
-        """The problem in a line."""
+        """The problem in one line."""
         return f"{self.problem.id}: {self.problem.what}"
 
 
 def subjects(models: Sequence[Any], names: Sequence[str]) -> tuple[list[Subject], list[Failed]]:
-    """Every model on every named runtime that runs its kind of model, or on the usual one; a model with a runtime of
-    its own (`m.onnx@openvino`) on that. With them, the runtimes that cannot be used, with their problems.
+    """Returns every model on every named runtime that runs its kind of model; without names, on the default runtime. A
+    model that names a runtime itself (`m.onnx@openvino`) gets only that. Also returns the runtimes that cannot be used,
+    with their problems.
 
     Raises:
         OnnxsmithError: `bench/no-subject` if a runtime was named that runs none of the models.
@@ -110,8 +113,7 @@ def subjects(models: Sequence[Any], names: Sequence[str]) -> tuple[list[Subject]
 
 
 def _named(found: Sequence[Subject]) -> list[Subject]:
-    """The subjects with names that tell them apart: files of one name get their paths, and what is there twice a
-    number."""
+    """Gives the subjects distinct names: files of the same name get their paths, and repeated subjects a number."""
     named: list[Subject] = []
     for one in found:
         clash = any(_name(other.target) == _name(one.target) and other.target != one.target for other in found)
@@ -148,11 +150,11 @@ def _add(target: Any, name: str, found: list[Subject], failed: list[Failed]) -> 
         model = target if isinstance(target, str | Path) else "the given module"
         failed.append(Failed.of(f"{model} on {on}", error))
         return
-    found.append(made)  # also if it is there already: the same model twice is a measurement of the noise
+    found.append(made)  # also a repeated model: it measures the noise
 
 
 def _split(model: Any) -> tuple[Any, str]:
-    """The model, and the runtime that its text names; "" if none."""
+    """Returns the model, and the runtime that its text names; "" if none."""
     if not isinstance(model, str | Path):
         return model, ""
     text = str(model)

@@ -29,13 +29,13 @@ from onnxsmith.deployment.benching.subjects import Failed
 from onnxsmith.verification.run import typed
 
 _MOST_NAMED = 5
-"""Nodes that a problem names. A choice."""
+"""Largest number of nodes that a problem names. A choice."""
 _PACKAGES = ("onnxruntime", "onnxruntime-gpu", "openvino", "torch", "onnx", "numpy")
 
 
 @dataclass(frozen=True)
 class Bench:
-    """All that was measured. `checks` are by the id of the subject."""
+    """All measurements. `checks` are by the id of the subject."""
 
     measured: Measured
     given: Chosen
@@ -51,8 +51,8 @@ class Bench:
 
 
 def report(done: Bench, more: tuple[Part, ...], clock: Clock, compared: tuple[Verdict, tuple[Problem, ...]]) -> Report:
-    """The report: figures, ratios, circumstances, problems, and the headline. `compared` is the result of a comparison
-    with a baseline."""
+    """Makes the report: figures, ratios, circumstances, problems, and the headline. `compared` is the result of a
+    comparison with a baseline."""
     tracks = done.measured.tracks
     figures = tuple(latency(track) for track in tracks)
     parts: list[Part] = [Latencies(figures, tuple((one.label, one.reason) for one in done.failed))]
@@ -94,7 +94,7 @@ def _ratios(done: Bench) -> Ratios | None:
 
 
 def measurement(done: Bench) -> Measurement:
-    """The circumstances."""
+    """Returns the circumstances of the measurement."""
     tracks = done.measured.tracks
     return Measurement(
         sizes=done.given.sizes,
@@ -116,7 +116,7 @@ def measurement(done: Bench) -> Measurement:
 
 
 def versions() -> dict[str, str]:
-    """The versions of the packages that a time may depend on."""
+    """Returns the versions of the packages that a time may depend on."""
     found = {"onnxsmith": __version__}
     for name in _PACKAGES:
         try:
@@ -127,7 +127,7 @@ def versions() -> dict[str, str]:
 
 
 def _stray(track: Track) -> Problem | None:
-    """The problem of a subject whose nodes ran on another provider than the one that was asked for."""
+    """Returns a problem if nodes of the subject ran on a provider other than the requested one."""
     asked = track.ready.subject.options.provider
     if not track.elsewhere or asked == "cpu":
         return None

@@ -1,4 +1,4 @@
-"""Throughput against the batch size and the number of threads."""
+"""Measures throughput by batch size and number of threads."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from onnxsmith.graph.structure.signature import Port
 from onnxsmith.runtimes import _idle
 
 _PASSES = 3
-"""Times that each point is measured, in another order each time. A choice: the least that shows a spread."""
+"""Number of passes: each measures every point, in another order. A choice: the least number that shows a spread."""
 _LEAST = 0.02
 """Seconds of measuring for a point in a pass. A choice."""
 
 
 def batch_dimension(side: SideSource, asked: str) -> str:
-    """The symbolic dimension that is the batch: the asked one, else the first axis of the first input with a symbolic
-    first axis.
+    """Returns the symbolic dimension that is the batch: `asked`, else the first axis of the first input whose first
+    axis is symbolic.
 
     Raises:
         OnnxsmithError: `bench/no-batch` if there is none.
@@ -50,7 +50,7 @@ def batch_dimension(side: SideSource, asked: str) -> str:
 
 
 def _opening(side: SideSource) -> str:
-    """How to get a symbolic batch."""
+    """Returns advice on how to make the batch symbolic."""
     port: Port | None = next((port for port in side.interface.inputs if port.shape), None)
     if port is None:
         return "give a model whose input has an axis"
@@ -68,9 +68,9 @@ def swept(
     seconds: float,
     seed: int,
 ) -> tuple[list[Point], list[Failed]]:
-    """The throughput of every subject at each number of threads (0: the runtime's choice) and each batch, whose inputs
-    are `inputs`. Each subject is opened once for a number of threads. Points are measured in passes, in random order.
-    """
+    """Measures the throughput of every subject at each number of threads (0: the runtime's choice) and each batch size;
+    `inputs` are the inputs by batch size. Each subject is opened once for a number of threads. Points are measured in
+    passes, in random order."""
     shuffle = random.Random(seed)
     found: list[Point] = []
     failed: list[Failed] = []
@@ -111,7 +111,7 @@ def _points(
             shuffle.shuffle(order)
             for batch in order:
                 timer = one.hold(inputs[batch].feed.values)
-                timer.samples(1_000_000, 1, seconds / 4)  # new sizes: memory is planned again
+                timer.samples(1_000_000, 1, seconds / 4)  # at new sizes the runtime first plans its memory
                 timer.samples(1, 1, 0.0)
                 times[batch].append(low(timer.samples(1_000_000, 1, seconds)) / 1e9)
     label = ready.subject.label.partition(":threads=")[0] if threads else ready.subject.label

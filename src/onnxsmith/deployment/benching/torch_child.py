@@ -1,4 +1,4 @@
-"""A torch model in a process of its own, where its memory can be measured and a crash does no harm."""
+"""Runs a torch model in a process of its own, where its memory can be measured and a crash does no harm."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from onnxsmith.runtimes.base import Options, Session, Source
 
 
 class TorchPreparer(Isolated):
-    """Prepares one torch model, which a text names, with `weight` bytes of parameters. The interface has to be given:
-    that of the module's program, with an axis that may vary as a text."""
+    """Prepares one torch model, which a text names, with `weight` bytes of parameters. The caller has to give the
+    interface: that of the module's program, with dynamic axes as texts."""
 
     def __init__(self, target: str, on: str, weight: int) -> None:
         super().__init__("onnxsmith.deployment.benching._torch_host", on)

@@ -1,2 +1,2 @@
-"""A verified model in a folder that runs without torch: `bundle`. Forms are in `forms/`, tasks in `tasks/`, one a
-file."""
+"""Writes a verified model as a folder that runs without torch: `bundle`. Each form has a file in `forms/`, each task in
+`tasks/`."""

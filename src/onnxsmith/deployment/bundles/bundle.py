@@ -1,4 +1,4 @@
-"""`bundle`: hands a model over as a folder that runs without torch, verified in the program that will load it."""
+"""`bundle`: writes a model as a folder that runs without torch, verified in the program that will load it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from onnxsmith.verification.inputs.user_inputs import Inputs
 
 INDEX = "bundle.json"
 _SHOWN = 5
-"""Renamed inputs and outputs that the report names."""
+"""Largest number of renamed inputs and outputs that the report names."""
 
 
 @identifies("source")
@@ -73,20 +73,20 @@ def bundle(
 ) -> Result:
     """Writes a folder from which a program runs the model without torch: the model, code, golden data, documents.
 
-    `form` is the program: `python`, `web`, `triton`, `tensorrt`, `cpp`, `transformers-js`, `genai`. `task` chooses the
-    pre- and post-processing that is written as code, with the parameters in `processing` and in the TOML file
+    `form` names the program: `python`, `web`, `triton`, `tensorrt`, `cpp`, `transformers-js`, `genai`. `task` chooses
+    the pre- and post-processing that is written as code, with the parameters in `processing` and in the TOML file
     `settings`. `dim_ranges` declares (least, usual, largest) size of symbolic dimensions, as tuples or as texts
-    `batch=1:4:16`. Golden data is made from `inputs`, and generated at these sizes, and at two sizes of symbolic
-    dimensions without a range. `tolerance` is the allowed difference of float outputs, relative to the largest
-    magnitude of the output, instead of what rounding explains. `clients` are folders of programs that are not found by
-    themselves: `{"onnxruntime": …, "node_modules": …}`.
+    `batch=1:4:16`. Golden data is made from `inputs`, and from generated inputs: at these sizes, and at two sizes of
+    symbolic dimensions without a range. `tolerance` is the allowed difference of float outputs, relative to the largest
+    magnitude of the output, instead of what rounding explains. `clients` are folders of programs that are not found
+    automatically: `{"onnxruntime": …, "node_modules": …}`.
 
-    The folder is written beside its target. There the program replays the golden data, if it is on this machine. The
-    folder is moved into place if nothing differs. The report says of each part whether it ran; `Result.path` is the
-    folder.
+    The folder is first written beside its target. If the program is on this machine, it replays the golden data there.
+    The folder is moved into place if nothing differs. The report says for each part whether it ran; `Result.path` is
+    the folder.
 
     Raises:
-        OnnxsmithError: `bundle/…` if the form or task does not fit the model, or the program is here and cannot run the
+        OnnxsmithError: `bundle/…` if the form or task does not fit the model, or the program is here but cannot run the
             bundle; `model/…` for a source that cannot be read; `runtime/…` if the model does not run here.
     """
     chosen, target = form_of(form), Path(folder)
@@ -113,7 +113,7 @@ def bundle(
             recorded, content = _with_golden(model, content, inputs, runtime, seed, tolerance, place)
         with stage("write"):
             chosen.write(content, place)
-            _write_index(content, chosen, (), place)  # the replay checks the digests, too
+            _write_index(content, chosen, (), place)  # before the replay, which also checks the digests
         with stage("replay"):
             checks = tuple(_with_tolerance(one, content) for one in chosen.replay(content, place.absolute()))
         different = [one for one in checks if one.state == "different"]
@@ -127,7 +127,7 @@ def bundle(
 
 
 def _described(source: Source, model: ir.Model, form: Form, target: Path, task: str, name: str | None) -> Content:
-    """What is known of the model before anything is written."""
+    """Describes the model before anything is written."""
     task_of(task)
     own = Path(source).stem if isinstance(source, str | Path) else model.graph.name or "model"
     called = file_name(name or own)
@@ -167,7 +167,7 @@ def _described(source: Source, model: ir.Model, form: Form, target: Path, task: 
 
 
 def _folders(given: Mapping[str, str | Path]) -> dict[str, Path]:
-    """The folders of clients that the user named, as absolute paths.
+    """Returns the folders of clients that the user named, as absolute paths.
 
     Raises:
         OnnxsmithError: `bundle/no-client` if there is no such folder.
@@ -187,7 +187,7 @@ def _folders(given: Mapping[str, str | Path]) -> dict[str, Path]:
 
 
 def _with_tolerance(check: BundleCheck, content: Content) -> BundleCheck:
-    """The check with the largest difference that was allowed, if numbers were compared with one."""
+    """Returns the check with the largest allowed difference, if it compared numbers with a tolerance."""
     return check if check.largest is None else replace(check, tolerance=max(content.allowed.values(), default=None))
 
 
@@ -220,7 +220,7 @@ def _with_golden(
     tolerance: float | None,
     place: Path,
 ) -> tuple[Golden, Content]:
-    """Runs the copied file, so that what was recorded belongs to the file that is handed over."""
+    """Makes the golden data by running the copied file, so that the recorded outputs belong to the delivered file."""
     name = runtime or runtimes.default()
     chosen, file, shaped = runtimes.get(name), place / content.model_file, inferred(model)[0]
     generator = Generator.for_model(shaped).under(content.signature)
@@ -238,8 +238,8 @@ def _with_golden(
 
 
 def _write_index(content: Content, form: Form, checks: tuple[BundleCheck, ...], place: Path) -> None:
-    """Writes bundle.json: what the folder is, what ran, and the digest of each file. No time, no path of this machine:
-    the same model gives the same bytes."""
+    """Writes bundle.json: a description of the folder, the checks that ran, and the digest of each file. It has no time
+    and no path of this machine, so the same model gives the same bytes."""
     names = sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if file.is_file())
     names = [name for name in names if name != INDEX]
     index = {
@@ -261,7 +261,7 @@ def _sizes(target: Path) -> dict[str, int]:
 
 
 def _renamed(content: Content) -> list[str]:
-    """What is called differently than in the model."""
+    """Returns the inputs and outputs that have another name than in the model."""
     said = [] if content.called == content.title else [f"the bundle of {content.title!r} is called {content.called!r}"]
     other = [port for port in (*content.inputs, *content.outputs) if port.identifier != port.name]
     pairs = first_few([f"{port.name!r} is {port.identifier}" for port in other], _SHOWN)

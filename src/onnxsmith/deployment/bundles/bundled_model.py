@@ -1,4 +1,5 @@
-"""Copies a model with its external data into a bundle. The operating system copies weights; they are not loaded."""
+"""Copies a model with its external data into a bundle. The operating system copies the weights, without loading
+them."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from onnxsmith.graph.structure import walk
 def copy(source: object, model: ir.Model, target: Path) -> tuple[str, ...]:
     """Writes the model to `target`, and returns its data files relative to the folder.
 
-    A file is copied byte by byte, with each data file under its own name, which the model refers to. A model in memory
-    or in text, and one whose data file would overwrite the model, is written anew.
+    A file is copied byte by byte; data files keep their names, because the model refers to them. The model is written
+    anew if it is in memory or in text form, or if a data file would overwrite it.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     path = Path(source) if isinstance(source, str | Path) else None
@@ -33,6 +34,6 @@ def copy(source: object, model: ir.Model, target: Path) -> tuple[str, ...]:
 
 
 def _locations(model: ir.Model) -> dict[str, Path]:
-    """The data files by the location that the model has for them. `load` has checked that each is inside the folder."""
+    """Returns the data files by their location in the model. `load` has checked that each is inside the folder."""
     tensors = [tensor for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor)]
     return {str(PurePosixPath(tensor.location)): Path(tensor.path) for tensor in tensors}

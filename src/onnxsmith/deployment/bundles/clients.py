@@ -1,4 +1,4 @@
-"""Starts the programs that load bundles, with limits of time and memory, and reads what they say."""
+"""Starts the programs that load bundles, with limits of time and memory, and reads their output."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from onnxsmith.base.words import several
 from onnxsmith.runtimes import _bounds
 
 _SHOWN = 2000
-"""Characters of what a failed client said that an error shows, from the end."""
+"""Characters of a failed client's output that an error shows, from the end."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A program that ended: its exit status, and what it printed. `late` says that it was stopped."""
+    """A program that ended: its exit status, and its output. `late` is whether it was stopped because of its time
+    limit."""
 
     status: int
     output: str
@@ -67,7 +68,7 @@ def run(
 
 
 def replayed(name: str, client: str, finished: Finished) -> BundleCheck:
-    """The check that the last line of a `verify --json` describes.
+    """Returns the check that the last line of the output of `verify --json` describes.
 
     Raises:
         OnnxsmithError: `bundle/client-failed` if there is no such line: the client crashed, or refused the model.
@@ -92,11 +93,11 @@ _UNKNOWN = re.compile(
     r"opset|[Nn]o [Oo]p registered|not (a registered|implemented|supported)|NOT_IMPLEMENTED|[Uu]nsupported (op|type|IR)"
     r"|IR.version|No op schema|cannot resolve operator|Could not find an implementation"
 )
-"""What onnxruntime and its relatives say of an operator, an opset or an IR version that they do not know."""
+"""Messages of onnxruntime and related programs about an operator, an opset or an IR version that they do not know."""
 
 
 def failed(name: str, client: str, finished: Finished) -> Exception:
-    """The error that a client is there, but cannot run the bundle."""
+    """Returns the error for a client that exists but cannot run the bundle."""
     said = (finished.errors.strip() or finished.output.strip())[-_SHOWN:]
     return problem(
         "bundle/client-failed",
@@ -108,7 +109,7 @@ def failed(name: str, client: str, finished: Finished) -> Exception:
 
 
 def _remedy(said: str, *, late: bool) -> str:
-    """What helps against a failure, as far as its message says it."""
+    """Returns advice for a failure, as far as its message allows."""
     if late or _bounds.is_shortage(said):
         limit = _bounds.TIME if late else _bounds.MEMORY
         return (
@@ -122,9 +123,9 @@ def _remedy(said: str, *, late: bool) -> str:
 
 @contextmanager
 def bare_python(*packages: str) -> Iterator[tuple[Path, list[str]]]:
-    """A folder with links to these distributions and what they require, and the arguments that have a fresh interpreter
-    import from nowhere else but that folder and the standard library: `[python, -I, -S, -c, program]`. A file to run
-    and its arguments follow.
+    """Yields a folder with links to these distributions and their requirements, and the arguments of a fresh
+    interpreter that imports only from that folder and the standard library: `[python, -I, -S, -c, program]`. The caller
+    appends a file to run and its arguments.
 
     Raises LookupError with the name of a distribution that is not installed.
     """
@@ -143,7 +144,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")"""
 
 
 def _closure(packages: Sequence[str]) -> list[str]:
-    """The distributions and all that they require here, without their extras."""
+    """Returns the distributions and all their installed requirements, without those of extras."""
     queue, found = list(packages), []
     while queue:
         name = queue.pop()
@@ -154,7 +155,7 @@ def _closure(packages: Sequence[str]) -> list[str]:
         except importlib.metadata.PackageNotFoundError:
             if name in packages:
                 raise LookupError(name) from None
-            continue  # required on other systems only
+            continue  # not installed: only other systems require it
         found.append(name)
         queue += [_name(one) for one in distribution.requires or () if "extra ==" not in one]
     return sorted(found)
@@ -166,8 +167,8 @@ def _name(requirement: str) -> str:
 
 
 def _link(distribution: importlib.metadata.Distribution, root: Path) -> None:
-    """Links the top-level files and folders of a distribution. A folder that others share is a namespace, so the
-    folders inside it are linked."""
+    """Links the top-level files and folders of a distribution. If other distributions share a folder, it is a namespace
+    package, and the folders inside it are linked."""
     tops = {Path(file).parts[:2] if Path(file).parts[0] == "google" else Path(file).parts[:1]
             for file in distribution.files or () if ".." not in Path(file).parts}  # fmt: skip
     for parts in sorted(tops):
@@ -179,7 +180,7 @@ def _link(distribution: importlib.metadata.Distribution, root: Path) -> None:
 
 
 def version(package: str) -> str | None:
-    """The installed version of a distribution, or None."""
+    """Returns the installed version of a distribution, or None."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -187,5 +188,5 @@ def version(package: str) -> str | None:
 
 
 def memory_for(model_bytes: int) -> int:
-    """The memory that a client may take for a model of this size: as much as onnxsmith's own runtimes."""
+    """Returns the memory that a client may take for a model of this size: as much as onnxsmith's own runtimes."""
     return _bounds.memory(None, model=model_bytes)

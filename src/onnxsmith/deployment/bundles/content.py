@@ -1,4 +1,4 @@
-"""What a bundle is made of, as plain data that every form writes in its own way."""
+"""Describes the content of a bundle as plain data, which every form writes in its own way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ NUMPY = {
     "string": "object",
     "bfloat16": "uint16",
 }
-"""ONNX dtype → numpy dtype in a bundle. numpy has no bfloat16: a bundle takes and gives its 16 bits as uint16."""
+"""Maps ONNX dtypes to numpy dtypes in a bundle. numpy has no bfloat16: a bundle takes and returns its 16 bits as
+uint16."""
 SIZES = {"double": 8, "int64": 8, "uint64": 8, "float": 4, "int32": 4, "uint32": 4, "float16": 2, "bfloat16": 2,
          "int16": 2, "uint16": 2, "int8": 1, "uint8": 1, "bool": 1}  # fmt: skip
 """Bytes of one element."""
@@ -52,12 +53,12 @@ class NamedPort:
 
     @property
     def optional(self) -> bool:
-        """Whether the model runs without it."""
+        """Whether the model runs without this input."""
         return self.port.default or self.port.kind == "optional"
 
     @property
     def shape(self) -> tuple[int | str | None, ...] | None:
-        """Sizes, names of symbolic dimensions, and None for a dimension without a name of its own."""
+        """Sizes, names of symbolic dimensions, and None for dimensions without a name."""
         if self.port.shape is None:
             return None
         own = {f"{self.name}.{axis}": axis for axis in range(len(self.port.shape))}
@@ -85,11 +86,10 @@ class NamedPort:
 class Content:
     """Everything that a form writes.
 
-    `called` is the name of the bundle: of a folder, a package and a model in a server. `name` is the same in generated
-    code, where `_model` follows it. `model_file` is the model's path inside the folder; `data_files`
-    are its external data, relative to the folder of the model. `last_operators` are the operators that compute the
-    outputs, by the output's name. `clients` are folders that the user named, such as
-    `onnxruntime`.
+    `called` is the name of the bundle as a folder, a package and a model in a server. `name` is its form in generated
+    code, followed by `_model`. `model_file` is the model's path inside the folder; `data_files` are its external data,
+    relative to the folder of the model. `last_operators` maps each output to the operator that computes it. `clients`
+    are folders that the user named, such as `onnxruntime`.
     """
 
     name: str
@@ -119,13 +119,13 @@ class Content:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The symbolic dimensions with a name, of inputs and outputs, in order of first appearance."""
+        """The named symbolic dimensions of inputs and outputs, in order of first appearance."""
         ports = (*self.inputs, *self.outputs)
         return tuple(dict.fromkeys(d for port in ports for d in port.checked_shape or () if isinstance(d, str)))
 
     @property
     def allowed(self) -> dict[str, float]:
-        """The largest allowed difference of each output that has one, over all cases."""
+        """The largest allowed difference of each output over all cases, for outputs that have one."""
         found: dict[str, float] = {}
         for case in self.cases:
             for name, most in case.tolerances.items():
@@ -134,7 +134,7 @@ class Content:
         return found
 
     def values(self) -> dict[str, Any]:
-        """What templates read."""
+        """Returns the values for templates."""
         return {"content": self, "p": self.parameters}
 
 

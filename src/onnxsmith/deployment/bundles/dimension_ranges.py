@@ -1,4 +1,4 @@
-"""Ranges of symbolic dimensions that the user declares: the least, usual and largest size."""
+"""Reads the declared ranges of symbolic dimensions: the least, usual and largest size."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Range:
 def ranges(
     given: Mapping[str, tuple[int, int, int]] | Sequence[str], symbols: Sequence[str], interface: Signature
 ) -> dict[str, Range]:
-    """The declared ranges by dimension, from `batch=1:4:16` texts or from tuples, in the order of `symbols`, the
-    symbolic dimensions that have a name.
+    """Reads the declared ranges by dimension from texts such as `batch=1:4:16`, or from tuples. They are in the order
+    of `symbols`, the named symbolic dimensions.
 
     Raises:
         OnnxsmithError: `bundle/dim-range` for a text that is no range, for a dimension that the model lacks, that has
@@ -52,7 +52,7 @@ def ranges(
 
 
 def nameless(interface: Signature) -> list[tuple[str, int]]:
-    """The dynamic dimensions of required inputs that have no name: the input, and the axis."""
+    """Returns the dynamic dimensions of required inputs that have no name, as input and axis."""
     return [
         (port.name, axis)
         for port in interface.required()
@@ -62,7 +62,7 @@ def nameless(interface: Signature) -> list[tuple[str, int]]:
 
 
 def naming(interface: Signature, file: str = "MODEL") -> tuple[str, str]:
-    """The command that names the dynamic dimensions without a name, and the first of the new names."""
+    """Returns the command that names the dynamic dimensions without a name, and the first of the new names."""
     free = (f"d{number}" for number in itertools.count(1) if f"d{number}" not in interface.symbols())
     axes: dict[str, list[str]] = {}
     first = ""

@@ -1,4 +1,4 @@
-"""Finds the form of a name."""
+"""Finds a form by its name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxsmith.deployment.bundles.forms.base import Form
 
 
 def form_of(name: str) -> Form:
-    """The form of that name.
+    """Returns the form of this name.
 
     Raises:
         OnnxsmithError: `bundle/unknown-form`.

@@ -1,5 +1,5 @@
-"""Makes golden data: inputs, and the outputs that the model gives for them here, at the declared sizes of the dynamic
-dimensions, and at two sizes of those without a declared range."""
+"""Makes golden data: inputs, and the outputs that the model gives for them here. The sizes are the declared sizes of
+dynamic dimensions, and two sizes of dimensions without a declared range."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from onnxsmith.verification.resized_runs import Resizer
 from onnxsmith.verification.value_comparison import is_float
 
 _RESIZED = 12
-"""Runs at other sizes that are tried. A choice."""
+"""Largest number of runs at other sizes that are tried. A choice."""
 LARGEST = 2**28
-"""Bytes of a golden tensor above which a model of dynamic sizes is refused. A choice: 256 MiB. Every copy of the bundle
-would carry it, and smaller sizes show the same."""
+"""Largest golden tensor, in bytes, of a model with dynamic sizes; a larger one is refused. A choice: 256 MiB. Every
+copy of the bundle would carry it, and smaller sizes show the same."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One input with its outputs. Outputs in `random` differ from run to run: only their dtype and shape are
+    """One input with its outputs. Outputs in `random` differ from run to run, so only their dtype and shape are
     compared. `tolerances` are the allowed differences by output, relative to its largest magnitude; None for outputs
     that must be equal."""
 
@@ -46,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Golden:
-    """The cases, and notes on what they do not show."""
+    """The cases, and notes about what they do not cover."""
 
     cases: tuple[Case, ...]
     notes: tuple[str, ...]
@@ -60,8 +60,8 @@ def golden(
     seed: int,
     tolerances: Tolerances,
 ) -> Golden:
-    """Cases for the given inputs, and generated ones: at the usual, least and largest of the `declared` sizes, and at
-    another size of the dynamic dimensions without a range.
+    """Makes cases for the given inputs, and for generated inputs: at the usual, least and largest of the `declared`
+    sizes, and at another size of the dynamic dimensions without a range.
 
     Raises:
         OnnxsmithError: `run/…` or `runtime/…` if the model refuses a given input; `bundle/dim-range` if a given input
@@ -142,7 +142,7 @@ def _generated(
 
 
 def _at_another_size(resizer: Resizer, base: Run) -> list[Run]:
-    """The run that changes most of the dimensions without a declared range, if the model accepts one."""
+    """Returns the run that changes most of the dimensions without a declared range; empty if the model accepts none."""
     others = itertools.islice(resizer.runs(), _RESIZED)
     usable = [run for run in others if not run.is_empty and run.feed.sizes != base.feed.sizes and not _large(run)]
     changed = [sum(run.feed.sizes.get(k) != v for k, v in base.feed.sizes.items()) for run in usable]
@@ -161,7 +161,8 @@ def _refused(sizes: Mapping[str, int], tries: Tries) -> OnnxsmithError:
 
 
 def _small_enough(run: Run, interface: Signature) -> Run:
-    """The run. A model of fixed sizes has no smaller ones, so it is never refused.
+    """Returns the run, or raises if it is too large. A model of fixed sizes is never refused, because it has no smaller
+    sizes.
 
     Raises:
         OnnxsmithError: `bundle/too-large`.
@@ -185,7 +186,7 @@ def _small_enough(run: Run, interface: Signature) -> Run:
 
 
 def _large(run: Run) -> tuple[str, int] | None:
-    """The largest input or output and its bytes, if it is too large for golden data."""
+    """Returns the largest input or output and its bytes, if it is too large for golden data."""
     arrays = {
         name: value for name, value in {**run.feed.values, **run.outputs}.items() if isinstance(value, np.ndarray)
     }
@@ -201,7 +202,7 @@ def _case(session: Session, run: Run, tolerances: Tolerances) -> Case:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two runs gave the same, up to the order in which threads add."""
+    """Whether two runs gave the same values, up to rounding by the order in which threads add."""
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
     if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):

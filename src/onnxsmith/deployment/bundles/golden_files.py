@@ -1,6 +1,6 @@
 """Writes golden data as files that every language reads: raw little-endian tensors, and a manifest in JSON.
 
-Raw bytes hold every dtype, bfloat16 too; strings and the structure of lists and maps are in the manifest.
+Raw bytes hold every dtype, even bfloat16; strings and the structure of lists and maps are in the manifest.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def write(cases: tuple[Case, ...], interface: Signature, folder: Path) -> dict[s
 
 
 def _with_maps(name: str, value: Any, maps: Mapping[str, bool]) -> Any:
-    """The value with dictionaries for maps, which runtimes send as lists of keys and values."""
+    """Returns the value with dictionaries in place of maps, which runtimes send as lists of keys and values."""
     if name not in maps or value is None:
         return value
     if maps[name]:
@@ -60,8 +60,8 @@ def _with_maps(name: str, value: Any, maps: Mapping[str, bool]) -> Any:
 
 
 def _value(value: Any, folder: Path | None, name: str) -> dict[str, Any]:
-    """The description of a value, whose bytes go into the folder. Without a folder, only dtypes and shapes are kept:
-    values that are drawn at random would make each bundle another one."""
+    """Describes a value, and writes its bytes into the folder. Without a folder, keeps only dtypes and shapes, because
+    random values would make each bundle different."""
     if value is None:
         return {"kind": "absent"}
     if isinstance(value, list):

@@ -1,7 +1,8 @@
 """Writes names of a model in generated code: as identifiers, and as string literals.
 
-A name in a model is any text: `input.1`, `class`, `output:0`, one with quotes or line breaks. The identifier of a
-name is valid in Python, C++ and JavaScript at once, so that documentation of one bundle holds for the others.
+A name in a model may be any text: `input.1`, `class`, `output:0`, or a text with quotes or line breaks. An identifier
+is valid in Python, C++ and JavaScript at once, so that the documentation of one bundle applies to bundles of other
+forms.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ extends false finally for function if implements import in instanceof interface 
 protected prototype public return static super switch this throw true try typeof undefined var void while
 with yield NaN Infinity
 """
-"""The reserved words of ECMAScript 2024 (12.7.2), and names that are bound in every module."""
+"""The reserved words of ECMAScript 2024 (12.7.2), and names that every module defines."""
 _GENERATED = """
 self cls run model Model Inputs Outputs inputs outputs Tensor mro dict list object match type
 Array Bytes Dim Port Range Picture InputError detail input_ports output_ports ranges Ort
 Any Shape Strings Bool BFloat16Bits Float16 Float32 Float64 Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64
 np npt ort values names
 """
-"""Names that the generated code uses itself."""
+"""Names that the generated code itself uses."""
 RESERVED = frozenset([*_CPP.split(), *_JAVASCRIPT.split(), *_GENERATED.split(), *keyword.kwlist, *keyword.softkwlist])
 _LONGEST = 60
-"""Characters of an identifier. A choice: MSVC and Python take more, lines become unreadable."""
+"""Longest identifier, in characters. A choice: MSVC and Python take longer ones, but lines become unreadable."""
 
 
 def identifiers(names: Iterable[str], *, taken: Iterable[str] = ()) -> dict[str, str]:
@@ -57,32 +58,33 @@ def identifiers(names: Iterable[str], *, taken: Iterable[str] = ()) -> dict[str,
 
 
 def file_name(name: str) -> str:
-    """The name as a folder, an npm package and a model of a server may have it: letters, digits, `_`, `-` and `.`,
-    beginning with a letter or digit."""
+    """Returns the name as a folder, an npm package and a model of a server may have it: letters, digits, `_`, `-` and
+    `.`, beginning with a letter or digit."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip("_.-").rstrip("_.")[:_LONGEST].rstrip("_.") or "model"
 
 
 def plain(name: str) -> str:
-    """The name as a part of an identifier, which something follows: it may be a reserved word."""
+    """Returns the name as the beginning of an identifier. It may be a reserved word, because something follows."""
     found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_LONGEST] or "model"
     return f"t_{found}" if found[0].isdigit() else found
 
 
 def python(text: str) -> str:
-    """A string literal of Python, in ASCII."""
+    """Returns a Python string literal in ASCII."""
     return ascii(text)
 
 
 def javascript(text: object) -> str:
-    """A literal of JavaScript, in ASCII; safe inside a `<script>` of a page, too."""
+    """Returns a JavaScript literal in ASCII, safe also inside a `<script>` of a page."""
     return json.dumps(text, allow_nan=False).replace("<", "\\u003c")
 
 
 def c(text: str) -> str:
-    """A string literal of C++ and of protobuf's text format: printable ASCII, all other bytes of UTF-8 in octal.
+    """Returns a string literal for C++ and for protobuf's text format: printable ASCII, all other bytes of UTF-8 in
+    octal.
 
-    An octal escape has three digits, so that no digit behind it becomes a part of it. Question marks are escaped, too,
-    because `??/` was a trigraph before C++17.
+    An octal escape has three digits, so that a following digit does not become part of it. Question marks are escaped,
+    too, because `??/` was a trigraph before C++17.
     """
     printable = range(0x20, 0x7F)
     bytes_ = text.encode("utf-8", "surrogatepass")
@@ -91,7 +93,8 @@ def c(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """The name in a code span of Markdown, in a table cell too: control characters and vertical bars are escaped."""
+    """Returns the name in a code span of Markdown. Control characters and vertical bars are escaped, so that it fits a
+    table cell, too."""
     plain = "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in text).replace("|", "\\|")
     ticks = "`" * (max((len(run) for run in re.findall(r"`+", plain)), default=0) + 1)
     space = " " if "`" in plain else ""

@@ -10,11 +10,11 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(content: Content) -> dict[str, Any]:
-    """A JSON schema (draft 2020-12) of one call: `{"inputs": {name: tensor}, "outputs": {name: tensor}}`, where a
-    tensor is `{"dtype": …, "shape": […], "data": […]}`.
+    """Returns a JSON schema (draft 2020-12) of one call: `{"inputs": {name: tensor}, "outputs": {name: tensor}}`, where
+    a tensor is `{"dtype": …, "shape": […], "data": […]}`.
 
-    A symbolic dimension refers to its definition under `$defs`, with its declared range. That equal names mean equal
-    sizes is more than a schema can say; the runners check it.
+    A symbolic dimension refers to its definition under `$defs`, with its declared range. A schema cannot require equal
+    sizes for equal names; the runners check that.
     """
     dims = {f"dim:{name}": _dim(content, name) for name in content.symbols}
     return {
@@ -75,7 +75,7 @@ def _dim(content: Content, name: str) -> dict[str, Any]:
 
 
 def _pointer(text: str) -> str:
-    """A name inside a JSON pointer (RFC 6901) in a URI fragment."""
+    """Returns a name inside a JSON pointer (RFC 6901) in a URI fragment."""
     from urllib.parse import quote
 
     return quote(text.replace("~", "~0").replace("/", "~1"))

@@ -1,4 +1,4 @@
-"""Says what is known of a model's licence: the file that the user gave, and the model's own metadata."""
+"""Collects what is known about a model's licence: the file that the user gave, and the model's own metadata."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from onnxsmith.base.problem import problem
 from onnxsmith.deployment.bundles.identifiers import python
 
 _KEYS = ("licen", "copyright", "author", "owner", "attribution", "notice")
-"""Parts of metadata keys that speak of rights. A choice: ONNX has no standard key; these are found in public models."""
+"""Parts of metadata keys about rights. A choice: ONNX has no standard key; these occur in public models."""
 _LONGEST = 500
 
 
 def given(file: str | Path | None) -> bytes | None:
-    """The text of the licence file. Raises OnnxsmithError: `bundle/licence` if it cannot be read or is empty."""
+    """Returns the text of the licence file. Raises OnnxsmithError: `bundle/licence` if it cannot be read or is
+    empty."""
     if file is None:
         return None
     try:
@@ -35,13 +36,13 @@ def given(file: str | Path | None) -> bytes | None:
 
 
 def metadata(model: ir.Model) -> dict[str, str]:
-    """What the model's metadata says of rights, by key."""
+    """Returns the model's metadata about rights, by key."""
     held = {key: value for key, value in model.metadata_props.items() if any(part in key.lower() for part in _KEYS)}
     return dict(sorted(held.items()))
 
 
 def notice(model: ir.Model, text: bytes | None) -> str:
-    """The text of NOTICE: where the licence comes from, and what the model says of itself."""
+    """Returns the text of NOTICE: the origin of the licence, and the model's own metadata about rights."""
     lines = [
         "The licence in the file LICENSE was given when this bundle was made."
         if text is not None
@@ -57,7 +58,7 @@ def notice(model: ir.Model, text: bytes | None) -> str:
 
 
 def clause(model: ir.Model, file: str | Path | None) -> str:
-    """What the report says."""
+    """Returns a clause about the licence for the report."""
     found = "; ".join(f"{key}: {value[:60]}" for key, value in metadata(model).items())
     if file is not None:
         return f"{file}" + (f" (the model's metadata says {found})" if found else "")

@@ -20,11 +20,12 @@ from onnxsmith.deployment.bundles.content import Content
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _OLDEST = 18
-"""The oldest Node.js that has what the generated code uses: Object.hasOwn and Array.prototype.at are in 18."""
+"""The oldest supported Node.js: the generated code needs Object.hasOwn and Array.prototype.at, which 18 has."""
 
 
 def package(content: Content, name: str) -> Path | None:
-    """The folder of an npm package: in the folder that the user named, or in node_modules of this folder or above."""
+    """Returns the folder of an npm package: in the folder that the user named, or in node_modules of the current folder
+    or of its parents."""
     named = content.clients.get("node_modules")
     here = Path.cwd()
     places = [named] if named is not None else [parent / "node_modules" for parent in (here, *here.parents)]
@@ -32,13 +33,13 @@ def package(content: Content, name: str) -> Path | None:
 
 
 def version_of(found: Path) -> str:
-    """The version of a package."""
+    """Returns the version of a package."""
     return str(json.loads((found / "package.json").read_text(encoding="utf-8"))["version"])
 
 
 @functools.cache
 def node() -> tuple[str, str] | None:
-    """Node.js: its path and version; None if there is none, or one that is too old."""
+    """Returns the path and version of Node.js; None if it is missing or too old."""
     path = shutil.which("node")
     if path is None:
         return None
@@ -48,20 +49,20 @@ def node() -> tuple[str, str] | None:
 
 
 def browser() -> str | None:
-    """The path of a browser that runs without a screen; None if there is none."""
+    """Returns the path of a browser that runs without a screen; None if there is none."""
     return next((found for name in _BROWSERS if (found := shutil.which(name)) is not None), None)
 
 
 def page(folder: Path, modules: Path) -> clients.Finished | None:
-    """Opens index.html of a folder in a browser, from a server on this machine, and returns what the page says; None if
-    the browser did not show it: in some containers it cannot start.
+    """Opens index.html of a folder in a browser, from a server on this machine, and returns the text of the page; None
+    if the browser did not show it: in some containers a browser cannot start.
 
-    The server gives the folder's files, and packages under /node_modules.
+    The server serves the folder's files, and packages under /node_modules.
     """
     path = browser()
     assert path is not None
     with _served(folder, modules) as address, tempfile.TemporaryDirectory(prefix="onnxsmith-") as profile:
-        # Without --no-sandbox it does not start in most containers; the page is of this folder only.
+        # Without --no-sandbox a browser does not start in most containers; the page is only of this folder.
         words = [path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                  f"--user-data-dir={profile}", "--virtual-time-budget=60000", "--timeout=60000", "--dump-dom",
                  address]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The Python runner of a bundle: its files, and their replay in an interpreter that has nothing else."""
+"""Writes the Python runner of a bundle, and replays it in an interpreter that can import nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def write_runner(content: Content, folder: Path) -> None:
 
 
 def replay_python(content: Content, folder: Path) -> BundleCheck:
-    """Runs verify.py in a fresh interpreter that can import numpy, onnxruntime and what the task needs."""
+    """Runs verify.py in a fresh interpreter that can import only numpy, onnxruntime and the packages that the task
+    needs."""
     name, runtime = "python runner", _runtime()
     if runtime is None:
         return BundleCheck(name, "not run", "onnxruntime is not installed")

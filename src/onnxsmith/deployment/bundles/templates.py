@@ -14,14 +14,14 @@ from onnxsmith.deployment.bundles import identifiers
 def render(template: str, **values: Any) -> str:
     """Returns the text of a template, named by its path: `python/model.py`.
 
-    Nothing is escaped by itself: a template writes a text of the model through one of the filters `py`, `js`, `c`
-    and `md`.
+    Nothing is escaped automatically: a template writes texts from the model through the filters `py`, `js`, `c` and
+    `md`.
     """
     return _environment().get_template(template).render(**values)
 
 
 def write(target: Path, template: str, **values: Any) -> None:
-    """Writes the text of a template to a file, with line ends as they are on every system."""
+    """Writes the text of a template to a file, with the same line ends on every system."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(render(template, **values).encode())
 
@@ -45,7 +45,7 @@ def _environment() -> Environment:
 
 
 def _python(value: Any) -> str:
-    """A literal of Python for texts, numbers, None, and tuples of them."""
+    """Returns a Python literal for texts, numbers, None, and tuples of them."""
     if isinstance(value, tuple | list):
         inner = ", ".join(_python(item) for item in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"

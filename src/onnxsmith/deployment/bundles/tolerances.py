@@ -1,9 +1,8 @@
 """Decides how far an output may be from its golden value in another program.
 
-Another program rounds in another order. How much that moves an output is measured as in `verification/noise.py`: the
-model is run again with inputs and weights moved by the size of rounding errors. The allowance is a multiple of that
-movement, at most the bound that follows from the count of operations (`verification/rounding.py`), and at least
-`EQUAL`.
+Another program rounds in another order. The effect on an output is measured as in `verification/noise.py`: the model
+runs again with inputs and weights moved by the size of rounding errors. The allowance is a multiple of the output's
+movement. It is at most the bound from the count of operations (`verification/rounding.py`), and at least `EQUAL`.
 """
 
 from __future__ import annotations
@@ -25,16 +24,17 @@ from onnxsmith.verification.rounding import Rounding, asked, roundings
 from onnxsmith.verification.value_comparison import is_float
 
 EQUAL = 1e-5
-"""The largest difference of an output from its golden value that is always allowed, relative to the golden value's
-largest magnitude. A choice: float32 sums in another order differ by some 1e-7 for each thousand terms."""
+"""The difference of an output from its golden value that is always allowed, relative to the golden value's largest
+magnitude. A choice: float32 sums in another order differ by about 1e-7 for each thousand terms."""
 _ULPS = 4
-"""Steps of a narrower dtype by which an output may differ: another version may round an intermediate the other way."""
+"""Steps of a narrower dtype by which an output may differ: another version may round an intermediate tensor the other
+way."""
 _LITTLE = 1e-3
-"""Movement by rounding from which golden data is said to show little. A choice."""
+"""Movement by rounding from which a note says that the golden data shows little. A choice."""
 
 
 def least(value: Any) -> float | None:
-    """The difference that is always allowed; None for values that must be equal."""
+    """Returns the difference that is always allowed; None for values that must be equal."""
     arrays = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, np.ndarray)]
     floats = [array for array in arrays if is_float(array)]
     if not floats:
@@ -47,8 +47,8 @@ def _step(array: np.ndarray[Any, Any]) -> float:
 
 
 class Tolerances:
-    """The allowed differences of the outputs of one model. `given` replaces them for all floats. `notes` says which
-    outputs rounding alone moves beyond the counted bound."""
+    """The allowed differences of the outputs of one model. `given` replaces them for all floats. `notes` names the
+    outputs that rounding alone moves beyond the bound from the count of operations."""
 
     def __init__(
         self,
@@ -57,7 +57,8 @@ class Tolerances:
         prepare: Callable[[ir.Model], Session],
         given: float | None = None,
     ) -> None:
-        """`model` has inferred shapes; `file` is the same model, which `prepare` runs with other weights.
+        """Prepares the measurement. `model` has inferred shapes; `file` is the same model, which `prepare` runs with
+        other weights.
 
         Raises:
             OnnxsmithError: `verify/tolerance` if `given` is not usable.
@@ -69,7 +70,7 @@ class Tolerances:
         self._ill: dict[str, float] = {}
 
     def close(self) -> None:
-        """Ends the session that measures."""
+        """Ends the session used for measuring."""
         self._probe.close()
 
     @property
@@ -81,8 +82,8 @@ class Tolerances:
         ]
 
     def of(self, run: Run, name: str) -> float | None:
-        """The allowed difference of an output on one input, relative to its largest magnitude; None if it must be
-        equal."""
+        """Returns the allowed difference of an output on one input, relative to its largest magnitude; None if it must
+        be equal."""
         value = run.outputs[name]
         always = least(value)
         if always is None or self._given is not None:
@@ -107,13 +108,13 @@ class Tolerances:
 
 
 def _largest(value: np.ndarray[Any, Any]) -> float:
-    """The largest finite magnitude, or 0."""
+    """Returns the largest finite magnitude, or 0."""
     wide = np.abs(widen(value))
     return float(np.max(wide, where=np.isfinite(wide), initial=0.0))
 
 
 def _rounded_up(number: float) -> float:
-    """The number with two digits, so that the same model gives the same bytes and a reader reads it."""
+    """Rounds the number up to two digits, so that the same model gives the same bytes, and the number is readable."""
     if not 0 < number < math.inf:
         return number
     step = 10.0 ** (math.floor(math.log10(number)) - 1)

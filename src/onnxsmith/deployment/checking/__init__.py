@@ -1,1 +1,1 @@
-"""`check`: whether targets take a model, which nodes stop them, and which rewrites help."""
+"""`check`: finds whether targets take a model, which nodes stop them, and which rewrites help."""

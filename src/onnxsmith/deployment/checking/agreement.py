@@ -1,4 +1,4 @@
-"""Compares a target's numbers with those of another runtime."""
+"""Compares a target's outputs with those of another runtime."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from onnxsmith.runtimes.base import Runtime
 from onnxsmith.verification import random_draws
 
 _REFERENCES = ("onnxruntime:disable", "openvino", "tract", "reference")
-"""Runtimes to compare with, in this order: without optimisations onnxruntime runs each node as it stands, OpenVINO
-and tract are independent of it, and the reference evaluator is slow."""
+"""Runtimes to compare with, in this order. onnxruntime without optimisations runs each node as the file has it,
+OpenVINO and tract are independent of it, and the reference evaluator is slow."""
 
 _MOST_NAMED = 3
-"""Nodes that a sentence names. A choice."""
+"""Largest number of nodes that a sentence names. A choice."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The result. `why` says what differs, or why nothing can be said; `nodes` are the first operations that differ."""
+    """The result of a comparison. `why` says what differs, or why nothing can be said; `nodes` are the first operations
+    that differ."""
 
     stage: Stage
     why: str = ""
@@ -37,10 +38,10 @@ class Agreement:
 
 
 def agreement(subject: Subject, runtime: str) -> Agreement:
-    """Compares the model on `runtime` with another runtime, on the given or on generated inputs.
+    """Compares the model on `runtime` with another runtime, on the given inputs or on generated ones.
 
     If one reference disagrees with the target and another agrees, the target agrees, and a note says so. A model that
-    draws random numbers agrees with no runtime, not even with itself: only its other nodes are compared.
+    draws random numbers does not even agree with itself on one runtime, so only its other nodes are compared.
     """
     found = _agreement(subject, runtime)
     drawn = random_draws.nodes(subject.model)
@@ -73,7 +74,7 @@ def _others(runtime: str) -> list[str]:
 
 
 def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | None:
-    """The comparison; None if the reference does not run the model."""
+    """Compares with one reference; returns None if the reference does not run the model."""
     sides = (f"{subject.file}@{reference}", f"{subject.file}@{runtime}")
     settings: dict[str, Any] = {
         "inputs": [dict(feed.values) for feed in subject.given],
@@ -106,7 +107,7 @@ def _worst(one: OutputCheck) -> str:
 
 
 def _blamed(sides: tuple[str, str], settings: dict[str, Any]) -> tuple[NodeCheck, ...]:
-    """The first operations whose numbers differ on equal inputs."""
+    """Returns the first operations whose outputs differ on equal inputs."""
     try:
         report = compare(*sides, per_layer=True, **settings).report
         layers = report.part(Layers)

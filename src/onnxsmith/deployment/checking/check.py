@@ -41,16 +41,17 @@ def check(
     verify: Verify = Verify(),
     save: Save = Save(),
 ) -> Result:
-    """Asks each target how far it comes with the model: parsed, built, ran, agreed with another runtime, or refused.
+    """Asks each target which stage it reaches with the model: parsed, built, ran, agreed with another runtime, or
+    refused.
 
-    `targets` are names of targets: software that is asked, and profiles, whose tables and rules foresee the result
-    (`profile:board.toml` is a profile of your own); `all` are all of them. Symbolic dimensions stay symbolic first; a
-    target that refuses them is asked again at fixed sizes, those of `inputs` or of a generated input. Of a refused
-    model the nodes are named, and rewrites are tried on copies of it. With `fix` a rewritten model that the targets
-    take is compared with the original, and written to `output`; `Result.model` is that model.
+    `targets` are names of targets: software that is asked, and profiles, whose tables and rules predict the result
+    (`profile:board.toml` is a profile of your own); `all` stands for all of them. First, symbolic dimensions stay
+    symbolic. A target that refuses them is asked again at fixed sizes: those of `inputs`, or of a generated input. If a
+    model is refused, the report names its refused nodes, and rewrites are tried on copies. With `fix` a rewritten model
+    that the targets take is compared with the original, and written to `output`; `Result.model` is that model.
 
-    The verdict is `different` if a target refuses the model or gives other numbers, `cannot-tell` if it is not known
-    whether its numbers agree, `failed` if a target that was named could not be asked.
+    The verdict is `different` if a target refuses the model or gives other outputs, `cannot-tell` if it is unknown
+    whether its outputs agree, `failed` if a named target could not be asked.
 
     Raises:
         OnnxsmithError: `model/…` for a model that cannot be read, `target/unknown` for a name that no target has.
@@ -127,7 +128,7 @@ def _one(
 
 
 def _in_words(found: Problem) -> Problem:
-    """The problem with a fix in the words of `check`, where `--runtime` chooses no target."""
+    """Returns the problem with a fix for `check`, whose option `--runtime` does not choose a target."""
     ways = [
         way for way in re.split(r"; (?:or )?|, or ", found.fix) if "--runtime" not in way and "--provider" not in way
     ]

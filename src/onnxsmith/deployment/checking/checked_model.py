@@ -1,4 +1,5 @@
-"""The model that targets are asked about: an input that it accepts, its form at fixed sizes, values of its tensors."""
+"""Holds the model that targets are asked about: an input that it accepts, its form at fixed sizes, values of its
+tensors."""
 
 from __future__ import annotations
 
@@ -32,11 +33,11 @@ from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.runtime_choice import able
 
 _GIVEN = ".given"
-"""The ending that `cut` gives to the names of new inputs."""
+"""The ending that `cut` adds to the names of new inputs."""
 
 
 _MOST_HELD = 2**28
-"""Bytes of computed tensors that are kept. A choice: 256 MB."""
+"""Largest size in bytes of computed tensors that are kept. A choice: 256 MB."""
 
 
 @dataclass(eq=False)
@@ -54,7 +55,7 @@ class Subject:
 
     @cached_property
     def shaped(self) -> ir.Model:
-        """The model with inferred shapes. Where inference knows nothing, the types are those on `feeds`."""
+        """The model with inferred shapes. If inference finds no type of a tensor, the type is that on `feeds`."""
         shaped = inferred(self.model)[0]
         if self.feeds is not None:
             observe(shaped, self.feeds, static=not self.dynamic)
@@ -70,7 +71,7 @@ class Subject:
             with self._prepared(self.model) as session:
                 found = Search(Tries(session, Plan(generator, known=self.sizes, seed=self.seed))).base()
                 return None if found is None else found.feed.values
-        except OnnxsmithError:  # no runtime here takes the model; a target may
+        except OnnxsmithError:  # no runtime here takes the model, but a target may
             sizes = {**dict.fromkeys(symbols(generator.signature), 1), **self.sizes}
             return generator.feed(sizes, seed=self.seed).values
 
@@ -85,7 +86,7 @@ class Subject:
 
     @cached_property
     def static(self) -> Subject | None:
-        """The model with the sizes of `feeds`; None if they are fixed already, or no input is known."""
+        """The model with the sizes of `feeds`; None if its sizes are fixed already, or no input is known."""
         feeds = self.feeds
         if not self.dynamic or feeds is None:
             return None
@@ -102,7 +103,7 @@ class Subject:
         return Subject(made, None, (Feed("the same sizes", {}, dict(feeds)),), {}, self.seed)
 
     def with_model(self, model: ir.Model) -> Subject:
-        """Another form of the model, with the same input."""
+        """Returns another form of the model, with the same input."""
         feeds = self.feeds
         given = self.given or ((Feed("the same input", {}, dict(feeds)),) if feeds is not None else ())
         return Subject(model, None, given, self.sizes, self.seed)
@@ -128,9 +129,9 @@ class Subject:
         return path
 
     def part_feeds(self, part: ir.Model, *, only_real: bool = False) -> Feeds | None:
-        """Inputs for a part that was cut out of the model: the model's own, and computed tensors as they are on these.
-        Where these cannot be computed, because no runtime here runs the model, they are zeros of the right sizes,
-        unless `only_real`. None if one is unknown."""
+        """Returns inputs for a part that was cut out of the model: the model's own inputs, and the values of
+        intermediate tensors on these. If no runtime here can compute these values, they are zeros of the right sizes,
+        unless `only_real`. None if an input is unknown."""
         wanted = [value.name or "" for value in part.graph.inputs if not value.is_initializer()]
         feeds = self.feeds
         if feeds is None:
@@ -150,7 +151,8 @@ class Subject:
         return None if any(value is None for value in found.values()) else found
 
     def _observe(self, feeds: Feeds) -> None:
-        """Computes the values of all tensors at once: a run for each part would take longer than the questions."""
+        """Computes the values of all tensors at once, because a run for each part would take longer than asking the
+        target."""
         self._observed = True
         names = [value.name for node in self.shaped.graph for value in node.outputs if value.name]
         held = 0
@@ -163,7 +165,7 @@ class Subject:
                 if isinstance(array, np.ndarray):
                     self._values[name] = array
         except OnnxsmithError:
-            return  # the parts are computed one by one, as far as a runtime takes them
+            return  # then the parts are computed one by one, if a runtime takes them
 
     def _computed(self, names: list[str]) -> Outputs:
         known = {value.name for node in self.shaped.graph for value in node.outputs}
@@ -189,7 +191,7 @@ class Subject:
 
 
 def _zeros(value: ir.Value, sizes: Mapping[str, int]) -> np.ndarray | None:
-    """Zeros of the value's dtype and sizes; None if one is unknown."""
+    """Returns zeros of the value's dtype and sizes; None if one of these is unknown."""
     if value.dtype is None or value.shape is None or value.dtype is ir.DataType.STRING:
         return None
     shape = [dim if isinstance(dim, int) else dims.evaluate(dim.value, sizes) for dim in value.shape]
@@ -198,13 +200,13 @@ def _zeros(value: ir.Value, sizes: Mapping[str, int]) -> np.ndarray | None:
 
 
 def _origin(name: str) -> str:
-    """The tensor that a new input stands for."""
+    """Returns the tensor that a new input stands for."""
     return name[: name.rindex(_GIVEN)] if _GIVEN in name else name
 
 
 def observe(model: ir.Model, feeds: Feeds, *, static: bool) -> None:
-    """Gives the tensors of the main graph whose type or rank is unknown those that they have on `feeds`. Without
-    `static` the sizes stay unknown."""
+    """Sets the unknown types and ranks of tensors of the main graph to those on `feeds`. Without `static` the sizes
+    stay unknown."""
     unknown = {
         value.name: value
         for node in model.graph
@@ -220,4 +222,4 @@ def observe(model: ir.Model, feeds: Feeds, *, static: bool) -> None:
                 unknown[name].type = ir.TensorType(ir.DataType.from_numpy(array.dtype))
                 unknown[name].shape = ir.Shape(array.shape if static else [None] * array.ndim)
     except OnnxsmithError:
-        return  # the model cannot be cut at these tensors, which the report says
+        return  # the model cannot be cut at these tensors; the report says so

@@ -30,7 +30,7 @@ from onnxsmith.verification.sessions import verify_models
 
 @dataclass(frozen=True)
 class Change:
-    """The fixed model, None if there is none, and what the report says of it."""
+    """The fixed model (None if there is none), and the content for the report."""
 
     headline: str
     parts: tuple[Part, ...] = ()
@@ -40,8 +40,8 @@ class Change:
 
 @dataclass(frozen=True)
 class _Step:
-    """What was found for one target: a form that it takes, or why there is none. `at_sizes` says that sizes were
-    fixed in it."""
+    """The result for one target: a form of the model that it takes, or why there is none. `at_sizes` is whether sizes
+    were fixed in that form."""
 
     fixed: Fixed | None
     why_not: str = ""
@@ -52,7 +52,7 @@ class _Step:
 def applied(
     targets: Mapping[str, Target | Profile], subject: Subject, output: str | Path | None, verify: Verify, save: Save
 ) -> Change:
-    """Fixes the model for one target after the other."""
+    """Fixes the model for one target after another."""
     now, original, steps, notes = subject, subject, [], []
     for name, target in targets.items():
         with TableJudge.judging(target) if isinstance(target, Profile) else target.judging() as judge:
@@ -87,7 +87,7 @@ def applied(
 
 
 def _fixed(name: str, judge: Judge, now: Subject, original: Subject, verify: Verify) -> _Step:
-    """The fixes for one target; without steps if it takes the model already."""
+    """Returns the fixes for one target; no fixes if it takes the model already."""
 
     def good(model: ir.Model) -> str:
         return _wrong(original, model, verify)
@@ -116,8 +116,8 @@ def _fixed(name: str, judge: Judge, now: Subject, original: Subject, verify: Ver
 def _at_fixed_sizes(
     name: str, judge: Judge, now: Subject, static: Subject, verify: Verify, search: Search
 ) -> _Step | None:
-    """The model with fixed sizes, if the target takes that, perhaps after other fixes. Sizes that the user did not give
-    are not written to a file: it would be of no use at others."""
+    """Returns the model with fixed sizes, if the target takes that, perhaps after other fixes. If the user did not give
+    the sizes, the model is not written to a file: it would be useless at other sizes."""
 
     def good(model: ir.Model) -> str:
         return _wrong(static, model, verify)
@@ -141,7 +141,7 @@ def _at_fixed_sizes(
 
 
 def _wrong(original: Subject, model: ir.Model, verify: Verify) -> str:
-    """Why the model must not be written; "" if it agrees with the original."""
+    """Returns why the model must not be written; "" if it agrees with the original."""
     try:
         found = verify_models(_loadable(original.model), model, verify, given=original.given)
     except OnnxsmithError as error:
@@ -151,6 +151,6 @@ def _wrong(original: Subject, model: ir.Model, verify: Verify) -> str:
 
 
 def _loadable(model: ir.Model) -> ir.Model:
-    """The model with node names of its own, if some are repeated: onnxruntime refuses a file for that, and names
-    compute nothing."""
+    """Returns the model with unique node names, if some are repeated. onnxruntime refuses a file with repeated names,
+    and names do not change results."""
     return next((made for _, made in NodeNames().tries(model, ())), model)

@@ -15,17 +15,17 @@ from onnxsmith.deployment.checking.refused_nodes import narrow, shape_of
 from onnxsmith.targets.judges.base import Judge, Refusal
 
 _DEPTH = 3
-"""Fixes that are applied one after the other. A choice: a model seldom needs more."""
+"""Largest number of fixes that are applied one after another. A choice: a model seldom needs more."""
 UNKNOWN = "the file"
-"""Stands for the refused operators if they are not known, or if the file as a whole is refused."""
+"""Stands for the refused operators if they are unknown, or if the file as a whole is refused."""
 _FEW = 4
-"""Culprits that are looked for after a fix, to see whether it helped. A choice."""
+"""Number of culprits that are searched for after a fix, to see whether it helped. A choice."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """A model that the target takes, and what was done to it. It is not compared with the original yet. `symbols` says
-    why the target takes it only at given sizes."""
+    """A model that the target takes, and the changes that were made. It is not compared with the original yet.
+    `symbols` says why the target takes it only at given sizes."""
 
     model: ir.Model
     steps: tuple[str, ...]
@@ -34,8 +34,8 @@ class Fixed:
 
 @dataclass
 class Search:
-    """What a search for fixes saw beside its result: `rejected` are forms that the target takes, and what `good` finds
-    wrong with each."""
+    """Additional results of a search for fixes. `rejected` are forms that the target takes, each with the fault that
+    `good` found."""
 
     rejected: list[str] = field(default_factory=list)
 
@@ -47,9 +47,8 @@ def fixed(
     good: Callable[[ir.Model], str] = lambda _: "",
     search: Search | None = None,
 ) -> Fixed | None:
-    """Returns the first combination of fixes with which the target takes the model and with which
-    `good` finds nothing wrong; else None. Of a
-    model that the target refuses at all sizes, a form that it takes at given sizes is returned if there is no other.
+    """Returns the first combination of fixes after which the target takes the model and `good` finds no fault; else
+    None. If the target refuses the model at all sizes, a form that it takes only at given sizes is the last resort.
 
     A fix that leaves fewer refused operators is kept, and others are tried on top of it.
     """
@@ -80,7 +79,7 @@ def fixed(
             now = refusal or only_sized
             assert now is not None
             if judge.refused(made) is None and shape_of(now.why) == shape_of(said.why):
-                continue  # the node that is refused first is still there
+                continue  # the first refused node is still there, so this fix did not help
             left = _left(judge, subject.with_model(made), now)
             if left < refused and (better is None or len(left) < len(better[2])):
                 better = made, (*steps, step), left, now
@@ -91,7 +90,7 @@ def fixed(
 
 
 def taken(judge: Judge, model: ir.Model, subject: Subject) -> tuple[Refusal | None, Refusal | None]:
-    """Why the target refuses the model as a file, and why it takes it only at given sizes."""
+    """Returns why the target refuses the model as a file, and why it takes it only at given sizes."""
     try:
         answer = judge.ask(model, subject.feeds)
         if answer.refusal is not None or not judge.prepares(model):
@@ -117,7 +116,8 @@ def _tries(model: ir.Model, refused: set[str]) -> Iterator[tuple[str, ir.Model]]
 
 
 def _left(judge: Judge, subject: Subject, refusal: Refusal) -> set[str]:
-    """The operators that are still refused; UNKNOWN if the file as it is is refused, and no part of its graph."""
+    """Returns the operators that are still refused; UNKNOWN if the target refuses the whole file, but no part of its
+    graph."""
 
     def ask(part: ir.Model) -> Refusal | None:
         try:

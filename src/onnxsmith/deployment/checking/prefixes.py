@@ -1,4 +1,4 @@
-"""Models of the first nodes of a graph, and of single nodes, to be asked about one by one."""
+"""Makes models of the first nodes of a graph, and of single nodes, which a target is asked about."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from onnxsmith.graph.surgery.graph_cuts import cut
 
 
 def labelled(model: ir.Model) -> tuple[ir.Model, dict[str, str]]:
-    """Returns a copy in which each node has a name of its own, so that a target's message names one node. The mapping
-    gives the labels that the nodes have in the original."""
+    """Returns a copy in which each node has a unique name, so that a target's message names one node. The mapping gives
+    the labels of the nodes in the original."""
     copy = cloned(model)
     labels: dict[str, str] = {}
     for index, node in enumerate(walk.all_nodes(copy)):
@@ -26,13 +26,13 @@ def labelled(model: ir.Model) -> tuple[ir.Model, dict[str, str]]:
 
 
 def repeated_names(model: ir.Model) -> dict[str, int]:
-    """The names that several nodes of a graph have, and how many have each."""
+    """Returns the names that several nodes of a graph share, and the number of nodes with each."""
     counts = Counter(node.name for graph in walk.graphs(model) for node in graph if node.name)
     return {name: count for name, count in counts.items() if count > 1}
 
 
 def interface_only(model: ir.Model) -> ir.Model | None:
-    """A model with the versions and the inputs of `model`, which it returns unchanged. None without inputs."""
+    """Returns a model with the versions of `model` that returns its inputs unchanged. None without inputs."""
     inputs = [
         ir.Value(name=value.name, type=value.type, shape=value.shape)
         for value in model.graph.inputs
@@ -52,8 +52,8 @@ def interface_only(model: ir.Model) -> ir.Model | None:
 
 
 def alone(model: ir.Model, node: ir.Node) -> ir.Model | None:
-    """A model of one node of the main graph. Computed operands are inputs, constants stay. None where a type that an
-    input or output needs is unknown."""
+    """Returns a model of one node of the main graph. Computed operands become inputs, constants stay. None if the type
+    of an input or output is unknown."""
     read = [value for value in captures.reads(node) if _is_computed(value)]
     made = [value for value in node.outputs if value.name and (value.uses() or value.is_graph_output())]
     if not made or not all(_can_be_port(value) for value in (*read, *made)):
@@ -63,8 +63,8 @@ def alone(model: ir.Model, node: ir.Node) -> ir.Model | None:
 
 @dataclass(eq=False)
 class Prefixes:
-    """The prefixes of a model's main graph. `ends` are the numbers of nodes at which it can be cut: all values that go
-    on from there have a known type. Constants count as nodes, and cost nothing."""
+    """The prefixes of a model's main graph. `ends` are the numbers of nodes after which the graph can be cut: all
+    values that later nodes read have a known type. Constants count as nodes."""
 
     model: ir.Model
     nodes: list[ir.Node] = field(init=False)
@@ -81,7 +81,7 @@ class Prefixes:
         self.ends = [end for end in range(1, len(self.nodes)) if bad_until[end] <= end and self._frontier_exists(end)]
 
     def _unknown(self) -> list[int]:
-        """For each number of nodes, the number until which a value of unknown type is still read."""
+        """Returns for each number of nodes how far values of unknown type are still read."""
         worst, found = 0, [0]
         for index, node in enumerate(self.nodes):
             for value in node.outputs:
@@ -94,7 +94,8 @@ class Prefixes:
         return any(self._last_reader.get(value, -1) >= end for value in self.nodes[end - 1].outputs)
 
     def first(self, end: int) -> ir.Model:
-        """The model of the first `end` nodes; its outputs are what the others read, and graph outputs."""
+        """Returns the model of the first `end` nodes; its outputs are graph outputs, and values that later nodes
+        read."""
         names = [
             value.name or ""
             for node in self.nodes[:end]
@@ -105,8 +106,8 @@ class Prefixes:
 
 
 def without(model: ir.Model, nodes: list[ir.Node]) -> ir.Model | None:
-    """The model without these nodes of the main graph: what they gave is input. None if nothing is left, or a type is
-    unknown."""
+    """Returns the model without these nodes of the main graph; their results become inputs. None if nothing is left, or
+    a type is unknown."""
     gone = {value.name for node in nodes for value in node.outputs if value.name}
     given = [value for node in nodes for value in node.outputs if value.uses()]
     if not all(_can_be_port(value) for value in given):

@@ -1,4 +1,4 @@
-"""Foresees from a profile how far a target would come with a model. Nothing is asked."""
+"""Predicts from a profile which stage a target would reach with a model. No software is asked."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from onnxsmith.targets.profiles.node_acceptance import Foreseen, foresee, worst
 from onnxsmith.targets.profiles.profile_format import Profile
 
 STAGES = {Outlook.FITS: Stage.FITS, Outlook.REFUSED: Stage.REFUSED, Outlook.UNKNOWN: Stage.NOT_TRIED}
-"""An unknown is not tried, never taken."""
+"""Stages by outlook. An unknown outlook counts as not tried, never as taken."""
 _MOST = 24
-"""Nodes of each outlook in the report. A choice: a longer list helps nobody."""
+"""Largest number of nodes of each outlook in the report. A choice: a longer list helps nobody."""
 
 
 def by_rules(name: str, profile: Profile, subject: Subject) -> TargetCheck:
-    """The check of a target by its profile, at the symbolic sizes, then at fixed ones if these do not fit."""
+    """Predicts the check of a target by its profile: with symbolic sizes, then at fixed sizes if these do not fit."""
     found = _check(name, profile, subject)
     if found.stage is Stage.FITS or subject.static is None:
         return found
@@ -38,7 +38,7 @@ def by_rules(name: str, profile: Profile, subject: Subject) -> TargetCheck:
 
 
 def outlook(profile: Profile, subject: Subject) -> Outlook:
-    """What the profile says of the model as a whole; of its form at fixed sizes, if that is better."""
+    """Returns the profile's outlook for the model as a whole; that for its form at fixed sizes, if better."""
     said = worst(foreseen(profile, subject))
     if said is Outlook.FITS or subject.static is None:
         return said
@@ -47,7 +47,7 @@ def outlook(profile: Profile, subject: Subject) -> Outlook:
 
 
 def foreseen(profile: Profile, subject: Subject) -> list[Foreseen]:
-    """What the profile says of each node, and of the model as a whole."""
+    """Returns the profile's predictions for each node, and for the model as a whole."""
     return foresee(subject.model, profile, subject.shaped)
 
 
@@ -99,7 +99,7 @@ def _node(one: Foreseen) -> NodeCheck:
 
 
 class TableJudge(Judge):
-    """A table that is asked as if it were software. It takes a model of which it refuses nothing."""
+    """A profile that is asked as if it were software. It takes a model in which it refuses nothing."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -107,7 +107,7 @@ class TableJudge(Judge):
     @classmethod
     @contextmanager
     def judging(cls, profile: Profile) -> Iterator[Judge]:
-        """The judge of a profile, as a context."""
+        """Yields the judge of a profile."""
         yield cls(profile)
 
     def ask(self, model: ir.Model, feeds: Feeds | None = None) -> Answer:

@@ -1,7 +1,7 @@
-"""Narrows the refusal of a model to the nodes that cause it: the target is asked about parts of the model.
+"""Finds the nodes that cause the refusal of a model, by asking the target about parts of the model.
 
-A part of the first nodes that is accepted, and refused with one node more, names that node. It is taken out, with its
-results as inputs, and the rest is asked about again, until the rest is accepted.
+If the target accepts the first n nodes but refuses the first n + 1, the last of these is to blame. That node is
+removed, its results become inputs, and the rest is asked about again, until the rest is accepted.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from onnxsmith.targets.judges.base import Refusal
 Ask = Callable[[ir.Model], Refusal | None]
 
 MOST = 24
-"""Culprits after which the search ends. A choice: a longer list helps nobody."""
+"""Number of culprits after which the search ends. A choice: a longer list helps nobody."""
 _MOST_ALONE = 64
-"""Nodes of one operator that are asked about singly. A choice."""
+"""Largest number of nodes of one operator that are asked about singly. A choice."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Narrowed:
 
 
 def narrow(model: ir.Model, ask: Ask, refusal: Refusal, *, most: int = MOST) -> Narrowed:
-    """Finds the nodes of the main graph for which `ask` refuses the model. `model` needs inferred shapes. A node with a
-    refused body is replaced by the nodes in the body that are refused."""
+    """Finds the nodes of the main graph for which `ask` refuses the model. `model` needs inferred shapes. If the body
+    of a node is refused, the result has the refused nodes of the body instead."""
     named, labels = labelled(model)
     found = Narrowed()
 
@@ -99,7 +99,8 @@ class _Search:
                 self._found.rest = said is None
 
     def _culprits(self, prefixes: Prefixes, said: Refusal) -> list[ir.Node]:
-        """The nodes to take out: a culprit, and nodes of its operator that are refused alone for the same reason."""
+        """Returns the nodes to remove: a culprit, and nodes of its operator that are refused alone for the same
+        reason."""
         region, why, evidence = self._region(prefixes, said)
         if not region:
             return []
@@ -115,9 +116,9 @@ class _Search:
         return gone
 
     def _suspects(self, prefixes: Prefixes, region: list[ir.Node], said: Refusal) -> list[ir.Node]:
-        """The nodes to blame of a region that cannot be cut, none of which is refused alone: a node that the message
-        names, those of an operator that it names, one of whose tensors it names, those with operands or results that
-        are no tensors, a node of another domain, the last."""
+        """Returns the nodes to blame in a region that cannot be cut, if none of its nodes is refused alone. In this
+        order: a node that the message names, nodes of an operator that it names, nodes of a tensor that it names, nodes
+        with operands or results that are no tensors, a node of another domain, the last node."""
         by_value = [node for node in self._guesses(prefixes, said) if node in region]
         by_name = [node for node in by_value if node.name in {*_words(said.why), *said.nodes}]
         words = set(re.findall(r"\w+", said.why))
@@ -127,7 +128,8 @@ class _Search:
         return by_name[-1:] or of_operator or by_value[-1:] or listed or foreign[:1] or region[-1:]
 
     def _region(self, prefixes: Prefixes, said: Refusal) -> tuple[list[ir.Node], Refusal, str]:
-        """The nodes between the longest accepted and the shortest refused prefix, and the refusal of that prefix."""
+        """Returns the nodes between the longest accepted and the shortest refused prefix, and the refusal of that
+        prefix."""
         ends = [0, *prefixes.ends, len(prefixes.nodes)]
         low, high, why = 0, len(ends) - 1, said
         for node in self._guesses(prefixes, said):
@@ -161,7 +163,7 @@ class _Search:
         return self._ask(part) if len(part.graph) else None
 
     def _guesses(self, prefixes: Prefixes, said: Refusal) -> Iterator[ir.Node]:
-        """Nodes that the message names, or that hold one that it names, in the order of the graph."""
+        """Yields nodes that the message names, or that contain such a node, in the order of the graph."""
         words = _words(said.why) | set(said.nodes)
         for node in prefixes.nodes:
             if any(_names(one) & words for one in (node, *walk.inside(node))):
@@ -172,7 +174,8 @@ class _Search:
         return self._ask(part) if part is not None else None
 
     def _alike(self, model: ir.Model, culprit: ir.Node, gone: list[ir.Node]) -> list[ir.Node]:
-        """Other nodes of the culprit's operator that are refused alone with the message that the culprit gets alone."""
+        """Returns other nodes of the culprit's operator that are refused alone with the same message as the culprit
+        alone."""
         others = [one for one in model.graph if one.op_identifier() == culprit.op_identifier() and one not in gone]
         said = self._alone(model, culprit) if others else None
         if said is None:
@@ -200,7 +203,7 @@ class _Search:
         )
 
     def _inside(self, model: ir.Model, node: ir.Node) -> Iterator[Culprit]:
-        """The culprits in the branches or the body of a node, if one of these is refused by itself."""
+        """Yields the culprits in the branches or the body of a node, if one of these is refused by itself."""
         for body in walk.subgraphs(node):
             part = body_model(model, body)
             said = self._ask(part) if part.graph.outputs else None
@@ -215,7 +218,7 @@ class _Search:
         return self._labels.get(node.name or "", walk.node_label(node))
 
     def _told(self, why: str) -> str:
-        """The message with the labels of the original in place of the names that nodes were given to ask."""
+        """Returns the message with the labels of the original in place of the names that the nodes got for asking."""
         for name, label in self._labels.items():
             if name != label and name in why:
                 why = why.replace(name, label)
@@ -235,5 +238,5 @@ def _names(node: ir.Node) -> set[str]:
 
 
 def shape_of(message: str) -> str:
-    """The message without names and numbers."""
+    """Returns the message without names and numbers."""
     return re.sub(r"\S*[\d_/.:]\S*", "*", message)

@@ -1,4 +1,4 @@
-"""Asks the target of an exported or simplified model about the file, and rewrites what it refuses."""
+"""Asks a target about the file that an export or a simplification wrote, and rewrites what the target refuses."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from onnxsmith.deployment.checking.check import check
 
 
 def checked_afterwards(report: Report, target: str, verify: Verify, save: Save) -> Report:
-    """The report of a command that wrote a model, with what `check --fix` of this target says of the file. A rewritten
-    model takes the file's place. Nothing is asked if nothing was written, and nothing rewritten without a comparison.
+    """Adds the results of `check --fix` for the written file to the report of a command. A rewritten model replaces the
+    file. If no file was written, nothing is asked. Nothing is rewritten without a comparison.
 
     Raises:
         OnnxsmithError: as `check`.
@@ -29,7 +29,7 @@ def checked_afterwards(report: Report, target: str, verify: Verify, save: Save) 
     for one in (*report.parts, *found.parts):
         if isinstance(one, Timing):
             seconds |= {name: seconds.get(name, 0.0) + spent for name, spent in one.seconds.items()}
-    # The file is there and agrees, though the target could not be asked.
+    # The file was written and agrees, so a target that could not be asked is no failure of the command.
     asked = Verdict.CANNOT_TELL if found.verdict is Verdict.FAILED else found.verdict
     return replace(
         report,

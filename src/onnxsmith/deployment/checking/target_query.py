@@ -1,4 +1,4 @@
-"""Asks one target about a model: at dynamic shapes, then at fixed ones, then which nodes stop it."""
+"""Asks one target about a model: with dynamic shapes, then at fixed sizes, then about the nodes that stop it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from onnxsmith.targets.judges.base import Answer, Judge, Refusal, Target
 from onnxsmith.targets.profiles.profile_reader import built_in, named
 
 _FEW = 4
-"""Nodes that are looked for if the target takes the model at fixed sizes. A choice: the search takes longer than all
-else."""
+"""Number of nodes that are searched for if the target takes the model at fixed sizes. A choice: the search takes longer
+than everything else."""
 
 
 def asked(name: str, target: Target, subject: Subject, *, search: bool = True) -> TargetCheck:
-    """How far the target comes with the model. With `search`, rewrites that help are looked for.
+    """Returns the stage that the target reaches with the model. With `search`, also searches for rewrites that help.
 
     Raises:
         OnnxsmithError: `runtime/timeout`, `runtime/memory` if the target exceeds its limits with the whole model.
@@ -43,7 +43,7 @@ def asked(name: str, target: Target, subject: Subject, *, search: bool = True) -
             found = _refused(blank, judge, static, second.refusal, search=search)
             return replace(found, shapes=f"dynamic, then {subject.fixed_sizes}")  # fixes are tried at fixed sizes
         own = judge.unchanged(subject.file, subject.feeds)
-        if own is not None and own.refusal is None:  # the sizes are told in a call
+        if own is not None and own.refusal is None:  # the target gets the sizes in a call, so the file stays as it is
             return _sized(blank, judge, target, subject, replace(second, symbols=answer.refusal))
         dynamic = _refused(blank, judge, subject, answer.refusal, search=search)
         return replace(
@@ -55,7 +55,7 @@ def asked(name: str, target: Target, subject: Subject, *, search: bool = True) -
 
 
 def _taken(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, answer: Answer) -> TargetCheck:
-    """The check of a model that the target takes as it is, or after a change that `judge` makes."""
+    """Returns the check of a model that the target takes as it is, or after a change that `judge` makes."""
     own = judge.unchanged(subject.file, subject.feeds)
     if own is None or (own.refusal is None and answer.symbols is not None and own.symbols is not None):
         return (
@@ -80,7 +80,8 @@ def _taken(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, a
 
 
 def _sized(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, answer: Answer) -> TargetCheck:
-    """The check of a model that the target takes at given sizes only, with the nodes that stop it with others."""
+    """Returns the check of a model that the target takes only at given sizes, with the nodes that stop it at other
+    sizes."""
     assert answer.symbols is not None
     dynamic = _refused(blank, judge, subject, answer.symbols, most=_FEW, search=False)
     found = _accepted(blank, target, subject, answer)
@@ -88,7 +89,7 @@ def _sized(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, a
 
 
 def _with_nodes(found: TargetCheck, dynamic: TargetCheck) -> TargetCheck:
-    """The check with the nodes that are refused with dynamic shapes, and what helps there."""
+    """Returns the check with the nodes that are refused with dynamic shapes, and rewrites that help with these."""
     nodes = tuple(replace(one, why=f"with dynamic shapes: {one.why}") for one in dynamic.nodes)
     return replace(found, nodes=(*found.nodes, *nodes), complete=dynamic.complete, rewrite=dynamic.rewrite)
 
@@ -119,7 +120,7 @@ def _accepted(blank: TargetCheck, target: Target, subject: Subject, answer: Answ
 def _refused(
     blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusal, *, most: int = MOST, search: bool
 ) -> TargetCheck:
-    """The check of a refused model, with the nodes to blame."""
+    """Returns the check of a refused model, with the nodes to blame."""
     runs = refusal.stage is Stage.BUILT
     limits: list[OnnxsmithError] = []
 
@@ -128,7 +129,7 @@ def _refused(
         try:
             said = judge.ask(part, feeds)
             return said.refusal or (said.symbols if subject.dynamic else None)
-        except OnnxsmithError as error:  # a part that takes too long says nothing of its nodes
+        except OnnxsmithError as error:  # a part that exceeds the limits says nothing about its nodes
             limits.append(error)
             return None
 
@@ -166,7 +167,8 @@ def _evidence(said: str, related: tuple[str, ...]) -> str:
 
 
 def _counts(found: Narrowed, count: int, *, runs: bool, certain: bool) -> dict[str, int]:
-    """Nodes by stage. What is left is not tried if a part of it could not be asked about."""
+    """Counts the nodes by stage. The other nodes count as not tried if the target could not be asked about some
+    part."""
     refused = len(found.culprits)
     if found.whole is not None or not refused:
         return {Stage.REFUSED.value if found.whole is not None else Stage.NOT_TRIED.value: count}

@@ -16,8 +16,8 @@ ALL = "all"
 
 
 def chosen(names: Sequence[str]) -> dict[str, Target | Profile]:
-    """The targets of these names: software, built-in profiles, a version of a runtime (`onnxruntime@1.17`),
-    `profile:FILE.toml`. For `all` the software and the built-in profiles.
+    """Returns the targets of these names: software, built-in profiles, a version of a runtime (`onnxruntime@1.17`), or
+    `profile:FILE.toml`. `all` stands for the software and the built-in profiles.
 
     Raises:
         OnnxsmithError: `target/unknown`; `profile/…` for a file that is no profile.

@@ -1,1 +1,2 @@
-"""Targets: where a model should run. Each asks the real software, in a child process, what it does with a model."""
+"""Asks targets, the software that is to run a model, what they do with the model. Each target is asked in a child
+process."""

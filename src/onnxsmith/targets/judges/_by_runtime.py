@@ -1,4 +1,4 @@
-"""Targets that run models: a member of `onnxsmith.runtimes` is asked."""
+"""Asks targets that run models, by a member of `onnxsmith.runtimes`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class RuntimeTarget(Target):
     """Asks the runtime of the class variable `runtime`, at each optimisation level of `levels`."""
 
     levels: ClassVar[tuple[str, ...]] = ("",)
-    """Levels that a model has to pass; "" is the usual one."""
+    """Optimisation levels that a model has to pass; "" is the default one."""
     told: ClassVar[tuple[str, ...]] = ()
-    """What the runtime changes before it asks its library."""
+    """Changes that the runtime makes before it asks its library."""
 
     @property
     def _runtime(self) -> Runtime:
@@ -44,7 +44,7 @@ class RuntimeTarget(Target):
 
 
 class RuntimeJudge(Judge):
-    """Asks by preparing and running models."""
+    """Asks a runtime by preparing and running models."""
 
     def __init__(self, preparer: Preparer, levels: tuple[str, ...] = ("",), told: tuple[str, ...] = ()) -> None:
         self._preparer, self._levels, self._told = preparer, levels, told
@@ -66,7 +66,7 @@ class RuntimeJudge(Judge):
             except OnnxsmithError as error:
                 return Answer(Stage.BUILT, _told(error, Stage.BUILT, said))
             reached = Stage.RAN
-            if not session.is_built and _shapes(session) != "sizes":  # a size that is a result is no refusal
+            if not session.is_built and _shapes(session) != "sizes":  # "sizes": an output is a dimension
                 symbols = Refusal(said + _why_sized(session), Stage.NOT_TRIED)
         return Answer(reached, notes=self._told, symbols=symbols)
 
@@ -77,7 +77,7 @@ def _told(error: OnnxsmithError, stage: Stage, said: str) -> Refusal:
 
 
 def _shapes(session: Session) -> str:
-    """How the session ran, if its runtime says so: with symbols, or why not."""
+    """Returns how the session ran, if its runtime says so: with symbols, or why not."""
     return str(getattr(session, "head", {}).get("shapes", ""))
 
 

@@ -14,7 +14,7 @@ from onnxsmith.runtimes.base import Outputs, Value
 _LARGER = 2
 """The largest size of a symbolic dimension, in multiples of the usual one. A choice."""
 _MOST = 600
-"""Characters of a message. A choice."""
+"""Longest message, in characters. A choice."""
 
 
 class _Log:
@@ -34,7 +34,7 @@ class _Log:
 
 
 def answer(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
-    """Parses and builds the model at `path`. `values` are the usual inputs; they give the sizes of the profile.
+    """Parses and builds the model at `path`. `values` are the default inputs; they give the sizes of the profile.
 
     The head has `parsed`, `why` ("" if an engine was built) and the `nodes` that the parser names.
     """
@@ -65,7 +65,7 @@ def _head(parsed: bool, why: str, nodes: list[str]) -> dict[str, Any]:
 
 
 def _parse_error(error: Any) -> str:
-    """`UNSUPPORTED_NODE: Det: …` without the C++ file and line."""
+    """Returns an error without the C++ file and line: `UNSUPPORTED_NODE: Det: …`."""
     kind = str(error.code()).rpartition(".")[2]
     said = " ".join(error.desc().split())
     return f"{kind}: {error.node_operator()}" + (f": {said}" if said not in ("", "false") else "")
@@ -78,7 +78,8 @@ def _last(errors: list[str]) -> str:
 
 
 def _profile(builder: Any, network: Any, values: dict[str, Value]) -> Any:
-    """A profile for inputs with symbolic dimensions: from the usual sizes to twice as large. None if all are fixed."""
+    """Makes a profile for inputs with symbolic dimensions: from the default sizes to twice these. None if all sizes are
+    fixed."""
     profile = builder.create_optimization_profile()
     needed = False
     for index in range(network.num_inputs):
@@ -116,5 +117,5 @@ def translate(error: Exception) -> OnnxsmithError:
 
 
 def main() -> None:
-    """The entry point of the child."""
+    """Runs the child process."""
     serve(answer, translate)

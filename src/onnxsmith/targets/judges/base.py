@@ -1,4 +1,4 @@
-"""Defines a target: software that may refuse a model, asked here without the device that it is for.
+"""Defines a target: software that may refuse a model, and is asked here without the target's device.
 
 Targets are found by their files. A helper module starts with an underscore.
 """
@@ -20,8 +20,8 @@ from onnxsmith.runtimes.base import Feeds
 
 @dataclass(frozen=True)
 class Refusal:
-    """A target's refusal of a model. `stage` is how far it came before: a model that was refused when it was built has
-    been parsed. `nodes` are the names of nodes that the target itself named, in structured form."""
+    """A target's refusal of a model. `stage` is the last stage that it passed: a model that is refused while it is
+    built has been parsed. `nodes` are the nodes that the target itself named in structured form."""
 
     why: str
     stage: Stage = Stage.NOT_TRIED
@@ -30,9 +30,10 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Answer:
-    """How far a target came with a model. `refusal` is None if it went as far as it can here. `notes` are remarks on an
-    accepted model, such as a provider that left nodes to another. `symbols` says why the target takes the model only at
-    the sizes of the given inputs, which it is told in a call: the file need not be changed for them."""
+    """The stage that a target reached with a model. `refusal` is None if it passed all stages possible here. `notes`
+    are remarks on an accepted model, such as a provider that left nodes to another. `symbols` says why the target takes
+    the model only at the sizes of the given inputs. The target gets these sizes in a call, so the file need not be
+    changed."""
 
     reached: Stage
     refusal: Refusal | None = None
@@ -41,7 +42,7 @@ class Answer:
 
 
 class Judge(ABC):
-    """A target that is being asked. A context manager's value: the child process ends with the context."""
+    """A target that is being asked: the value of a context manager, at whose end the child process ends."""
 
     @abstractmethod
     def ask(self, model: ir.Model, feeds: Feeds | None = None) -> Answer:
@@ -53,16 +54,16 @@ class Judge(ABC):
         """
 
     def refused(self, model: ir.Model) -> set[str] | None:
-        """What is refused of a model, if that need not be found by asking about parts: operators, and limits that the
-        file as a whole exceeds. None: ask about parts."""
+        """Returns what the target refuses, if that can be found without asking about parts of the model: operators, and
+        limits that the file as a whole exceeds. None: ask about parts."""
         return None
 
     def prepares(self, model: ir.Model) -> str:
-        """What `ask` changes in the model before the target sees it; "" if nothing."""
+        """Returns the changes that `ask` makes to the model before the target gets it; "" for none."""
         return ""
 
     def unchanged(self, file: Path, feeds: Feeds | None = None) -> Answer | None:
-        """What the target says of the file itself; None if `ask` changes nothing. Raises as `ask`."""
+        """Returns the target's answer about the unchanged file; None if `ask` changes nothing. Raises as `ask` does."""
         return None
 
 
@@ -71,31 +72,31 @@ class Target(ABC):
 
     title: ClassVar[str]
     runs: ClassVar[bool] = True
-    """Whether it also runs models here."""
+    """Whether the target also runs models here."""
     runtime: ClassVar[str | None] = None
     """The name in `onnxsmith.runtimes` that runs models as this target does."""
 
     @abstractmethod
     def missing(self) -> Problem | None:
-        """Why it cannot be asked on this machine, or None."""
+        """Returns the problem that keeps this machine from asking the target, or None."""
 
     @abstractmethod
     def version(self) -> str:
-        """The version of the installed software."""
+        """Returns the version of the installed software."""
 
     @abstractmethod
     def judging(self) -> AbstractContextManager[Judge]:
-        """Starts the software in a child process; many models can be asked of it."""
+        """Starts the software in a child process, which answers for many models."""
 
 
 LIMITS = {"runtime/timeout", "runtime/memory", "target/no-sizes"}
-"""Problems that say nothing about the model: limits of ours, and inputs that we did not give."""
+"""Problems that say nothing about the model: limits set by onnxsmith, and inputs that it did not give."""
 
 
 def refusal(error: OnnxsmithError, stage: Stage) -> Refusal:
     """Reads a refusal from a runtime's error. Raises errors that are about limits."""
     found = error.problem
-    if found.id in LIMITS or found.id.startswith("run/"):  # an input of ours that does not fit its port
+    if found.id in LIMITS or found.id.startswith("run/"):  # a generated input does not fit its port
         raise error
     why = " ".join(part for part in (found.what if found.id != "runtime/failed" else "", found.why) if part)
     return Refusal(why or found.what, stage)

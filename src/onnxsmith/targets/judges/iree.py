@@ -1,4 +1,4 @@
-"""IREE, a compiler and runtime, here for the CPU."""
+"""Asks IREE, a compiler and runtime, for the CPU."""
 
 from __future__ import annotations
 

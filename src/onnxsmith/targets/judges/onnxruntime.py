@@ -1,4 +1,4 @@
-"""ONNX Runtime on the CPU, without and with its optimisations."""
+"""Asks ONNX Runtime on the CPU, without and with its optimisations."""
 
 from __future__ import annotations
 

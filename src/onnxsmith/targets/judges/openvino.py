@@ -1,4 +1,4 @@
-"""OpenVINO on the CPU."""
+"""Asks OpenVINO on the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorRT for RTX: NVIDIA's parser and builder, which need no GPU."""
+"""Asks TensorRT for RTX: NVIDIA's parser and builder, which need no GPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from onnxsmith.targets.judges.base import LIMITS, Answer, Judge, Refusal, Target
 
 _PACKAGES = ("tensorrt-rtx-cu13", "tensorrt-rtx-cu12", "tensorrt-rtx")
 _MEMORY = 16 * 2**30
-"""Bytes that the builder may use, beside the model. A choice: it maps libraries of 1 GB and compiles kernels."""
+"""Bytes that the builder may use in addition to the model. A choice: it maps libraries of 1 GB and compiles kernels."""
 
 _SLOWNESS = 5.0
 """How many times longer than a runtime the builder may take. A choice: it compiles kernels for the graph."""

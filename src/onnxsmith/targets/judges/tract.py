@@ -1,4 +1,4 @@
-"""tract, Sonos' runtime in Rust, for phones and small devices."""
+"""Asks tract, Sonos' runtime in Rust for phones and small devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from onnxsmith.targets.judges.base import Answer, Judge, Refusal, refusal
 
 
 class Tract(RuntimeTarget):
-    """tract on the CPU. It is asked about the file as it is, and about the model without the declared shapes of
+    """tract on the CPU. It is asked about the unchanged file, and about the model without the declared shapes of
     intermediate tensors and with local functions inlined, as `runtimes/tract.py` prepares it."""
 
     title = "tract (CPU)"
@@ -50,7 +50,7 @@ class _Judge(RuntimeJudge):
         return " and ".join(done) or "with other names of its dimensions"
 
     def unchanged(self, file: Path, feeds: Feeds | None = None) -> Answer | None:
-        """Asks about the file with its own dimensions, then at the sizes of `feeds`."""
+        """Asks about the file with its own dimensions, then with the sizes of `feeds`."""
         values: dict[str, Value] = {
             name: value for name, value in (feeds or {}).items() if isinstance(value, np.ndarray)
         }
@@ -78,7 +78,7 @@ class _Judge(RuntimeJudge):
         return self._child
 
     def close(self) -> None:
-        """Ends the process that is asked about files."""
+        """Ends the process that answers about files."""
         if self._child is not None:
             self._child.close()
             self._child = None

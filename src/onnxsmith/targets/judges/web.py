@@ -1,4 +1,4 @@
-"""onnxruntime-web: browsers, by WebAssembly."""
+"""Asks onnxruntime-web, which runs models in browsers by WebAssembly."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Foresees from public tables, without running anything, which nodes of a model a target accepts."""
+"""Predicts from public tables, without running anything, which nodes of a model a target accepts."""

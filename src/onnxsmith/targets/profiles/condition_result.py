@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Outlook(StrEnum):
-    """What a profile foresees for a node, the best first."""
+    """The prediction of a profile for a node, the best first."""
 
     FITS = "fits"
     UNKNOWN = "unknown"
@@ -16,7 +16,8 @@ class Outlook(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A condition that a node does not meet, or that cannot be judged. `source` is a link; "" is the profile's."""
+    """A condition that a node does not meet, or that cannot be judged. `source` is a link; "" stands for the profile's
+    source."""
 
     outlook: Outlook
     reason: str
@@ -24,10 +25,10 @@ class Finding:
 
 
 def refused(reason: str, source: str = "") -> Finding:
-    """A condition that the node does not meet."""
+    """Returns the finding that the node does not meet a condition."""
     return Finding(Outlook.REFUSED, reason, source)
 
 
 def unknown(reason: str, source: str = "") -> Finding:
-    """A condition that cannot be judged."""
+    """Returns the finding that a condition cannot be judged."""
     return Finding(Outlook.UNKNOWN, reason, source)

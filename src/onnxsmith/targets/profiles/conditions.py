@@ -1,4 +1,4 @@
-"""The conditions of one operator, each judged on one node."""
+"""Judges the conditions of one operator on one node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BITS = {"bool": 8, "float4e2m1": 4, "complex64": 64, "complex128": 128}
 
 
 def of_operator(entry: Operators, subject: Subject, profile: Profile) -> Iterator[Finding]:
-    """What the conditions of the operator's own table find."""
+    """Yields the findings of the conditions in the operator's own table."""
     doubtful = profile.doubtful_dtypes if profile.dtypes is not None else {}
     yield from _version(entry, subject)
     yield from _counts(entry, subject)
@@ -43,7 +43,7 @@ def of_operator(entry: Operators, subject: Subject, profile: Profile) -> Iterato
 
 
 def of_every_node(profile: Profile, entry: Operators, subject: Subject) -> Iterator[Finding]:
-    """What the limits on all operands and results find."""
+    """Yields the findings of the limits on all operands and results."""
     silent = profile.dtypes is None and not entry.dtypes  # the tables name no dtypes
     for slot in subject.data() if silent and profile.doubtful_dtypes else ():
         if slot.dtype is None:
@@ -64,7 +64,8 @@ def of_every_node(profile: Profile, entry: Operators, subject: Subject) -> Itera
 
 
 def bytes_of(dtype: str, elements: int) -> int | None:
-    """The bytes of a tensor, four-bit and two-bit elements packed; None for strings and types that are no tensors."""
+    """Returns the bytes of a tensor, with four-bit and two-bit elements packed; None for strings and for types that are
+    no tensors."""
     digits = "".join(one for one in dtype.removeprefix("b").partition("e")[0] if one.isdigit())
     bits = _BITS.get(dtype) or (int(digits) if digits and "(" not in dtype else 0)
     return -(-elements * bits // 8) if bits else None
@@ -202,7 +203,8 @@ def _attributes(entry: Operators, subject: Subject) -> Iterator[Finding]:
 
 
 def _former_attribute(name: str, limit: Limit, subject: Subject) -> Iterator[Finding]:
-    """An attribute that this version of the operator does not have, as an attribute or as an operand."""
+    """Judges a limit on an attribute that is an operand in this version of the operator; finds nothing if it is
+    neither."""
     for slot in subject.named(name):
         yield from _elements(slot, limit, subject)
 

@@ -1,4 +1,4 @@
-"""Problems for mistakes in the file of a profile: where they are, and how each key is written."""
+"""Makes problems for mistakes in the file of a profile: the place of the mistake, and how to write the key."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _KINDS = {
     "string_type": "is not a text", "date_type": "is not a date", "greater_than": "is too small",
     "greater_than_equal": "is too small",
 }  # fmt: skip
-"""What pydantic's types of errors mean in a file of TOML."""
+"""The meaning of pydantic's types of errors in a file of TOML."""
 EXAMPLES = {
     "title": 'title = "My board"', "version": 'version = "2.1"', "date": "date = 2026-11-24",
     "sources": 'sources = ["https://board.example"]', "unsaid": 'unsaid = ["The largest tensor."]',
@@ -59,16 +59,16 @@ EXAMPLES = {
     "outputs": "outputs = 1", "certain": "certain = false", "note": 'note = "small ones only"',
     "decisive": "decisive = true", "source": 'source = "https://board.example"',
 }  # fmt: skip
-"""How each key is written, for the fix of a problem."""
+"""An example of each key, for the fix of a problem."""
 
 
 def invalid(what: str, where: str, fix: str) -> OnnxsmithError:
-    """The problem `profile/invalid`."""
+    """Returns the problem `profile/invalid`."""
     return problem("profile/invalid", what, where=where, fix=fix)
 
 
 def _place(path: Sequence[int | str], content: Mapping[str, Any]) -> str:
-    """`operators 2 (Conv), dtypes`: names the entry by its number and its first operator."""
+    """Returns the place in words: `operators 2 (Conv), dtypes` names the entry by its number and its first operator."""
     if path[:1] != ("operators",) or len(path) < 2 or not isinstance(path[1], int):
         return _keys(path)
     tables = content["operators"]
@@ -82,7 +82,7 @@ def _keys(path: Sequence[int | str]) -> str:
 
 
 def unknown_key(path: Sequence[int | str], content: Mapping[str, Any], where: str) -> OnnxsmithError:
-    """The problem `profile/unknown-key` for the key at the end of a path of keys and numbers of tables."""
+    """Returns the problem `profile/unknown-key` for the last key of `path`, a path of keys and numbers of tables."""
     table: type[Table] = Operators if path[0] == "operators" and len(path) > 1 else Profile
     keys = [key for key in table.model_fields if key != "id"]
     if table is Operators and path[-1] in Profile.model_fields:
@@ -97,7 +97,7 @@ def unknown_key(path: Sequence[int | str], content: Mapping[str, Any], where: st
 
 
 def no_such_key(key: str, keys: Sequence[str], where: str) -> OnnxsmithError:
-    """The problem `profile/unknown-key` of a table with these keys."""
+    """Returns the problem `profile/unknown-key` for a table that has only the keys `keys`."""
     near = profile_names.near(key, keys)
     return problem(
         "profile/unknown-key",
@@ -109,5 +109,5 @@ def no_such_key(key: str, keys: Sequence[str], where: str) -> OnnxsmithError:
 
 
 def as_list(raw: Any) -> list[Any]:
-    """The value if it is a list, else an empty list."""
+    """Returns the value if it is a list, else an empty list."""
     return raw if isinstance(raw, list) else []

@@ -1,4 +1,4 @@
-"""Foresees from a profile which nodes of a model a target accepts, without running it."""
+"""Predicts from a profile, without running the model, which of its nodes a target accepts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ORDER = list(Outlook)
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What a profile foresees for a node of the model; `node` is None for the model as a whole.
+    """The prediction of a profile for a node of the model; `node` is None for the model as a whole.
 
     `reason` is the first condition that the node does not meet, else the first that cannot be judged, else the note of
     the operator's entry. `source` is a link.
@@ -32,14 +32,15 @@ class Foreseen:
 
 
 def foresee(model: ir.Model, profile: Profile, shaped: ir.Model | None = None) -> list[Foreseen]:
-    """Returns what the profile foresees: first for the model as a whole, where it does not fit; then one entry for each
-    node in the order of the graph, those in branches, loop bodies and local functions included, `Constant` excepted.
+    """Returns the predictions: first for the model as a whole, if it does not fit; then one for each node in the order
+    of the graph. Nodes in branches, loop bodies and local functions are included, `Constant` nodes are not.
 
-    A node fits if its operator is listed and meets every condition. What is not known (a dtype, a rank, a value) makes
-    a node unknown if the profile restricts it. An entry does not consider the entries for the whole model: a node can
-    fit though the opset is refused. `worst` combines them.
+    A node fits if its operator is listed and meets every condition. An unknown dtype, rank or value makes a node
+    unknown if the profile restricts it. A node's prediction ignores those for the whole model: a node can fit though
+    the opset is refused. `worst` combines the predictions.
 
-    `shaped` is a copy of the model with inferred shapes, for callers that ask several profiles; without it one is made.
+    `shaped` is a copy of the model with inferred shapes, for callers that ask several profiles; by default it is made
+    here.
     """
     if shaped is None:
         shaped, _ = inferred(model)
@@ -59,7 +60,7 @@ def foresee(model: ir.Model, profile: Profile, shaped: ir.Model | None = None) -
 
 
 def worst(entries: Iterable[Foreseen]) -> Outlook:
-    """The worst outlook: refused before unknown before fits. A model without nodes fits."""
+    """Returns the worst outlook: refused before unknown before fits. A model without nodes fits."""
     return max((entry.outlook for entry in entries), key=_ORDER.index, default=Outlook.FITS)
 
 
@@ -118,7 +119,7 @@ def _imports(model: ir.Model) -> Iterator[dict[str, int]]:
 
 
 def _whole(model: ir.Model, profile: Profile) -> Iterator[Finding]:
-    """What the profile says of the model as a whole."""
+    """Yields the profile's findings about the model as a whole."""
     if profile.max_ir_version is not None and model.ir_version > profile.max_ir_version:
         yield refused(f"the IR version is {model.ir_version}; the target accepts at most {profile.max_ir_version}")
     roots = [("the model", model.opset_imports)]
@@ -152,7 +153,7 @@ def _weight_bytes(model: ir.Model) -> int:
 def _judge_calls(
     model: ir.Model, profile: Profile, foreseen: list[Foreseen], calls: dict[int, ir.OperatorIdentifier]
 ) -> None:
-    """A call of a local function is as good as the nodes of its body."""
+    """Gives each call of a local function the worst outlook of the nodes in its body."""
     owner = {id(node): key for key, function in model.functions.items() for node in walk.nodes(function)}
     bodies: dict[ir.OperatorIdentifier, list[Outlook]] = {key: [] for key in model.functions}
     inner: dict[ir.OperatorIdentifier, list[ir.OperatorIdentifier]] = {key: [] for key in model.functions}

@@ -1,4 +1,4 @@
-"""A node with what is known before a run about its operands, results and attributes."""
+"""Collects what is known before a run about a node's operands, results and attributes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from onnxsmith.graph.structure.schema import Parameter, Schema
 from onnxsmith.graph.structure.type_texts import type_text
 
 _UNWRITTEN = {"strides": 1, "dilations": 1, "pads": 0, "output_padding": 0}
-"""Values of attributes whose default the specification gives in words only (Operators.md: Conv, ConvTranspose,
+"""Default values of attributes that the specification gives only in words (Operators.md: Conv, ConvTranspose,
 AveragePool, MaxPool, LpPool)."""
 
 _PLAIN = {
@@ -44,7 +44,7 @@ class Slot:
 
     @property
     def dtype(self) -> str | None:
-        """`float32`; `seq(tensor(float))` of a type that is no tensor; None if it is unknown."""
+        """The dtype, such as `float32`; `seq(tensor(float))` for a type that is no tensor; None if unknown."""
         kind, constant = self.value.type, self.value.const_value
         if kind is None and constant is not None:
             return shown(constant.dtype)
@@ -58,7 +58,7 @@ class Slot:
 
     @cached_property
     def dims(self) -> tuple[int | str | None, ...] | None:
-        """The dimensions: integers, expressions, None if unknown; None without a rank."""
+        """The dimensions: integers, expressions, or None for an unknown size. None without a rank."""
         constant = self.value.const_value
         if self.value.shape is None and constant is not None:
             return tuple(dim if isinstance(dim, int) else None for dim in constant.shape)
@@ -76,7 +76,7 @@ class Slot:
 
 
 class Constants:
-    """Which values of a model are constant, which follow from constants and static shapes only, and which from
+    """Which values of a model are constant, which follow only from constants and static shapes, and which from
     constants and any shapes."""
 
     def __init__(self, model: ir.Model) -> None:
@@ -99,11 +99,12 @@ class Constants:
         return bool(given) and all(facts.is_constant(value) or value in known for value in given)
 
     def follows(self, value: ir.Value) -> bool:
-        """Whether a value follows from constants and shapes, whatever the sizes."""
+        """Whether a value follows from constants and shapes, even if sizes are symbolic."""
         return value in self._from_shapes
 
     def doubt(self, value: ir.Value) -> str | None:
-        """Why a value that is not constant may still be accepted as one; None if it is computed at run time."""
+        """Returns why a value that is not constant may still be accepted as constant; None if it is computed at run
+        time."""
         if value in self._parameters:
             return "is a parameter of a local function"
         if value in self._foldable:
@@ -149,14 +150,14 @@ class Subject:
                 yield Slot(self.schema.input_name(index), self.schema.input(index), value)
 
     def named(self, name: str) -> list[Slot]:
-        """The operands and results of a formal name, or of a type variable."""
+        """Returns the operands and results with this formal name, or of this type variable."""
         found = [slot for slot in self.slots if slot.formal is not None and slot.formal.name == name]
         found = found or [slot for slot in self.slots if slot.formal is not None and slot.formal.type == name]
         return found if found or self.knows(name) else self._renamed(name)
 
     def _renamed(self, name: str) -> list[Slot]:
-        """The operands and results at the places that have this name in the newest other version of the operator: new
-        versions rename operands and type variables, and do not move them."""
+        """Returns the operands and results at the places that have this name in the newest other version of the
+        operator. New versions rename operands and type variables, but do not move them."""
         if self.schema is None or name in self.schema.attributes:
             return []
         versions = schema.versions(self.node.op_type, self.domain)
@@ -172,19 +173,21 @@ class Subject:
         return []
 
     def knows(self, name: str) -> bool:
-        """Whether the schema in force has an operand, result or type variable of this name, given or not."""
+        """Whether the schema in force has an operand, result or type variable of this name, whether or not the node
+        gives it."""
         formals = (*self.schema.inputs, *self.schema.outputs) if self.schema is not None else ()
         return any(name in (one.name, one.type) for one in formals)
 
     def data(self) -> list[Slot]:
-        """The first operand (else result), and the operands and results of its type variable."""
+        """Returns the first operand (the first result if there is none), and all operands and results of its type
+        variable."""
         first = next(iter(self.slots), None)
         if first is None or first.formal is None or not first.formal.type:
             return [first] if first is not None else []
         return [slot for slot in self.slots if slot.formal is not None and slot.formal.type == first.formal.type]
 
     def attribute(self, name: str) -> Any:
-        """The value of an attribute, its default if it is not given; None if neither is known."""
+        """Returns the value of an attribute, or its default if the node does not give it; None if neither is known."""
         given = self.node.attributes.get(name)
         if given is None and self.schema is not None:
             given = self.schema.defaults.get(name)
@@ -193,7 +196,8 @@ class Subject:
         return given.value if not given.is_ref() and given.type in _PLAIN else None
 
     def known_values(self, slot: Slot) -> list[Any] | None:
-        """The elements of an operand that is constant or whose integers shape inference found; None otherwise."""
+        """Returns the elements of an operand that is constant or whose integers shape inference found; None
+        otherwise."""
         array = self.array(slot)
         if array is not None:
             plain = array if array.dtype.kind in "biufSUO" else array.astype(np.float32)  # bfloat16, float8, int4
@@ -204,7 +208,7 @@ class Subject:
         return list(integers)
 
     def array(self, slot: Slot) -> npt.NDArray[Any] | None:
-        """The values of a constant operand; None if it is not constant."""
+        """Returns the values of a constant operand; None if it is not constant."""
         return facts.constant(slot.value)
 
     def is_constant(self, slot: Slot) -> bool:

@@ -1,4 +1,5 @@
-"""The format of a profile: what a target accepts, as its public tables say. `reading.py` loads it from TOML."""
+"""Defines the format of a profile: what a target accepts according to its public tables. `profile_reader.py` loads it
+from TOML."""
 
 from __future__ import annotations
 
@@ -14,9 +15,10 @@ from onnxsmith.targets.profiles.rules.base import GraphRule
 from onnxsmith.targets.profiles.value_limit import Limit
 
 DATA = "*"
-"""The key that a plain list of dtypes gets: the first operand and all of its type variable."""
+"""The key under which a plain list of dtypes is stored. It stands for the first operand and all values of its type
+variable."""
 ALL = "*"
-"""The name that `static = true` gets: all operands and results."""
+"""The name under which `static = true` is stored: all operands and results."""
 
 
 def _dtype(name: str) -> str:
@@ -58,9 +60,9 @@ class Operators(Table):
     also have type variables as keys; `absent` and `doubtful` may also name attributes.
 
     `dims` limits single axes, `values` the elements of constant operands, `inputs` and `outputs` how many are given.
-    What is in `absent` must not be given. What is in `doubtful` makes a node unknown if it is given, for the reason in
-    `note`. A `note` tells a limit in words; if it is `decisive`, a node that meets all other conditions is unknown. If
-    the source is not `certain` of the conditions, a node that does not meet them is unknown, not refused.
+    Names in `absent` must not be given. A node that gives a name in `doubtful` is unknown, for the reason in `note`. A
+    `note` describes a limit in words; if it is `decisive`, a node that meets all other conditions is unknown. If the
+    source is not `certain` of the conditions, a node that does not meet them is unknown, not refused.
     """
 
     names: Annotated[Names, Field(min_length=1)]
@@ -87,17 +89,17 @@ class Operators(Table):
 class Profile(Table):
     """What a target accepts.
 
-    `id` is the name of the file. `unsaid` lists what the sources do not say, `notes` what they say about the target as
-    a whole and no condition can check. `refused` names operators that the sources call unsupported, `unlisted` is the
-    outlook of operators that neither it nor `operators` lists. `opset` limits the default domain, `domains` the other
-    domains (None: not limited).
+    `id` is the name of the file. `unsaid` lists questions that the sources leave open, `notes` remarks about the target
+    as a whole that no condition can check. `refused` names operators that the sources call unsupported. `unlisted` is
+    the outlook of operators in neither `refused` nor `operators`. `opset` limits the default domain, `domains` the
+    other domains (None: not limited).
 
     `dtypes`, `max_rank`, `max_dim`, `max_tensor_bytes` and `static` apply to every operand and result,
-    `max_weight_bytes` to the sum of all constants. With `folds` the target computes what follows from constants and
-    shapes before it asks whether an operand is constant. A dtype in `doubtful_dtypes` makes a node unknown, not
-    refused, for the reason given; without `dtypes` it concerns operators that have no `dtypes` either, and of these
-    the first operand and all of its type variable. Without `functions` it is unknown whether local functions are
-    accepted; without `subgraphs` the operators with branches or bodies have to be listed like others.
+    `max_weight_bytes` to the sum of all constants. With `folds` an operand that follows from constants and shapes
+    counts as constant. A dtype in `doubtful_dtypes` makes a node unknown, not refused, for the reason given. If the
+    profile has no `dtypes`, this applies to operators without their own `dtypes`: to the first operand and all values
+    of its type variable. Without `functions` it is unknown whether local functions are accepted. Without `subgraphs`
+    operators with branches or bodies have to be listed like other operators.
     """
 
     id: str = ""
@@ -132,5 +134,5 @@ class Profile(Table):
 
     @property
     def source(self) -> str:
-        """The first source; the file's name without one."""
+        """The first source; without sources, the file's name."""
         return self.sources[0] if self.sources else self.id

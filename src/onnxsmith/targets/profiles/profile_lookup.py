@@ -1,4 +1,4 @@
-"""Finds a profile by the name that a user gives: a built-in one, a stated version of a runtime, a file."""
+"""Finds a profile by the user's name for it: a built-in profile, a release of a runtime, or a file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from onnxsmith.targets.profiles.profile_format import Profile
 from onnxsmith.targets.profiles.releases import AT, release
 
 FILE = "profile:"
-"""In front of the name of a user's own file."""
+"""The prefix of the name of a user's own file."""
 
 
 def by_name(name: str) -> Profile | None:
-    """The profile of `tensorrt-10`, `onnxruntime@1.17` or `profile:board.toml`; None for a name of no profile.
+    """Returns the profile of a name such as `tensorrt-10`, `onnxruntime@1.17` or `profile:board.toml`; None if there is
+    none.
 
     Raises:
-        OnnxsmithError: `profile/…` for a file that is no profile, or a version that is not known.
+        OnnxsmithError: `profile/…` for a file that is no profile, or an unknown version.
     """
     if name.startswith(FILE):
         return profile_reader.read(Path(name.removeprefix(FILE)))

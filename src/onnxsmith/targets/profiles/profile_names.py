@@ -50,7 +50,8 @@ def check(profile: Profile, where: str) -> None:
 
 
 def near(name: str, known: Iterable[str]) -> str | None:
-    """The name that a wrong one most likely stands for: `Conv` for `Convolution`; None if there is no such."""
+    """Returns the correct name that a wrong one most likely stands for: `Conv` for `Convolution`; None if there is
+    none."""
     by_small = {one.lower(): one for one in known}
     starts = [one for one in by_small if len(one) > 2 and name.lower().startswith(one)]
     found = sorted(starts, key=len)[-1:] or difflib.get_close_matches(name.lower(), by_small, 1, 0.6)
@@ -121,7 +122,7 @@ class Vocabulary:
 
 @cache
 def vocabulary(op: str, domain: str) -> Vocabulary:
-    """The names of the operands, results, type variables and attributes of an operator, in all its versions."""
+    """Returns the names of the operands, results, type variables and attributes of an operator, in all its versions."""
     found = [one for one in (schema.find(op, domain, each) for each in schema.versions(op, domain)) if one is not None]
     formals = [one for each in found for one in (*each.inputs, *each.outputs)]
     return Vocabulary(

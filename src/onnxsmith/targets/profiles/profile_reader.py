@@ -19,7 +19,7 @@ from onnxsmith.targets.profiles.rules.base import GraphRule, kinds
 
 
 def built_in() -> tuple[str, ...]:
-    """The names of the built-in profiles: `coreml-mlprogram`, `tensorrt-10`."""
+    """Returns the names of the built-in profiles: `coreml-mlprogram`, `tensorrt-10`."""
     return tuple(sorted(one.name.removesuffix(".toml") for one in _folder().iterdir() if one.name.endswith(".toml")))
 
 
@@ -91,8 +91,8 @@ def parsed(text: str, where: str, id_: str = "") -> Profile:
 
 
 def _extended(content: dict[str, Any], where: str) -> dict[str, Any]:
-    """The tables of a built-in profile with those of this one: its keys replace the built-in ones, its `operators`
-    replace the entries of the same operators, its `refused` and `rules` come in addition."""
+    """Merges the tables of a built-in profile with those of this one. Keys here replace the built-in ones, `operators`
+    replace the entries of the same operators, `refused` and `rules` are added."""
     base: Any = content.pop("extends")
     own = content.get("operators", [])
     lists = (own, content.get("rules", []), content.get("refused", []))

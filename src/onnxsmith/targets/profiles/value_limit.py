@@ -1,4 +1,4 @@
-"""A limit on numbers or texts, as a profile writes it: a value, a list of values, or a range."""
+"""Reads a limit on numbers or texts from a profile: a value, a list of values, or a range."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 Single = bool | int | float | str
 HELP = "write a value, a list such as [1, 2], or a range such as { min = 1, max = 2 }"
-"""How a limit is written, for the fix of a problem."""
+"""The forms of a limit, for the fix of a problem."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Writes numbers the way that all report parts do."""
+"""Formats numbers in the same way for all report parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
 def size(count: int) -> str:
-    """Bytes in units of 1000: `10 B`, `1.5 KB`, `2.30 GB`."""
+    """Formats bytes in units of 1000: `10 B`, `1.5 KB`, `2.30 GB`."""
     value, unit = float(count), 0
     while value >= 999.5 and unit < len(_UNITS) - 1:  # from 999.5 on, three digits round to 1000
         value, unit = value / 1000, unit + 1
@@ -18,7 +18,7 @@ def size(count: int) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time with three digits: `12.3 us`, `4.56 ms`, `2.00 s`; "" for None."""
+    """Formats a time with three digits: `12.3 us`, `4.56 ms`, `2.00 s`; "" for None."""
     if seconds is None:
         return ""
     for factor, unit in ((1.0, "s"), (1e3, "ms")):
@@ -32,18 +32,18 @@ def _digits(value: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """A statistic: an integer in full, a float with six digits, "" for None."""
+    """Returns a statistic as text: an integer in full, a float with six digits, "" for None."""
     if value is None:
         return ""
     return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
 def dims(shape: tuple[int, ...]) -> str:
-    """`[2, 3]`; `[]` for a scalar."""
+    """Formats a shape: `[2, 3]`; `[]` for a scalar."""
     return f"[{', '.join(str(dim) for dim in shape)}]"
 
 
 def metadata(props: dict[str, str]) -> Iterator[Table]:
-    """A table of metadata, if there is any."""
+    """Yields a table of metadata; nothing if there is none."""
     if props:
         yield Table(("metadata", "value"), tuple(props.items()))

@@ -1,4 +1,4 @@
-"""A bundle: what of it ran in the program that will load it, and what did not."""
+"""A bundle, and which parts of it ran in their client, the program that will load them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from onnxsmith.base.report.base import Block, Part, Table, Text, Tone, facts
 
 @dataclass(frozen=True)
 class BundleCheck:
-    """A part of a bundle that was tried in its client, the program that will load it.
+    """A check of one part of a bundle in its client, the program that will load it.
 
-    `state` is `equal`, `different` or `not run`. `detail` says the client and its version, or why it was not run.
+    `state` is `equal`, `different` or `not run`. `detail` names the client and its version, or says why it was not run.
     `largest` is the largest difference relative to the largest magnitude of the expected output; None if none was
-    measured. `tolerance` is the largest difference that was allowed; None if everything had to be equal."""
+    measured. `tolerance` is the largest difference that was allowed; None if everything had to be equal.
+    """
 
     name: str
     state: str
@@ -35,7 +36,8 @@ class BundleCheck:
 
 @dataclass(frozen=True)
 class Bundle(Part):
-    """A bundle of one form. `golden` describes the recorded inputs, `licence` what is known of the model's licence."""
+    """A bundle of one form. `golden` describes the recorded inputs, `licence` what is known about the model's
+    licence."""
 
     title = "Bundle"
 

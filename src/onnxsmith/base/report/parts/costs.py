@@ -20,7 +20,7 @@ _TITLES = {"module": "torch module", "scope": "scope in node names", "operator":
 
 @dataclass(frozen=True)
 class Amount:
-    """A number `at` the report's sizes, and the formula: the sum of `terms`, None if it is too long."""
+    """A number for the report's sizes, `at`, and its formula: the sum of `terms`; None if that is too long."""
 
     at: int
     terms: tuple[MacTerm, ...] | None
@@ -36,8 +36,8 @@ class Amount:
 
 @dataclass(frozen=True)
 class CostRow:
-    """The costs of a module with the modules inside it; of a node-name scope or an operator, where the file names no
-    modules. `depth` is 0 at the top. `name` is "" for nodes without a module. `activations` are bytes."""
+    """The costs of a module, including the modules inside it. If the file names no modules, the row is a node-name
+    scope or an operator. `depth` is 0 at the top. `name` is "" for nodes without a module. `activations` are bytes."""
 
     name: str
     depth: int
@@ -50,11 +50,12 @@ class CostRow:
 
 @dataclass(frozen=True)
 class Peak:
-    """The largest number of `bytes` that inputs and intermediate tensors take at once, when the nodes run in the order
-    of the file, and every tensor has memory of its own from the node that computes it to its last reader.
+    """The peak memory, in `bytes`, of inputs and intermediate tensors. It assumes that nodes run in the order of the
+    file, and that every tensor has memory of its own from the node that computes it to its last reader.
 
-    `node` is the node that runs then. `always` is whether the formula holds for all sizes; otherwise another node may
-    have the peak at other sizes, and `bound` is an upper bound for all sizes."""
+    `node` is the node that runs at the peak. `always` is whether the formula holds for all sizes. If not, the peak may
+    be at another node for other sizes; `bound` is then an upper bound for all sizes.
+    """
 
     bytes: Amount
     node: str
@@ -66,11 +67,12 @@ class Peak:
 class Costs(Part):
     """The costs of one run.
 
-    `by` is `module`, `scope` or `operator`. `sizes` are the sizes of the symbols, `examples` those that were not given.
-    `macs` are the multiply-accumulates of `counted` nodes. Not in them are `uncounted` operators, which have no rule,
-    and `unknown_shape`, whose shapes are unknown; `without_macs` are operators that have none by convention: the number
-    of nodes by operator. `unsized` tensors have an unknown size, and are in no memory. `assumptions` say how branches
-    and loops were counted."""
+    `by` is `module`, `scope` or `operator`. `sizes` are the sizes of the symbols, `examples` the sizes that the user
+    did not give. `macs` are the multiply-accumulates of `counted` nodes. They leave out nodes of `uncounted` operators,
+    which have no rule, and nodes of `unknown_shape`; nodes `without_macs` have none by convention. All three are
+    numbers of nodes by operator. `unsized` tensors have an unknown size, and count in no memory. `assumptions` say how
+    branches and loops were counted.
+    """
 
     title: ClassVar[str] = "Costs"
 
@@ -140,7 +142,8 @@ class Costs(Part):
         return Table(head, tuple(rows), right=(1, 2, 3, 4), rows_in_terminal=self._shown(), places=places)
 
     def _shown(self) -> tuple[int, ...] | None:
-        """Returns the rows for a terminal: all, or the depths that fit, or the largest of the top."""
+        """Returns the rows for a terminal: all rows, or the depths that fit, or the largest modules of the top
+        level."""
         if len(self.rows) <= _MOST_ROWS:
             return None
         depths = sorted({row.depth for row in self.rows})

@@ -25,9 +25,9 @@ class Weight(StrEnum):
 class Finding:
     """One problem of the module.
 
-    `said` is torch's message, `source` the user's line. `rung` is the cheapest step that helps: opset, recompose,
-    register or edit. `code` is the replacement for the lines `first` to `last` of the file in `problem.where`; if
-    `first` is `last` + 1, the code goes after `last`. `code` is empty if none could be written.
+    `said` is torch's message, `source` the user's line. `rung` is the cheapest remedy: opset, recompose, register or
+    edit. `code` replaces the lines `first` to `last` of the file in `problem.where`; if `first` is `last` + 1, it is
+    inserted after `last`. `code` is empty if the remedy has no code.
     """
 
     problem: Problem

@@ -11,11 +11,11 @@ from onnxsmith.base.words import several
 
 @dataclass(frozen=True)
 class Difference(Part):
-    """Counts of two models. `old_nodes` and `new_nodes` count the nodes without `Constant` nodes, `paired` those that
-    both models have, `equal` the pairs in which nothing changed. `weights` counts the pairs of weights that were
-    compared, `elements` their elements in the old model. `changes` counts the differences by kind, `ignored` those that
-    the caller wanted to ignore, `names` what only has another name. `otherwise` counts removed and added nodes that
-    compute what other nodes of the other model compute, and the regions that they form; `of_weights` counts those that
+    """Counts of the differences of two models. `old_nodes` and `new_nodes` are the nodes without `Constant` nodes,
+    `paired` the nodes that both models have, `equal` the pairs in which nothing changed. `weights` are the compared
+    pairs of weights, `elements` their elements in the old model. `changes` are the differences by kind, `ignored` those
+    that the caller ignores, `names` those in names only. `otherwise` are the nodes without a partner that compute the
+    same as nodes of the other model, and the regions that they form. `of_weights` are the nodes without a partner that
     compute only from stored tensors."""
 
     title = "Difference"

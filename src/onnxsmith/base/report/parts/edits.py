@@ -10,8 +10,8 @@ from onnxsmith.base.report.base import Block, Part, Table, Text
 
 @dataclass(frozen=True)
 class Edits(Part):
-    """What each step did, in order. `changed` are the outputs whose numbers the steps change on purpose, `new` the
-    outputs that the original lacks; both were run, not compared."""
+    """The effect of each step, in order. `changed` are the outputs whose values the steps change on purpose, `new` the
+    outputs that the original lacks. Outputs of both kinds were run, but not compared."""
 
     title = "Edits"
 

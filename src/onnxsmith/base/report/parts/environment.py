@@ -1,4 +1,4 @@
-"""The installed packages, and what they can do on this machine."""
+"""The installed packages, and their capabilities on this machine."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Provider:
 
 @dataclass(frozen=True)
 class Environment(Part):
-    """The environment. `onnx_…` are the newest versions that the installed onnx knows. `runtime_…` are the newest that
-    the installed onnxruntime loads, searched up to a few versions beyond onnx's. None: the package is missing or
-    broken."""
+    """The environment. `onnx_…` are the newest versions that the installed onnx knows. `runtime_…` are the newest
+    versions that the installed onnxruntime loads; the search ends a few versions beyond onnx's. None: the package is
+    missing or broken."""
 
     title = "Environment"
 

@@ -25,7 +25,7 @@ class PortChange:
 
 @dataclass(frozen=True)
 class InterfaceChanges(Part):
-    """Inputs and outputs that differ; those of branches, bodies and functions too."""
+    """Inputs and outputs that differ, including those of branches, bodies and functions."""
 
     title = "Interface"
 

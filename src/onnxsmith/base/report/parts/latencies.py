@@ -14,13 +14,14 @@ from onnxsmith.base.report.parts._text import duration, size
 class Latency:
     """The measures of one subject. Times are in seconds, memory is in bytes; None is unknown.
 
-    `load` and `first` are medians over the rounds: preparing the model in a new process, and its first run, which may
-    allocate memory or compile. `p50` to `mean` are over the `runs` after the warm-up; a quantile that needs more runs
-    is None. With `inner` above 1, a measured time is the mean of that many runs in a row, because one is too short for
-    the clock. `lowest` and `highest` are the least and greatest median of a round. `loaded` and `peak` are memory of
-    the process above its imported library, after loading and at most. `curve` are 101 quantiles, for a drawing. `warm`
-    are runs of the warm-up in a round; `steady` is whether it ended with agreeing windows in every round. `where` says
-    what lies inside the measured time."""
+    `load` is the time to prepare the model in a new process, `first` that of its first run, which may allocate memory
+    or compile; both are medians over the rounds. `p50` to `mean` are over the `runs` after the warm-up; a quantile that
+    needs more runs is None. If one run is too short for the clock, a measured time is the mean of `inner` runs in a
+    row. `lowest` and `highest` are the least and greatest median of a round. `loaded` and `peak` are the memory of the
+    process above its imported library, after loading and at the peak. `curve` has 101 quantiles, for a drawing. `warm`
+    counts the runs of the warm-up in a round; `steady` is whether its last windows agreed in every round. `where` names
+    the call that was measured.
+    """
 
     subject: str
     provider: str
@@ -45,7 +46,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Latencies(Part):
-    """The measures of all subjects, and those that could not be measured: name and reason."""
+    """The measures of all subjects. `failed` names subjects that could not be measured, each with the reason."""
 
     title: ClassVar[str] = "Latency"
 
@@ -99,7 +100,7 @@ class Latencies(Part):
         return Table(head, rows, right=(1, 2, 3, 4, 5))
 
     def _plot(self) -> Plot:
-        """The share of runs that took at most a time, up to p99 where the curve would leave the page."""
+        """Plots the share of runs that took at most a time. A curve ends at p99 if it would leave the page."""
         shares = [index / 100 for index in range(100)]
         curves = [
             Series(one.subject, tuple(1e3 * time for time in one.curve[:100]), tuple(shares)) for one in self.subjects

@@ -1,4 +1,4 @@
-"""A comparison of two models tensor by tensor: the first operation that computes a wrong result."""
+"""A comparison of two models tensor by tensor: finds the first operation that computes a wrong result."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from onnxsmith.base.report.base import Block, Chart, Facts, Part, Places, Table,
 from onnxsmith.base.words import first_few
 
 _ROWS_IN_TERMINAL = 12
-"""Rows and names in a terminal. A choice: half a screen."""
+"""Rows in a terminal, and names in a list. A choice: half a screen."""
 _GROWING = 5
-"""Layers listed by growth. A choice: one line."""
+"""Number of layers listed by growth. A choice: one line."""
 _CHANGES = 3
-"""Changes of one node that a sentence names. A choice: one line."""
+"""Largest number of changes of one node in a sentence. A choice: one line."""
 _SEEN = 0.01
-"""Share of the largest difference below which a layer is not ranked by growth. A choice: tiny errors grow fast."""
+"""Layers whose difference is below this share of the largest difference are not ranked by growth. A choice: tiny errors
+grow fast."""
 
 
 @dataclass(frozen=True)
 class Layer:
     """One tensor that both sides compute.
 
-    Differences are the largest of an element, relative to the tensor's scale. `inherited` is the difference when both
-    sides run from the graph inputs. `own` is the difference when the candidate's operation reads the reference's
-    tensors; `allowed` is the part of `own` that rounding explains. `growth` is `inherited` divided by the largest
-    `inherited` of the tensors that the operation reads. `differs` says whether `inherited` exceeds what rounding
-    explains.
+    A difference is that of the element that differs most, relative to the tensor's scale. `inherited` is the difference
+    when both sides run from the graph inputs. `own` is the difference when the candidate's operation gets the
+    reference's tensors as inputs; rounding explains `allowed` of it. `growth` is `inherited` divided by the largest
+    `inherited` of the operation's inputs. `differs` says whether `inherited` exceeds what rounding explains.
 
     `verdict` is `equal`, `inherited`, `own error`, `own error, slight` (little more than `allowed`, and no output shows
     it), `rounding` (a float64 run confirms the candidate), `computed otherwise` (a later node undoes the difference) or
@@ -54,13 +54,13 @@ class Layer:
     metrics: dict[str, float] = field(default_factory=dict)
 
     def place(self) -> str:
-        """The torch module and the user's source line, if the file names them."""
+        """Returns the torch module and the user's source line, if the file names them."""
         return " ".join(text for text in (self.module, f"({self.source})" if self.source else "") if text)
 
 
 def growing(layers: Sequence[Layer]) -> tuple[str, ...]:
-    """Returns the names of the few layers in which the error grows most, largest growth first. An error that begins in
-    a layer counts as infinite growth. Layers far below the largest difference are left out."""
+    """Returns the names of the few layers in which the error grows most, largest growth first. A layer that introduces
+    an error has infinite growth. Layers far below the largest difference are left out."""
     most = max((layer.inherited for layer in layers), default=0.0)
     seen = [layer for layer in layers if layer.inherited > 0 and not layer.inherited < _SEEN * most]
     grown = [layer for layer in seen if layer.growth is None or layer.growth > 1]
@@ -70,8 +70,8 @@ def growing(layers: Sequence[Layer]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class NotFinite:
-    """The first tensor with a NaN or infinity that the reference does not have; `inputs` are the ranges of the tensors
-    that its node reads."""
+    """The first tensor with a NaN or infinity that the reference does not have. `inputs` are the ranges of its node's
+    inputs."""
 
     name: str
     op: str
@@ -82,7 +82,7 @@ class NotFinite:
 
 @dataclass(frozen=True)
 class Inside:
-    """The first tensor in a loop body or a branch that differs when the node reads the reference's tensors. `iteration`
+    """The first tensor in a loop body or a branch that differs when the node gets the reference's inputs. `iteration`
     counts from 1, out of `of`."""
 
     name: str
@@ -95,10 +95,10 @@ class Inside:
 
 @dataclass(frozen=True)
 class Cause:
-    """What makes the two models differ, by their graphs: `node` is the candidate's, `reference` its counterpart, and
-    `changes` says how they differ. It was tried: `before` is the difference of the worst output, in root mean square
-    over its scale, `after` the same with the node as it is in the reference. `agrees` says whether all outputs then
-    agree."""
+    """The difference between the two graphs that explains the error: how the candidate's `node` differs from its
+    counterpart `reference`, as `changes`. It was tried on a copy: `before` is the difference of the worst output, as
+    root mean square over its scale; `after` is the same with the node as in the reference. `agrees` says whether all
+    outputs then agree."""
 
     node: str
     reference: str
@@ -108,10 +108,10 @@ class Cause:
     after: float
     agrees: bool
     patch: str = ""
-    """The steps of a patch file for `onnxsmith edit` that undo it, if only attributes differ."""
+    """The steps of a patch file for `onnxsmith edit` that undo the difference, if only attributes differ."""
 
     def said(self) -> str:
-        """The cause as a text: `epsilon 1e-05 → 0.001 at LayerNormalization norm`."""
+        """Returns the cause as a text: `epsilon 1e-05 → 0.001 at LayerNormalization norm`."""
         listed = first_few(self.changes, _CHANGES, "; ")
         return f"{listed} at {self.op} {self.node}"
 
@@ -122,14 +122,14 @@ class Layers(Part):
 
     `layers` are in the candidate's order. `culprits` are the names of the layers with an error of their own, in that
     order; those that matter little for the outputs come last. `left` has two numbers for the output that differs most:
-    its root mean square difference over its scale, and the same after the reference's value replaced the first culprit.
+    its root mean square difference over its scale, and the same after the first culprit got the reference's value.
 
-    `share` is the part of the tensors that have a pair, counted on the side with fewer tensors. `paired` counts
-    pairs by the method that found them. `only_reference` and `only_candidate` have no pair. `pattern` says how the
-    first culprit differs, where that has a simple form: `times 1.5`. `cause` is the difference of the graphs that
-    explains the first culprit, and `differences` are those of its nodes, where both sides are graphs. `exposed` is
-    a note for the case that reading intermediate tensors changed the outputs. `growing` are the layers in which the
-    error grows most."""
+    `share` is the share of paired tensors, on the side with fewer tensors. `paired` counts pairs by the method that
+    found them. `only_reference` and `only_candidate` have no pair. `pattern` says how the first culprit differs if that
+    is simple: `times 1.5`. If both sides are graphs, `cause` is the difference of the graphs that explains the first
+    culprit, and `differences` are those of its nodes. `exposed` is a note for the case that reading intermediate
+    tensors changed the outputs. `growing` are the layers in which the error grows most.
+    """
 
     title = "Layers"
 

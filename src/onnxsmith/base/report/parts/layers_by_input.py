@@ -1,4 +1,4 @@
-"""What a comparison by layer found on each of several inputs."""
+"""The results of a comparison by layer on several inputs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _ROWS_IN_TERMINAL = 8
 
 @dataclass(frozen=True)
 class OneInput:
-    """One input: how many tensors were compared, how many of them differ by more than rounding explains, the largest
-    difference relative to a tensor's scale, and the first layer with an error of its own; empty if there is none."""
+    """The result on one input: how many tensors were compared, how many of them differ by more than rounding explains,
+    the largest difference relative to a tensor's scale, and the first layer with an error of its own ("" if none)."""
 
     input: str
     pairs: int
@@ -26,8 +26,8 @@ class OneInput:
 
 @dataclass(frozen=True)
 class FirstSeen:
-    """A layer with an error of its own: the first input that shows it, its own difference there, and how many inputs
-    show it."""
+    """A layer with an error of its own: the first input that shows the error, the layer's own difference there, and how
+    many inputs show the error."""
 
     name: str
     op: str
@@ -49,7 +49,7 @@ class LayersByInput(Part):
 
     @property
     def first(self) -> str:
-        """The first input on which a layer errs; empty if none does."""
+        """The first input on which a layer has an error of its own; empty if there is none."""
         return next((one.input for one in self.inputs if one.first), "")
 
     def blocks(self) -> Iterator[Block]:

@@ -13,11 +13,12 @@ from onnxsmith.base.report.base import Block, Part, Text, Tone, facts
 class Measurement(Part):
     """The circumstances of a benchmark.
 
-    `sizes` are those of symbolic dimensions, `inputs` the types of the inputs, `origin` says where their values came
-    from. `seconds` are those within measured turns and warm-ups; `ended` says why measuring stopped. `load` is the
-    load average at the beginning; `others` is the share of the processors' time that other processes took meanwhile,
-    `stolen` the share that the host of a virtual machine took; None is unknown. `clock` is the resolution of the clock
-    in seconds. Intervals are at least `floor` (relative) wide to each side."""
+    `sizes` are the sizes of symbolic dimensions, `inputs` the types of the inputs, `origin` the source of their values.
+    `seconds` is the time spent in measured turns and warm-ups; `ended` says why measuring stopped. `load` is the load
+    average at the beginning. `others` is the share of processor time that other processes took, `stolen` the share that
+    the host of a virtual machine took; None is unknown. `clock` is the resolution of the clock in seconds. Intervals
+    extend at least `floor` (relative) to each side.
+    """
 
     title: ClassVar[str] = "Measurement"
 

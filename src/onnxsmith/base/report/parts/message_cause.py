@@ -20,8 +20,8 @@ class Advice:
 class MessageCause(Part):
     """A known cause that a message matched.
 
-    `names` are what was read from the message: `node`, `op`, `tensor` and so on. `matched` is the part of the message
-    that was recognised. `links` are threads in which users reported it.
+    `names` are read from the message: `node`, `op`, `tensor` and so on. `matched` is the recognised part of the
+    message. `links` are threads in which users reported it.
     """
 
     title = "Cause"

@@ -12,8 +12,8 @@ from onnxsmith.base.words import first_few, several
 
 _PLAIN_DIM = re.compile(r"[\w.]+")
 _LONGEST_SUM = 80
-"""Characters up to which the sum of multiply-adds is one line; a longer sum is a table. A choice: a terminal's
-width."""
+"""Longest sum of multiply-adds, in characters, that is shown in one line; a longer sum is a table. A choice: a
+terminal's width."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class Function:
 
 @dataclass(frozen=True)
 class Module:
-    """The number of nodes, without `Constant`, that come from one torch module; `name` is "" for nodes of no module."""
+    """The number of nodes, without `Constant`, that come from one torch module. `name` is "" for nodes without a
+    module."""
 
     name: str
     nodes: int
@@ -77,7 +78,7 @@ class MacTerm:
         return " · ".join([f"{self.count:,}", *self.factors()])
 
     def factors(self) -> list[str]:
-        """The dims; an expression gets parentheses."""
+        """Returns the dims; an expression gets parentheses."""
         return [dim if _PLAIN_DIM.fullmatch(dim) else f"({dim})" for dim in self.dims]
 
 
@@ -94,11 +95,11 @@ class Macs:
     other: dict[str, int]
 
     def total(self) -> str:
-        """The sum as one line; "" when nothing was counted."""
+        """Returns the sum as one line; "" when nothing was counted."""
         return " + ".join(str(term) for term in self.terms)
 
     def left_out(self) -> str:
-        """The nodes that the sum leaves out."""
+        """Returns the nodes that the sum leaves out."""
         texts = [
             several(self.unknown_shape, "node") + " of unknown shape" if self.unknown_shape else "",
             several(self.nested, "node") + " in branches, bodies or functions" if self.nested else "",

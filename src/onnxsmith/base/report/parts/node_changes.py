@@ -12,15 +12,15 @@ from onnxsmith.base.words import first_few, shortened
 _ROWS_IN_TERMINAL = 20
 """Rows of each table in a terminal. A choice: less than a screen."""
 _OPERATORS = 6
-"""Operators of a replaced region that are listed one by one. A choice: one line."""
+"""Largest number of operators of a replaced region that are listed one by one. A choice: one line."""
 _LONGEST = 60
-"""Characters of an attribute's value in a table. A choice: two values in one line; JSON has them in full."""
+"""Longest value of an attribute in a table, in characters. A choice: two values in one line; JSON has them in full."""
 
 
 @dataclass(frozen=True)
 class AttributeChange:
-    """An attribute that differs. `old` and `new` are exact texts, `-` where a side has no such attribute; the text of a
-    value that the file leaves out ends with `(default)`."""
+    """An attribute that differs. `old` and `new` are exact texts, `-` if a side lacks the attribute. If the file leaves
+    out the value, the text ends with `(default)`."""
 
     name: str
     old: str
@@ -29,8 +29,8 @@ class AttributeChange:
 
 @dataclass(frozen=True)
 class WiringChange:
-    """An operand that is another tensor. `slot` is `input 1 (W)`, `output 0 (Y)`, or `output` for one of the graph;
-    `old` and `new` are tensors by name, `omitted` where there is none."""
+    """An operand that is another tensor. `slot` is `input 1 (W)`, `output 0 (Y)`, or `output` for a graph output; `old`
+    and `new` are names of tensors, or `omitted`."""
 
     slot: str
     old: str
@@ -39,8 +39,8 @@ class WiringChange:
 
 @dataclass(frozen=True)
 class NodeChange:
-    """A node that both models have, and what changed. `path` is "" in the main graph, otherwise the path of its branch,
-    body or function. For an output of the graph, `op` is "" and `node` its name."""
+    """A node that both models have, and its changes. `path` is "" in the main graph, otherwise the path of its branch,
+    body or function. For a graph output, `op` is "" and `node` its name."""
 
     path: str
     node: str
@@ -53,7 +53,7 @@ class NodeChange:
 
 @dataclass(frozen=True)
 class OwnNode:
-    """A node that only one model has. `weights` are the elements of its constants."""
+    """A node that only one model has. `weights` counts the elements of its constants."""
 
     name: str
     op: str
@@ -65,8 +65,7 @@ class OwnNode:
 
 @dataclass(frozen=True)
 class Reader:
-    """A node (or an output of the graph, with the operator "") that both models have, and whose operand is computed in
-    a region."""
+    """A node that both models have and that reads a result of a region; or a graph output, with `op` ""."""
 
     node: str
     op: str
@@ -134,7 +133,7 @@ def _regions(regions: Sequence[Region]) -> Table:
 
 
 def _first(nodes: Sequence[OwnNode]) -> str:
-    """The name of the first node; of one without a name, that of its first result."""
+    """Returns the name of the first node; if it has none, the name of its first result."""
     return next((node.name or next(iter(node.outputs), "") for node in nodes), "")
 
 
@@ -148,5 +147,5 @@ def _listed(nodes: Sequence[OwnNode]) -> str:
 
 
 def first_rows(count: int) -> tuple[int, ...] | None:
-    """The rows that a terminal shows of a table with so many; None for all."""
+    """Returns the rows of a table with `count` rows that a terminal shows; None for all."""
     return tuple(range(_ROWS_IN_TERMINAL)) if count > _ROWS_IN_TERMINAL else None

@@ -12,7 +12,7 @@ from onnxsmith.base.report.parts._text import metadata
 @dataclass(frozen=True)
 class Slot:
     """An input or output of a node. `formal` is its name in the operator's schema. `name` is the tensor's name, "" if
-    omitted. `others` are the producer of an input, or the readers of an output."""
+    omitted. `others` has the producer of an input, or the readers of an output."""
 
     formal: str
     name: str
@@ -34,8 +34,8 @@ class Attribute:
 class NodeView(Part):
     """A node.
 
-    `opset` is the version of its domain that the model imports, None without an import. `since` is the version in which
-    this form of the operator appeared, `newest` the version of its latest form; both are None if onnx has no schema.
+    `opset` is the version of its domain that the model imports, None without an import. `since` is the version that
+    introduced this form of the operator, `newest` the version of its latest form; both are None if onnx has no schema.
     """
 
     title = "Node"

@@ -30,7 +30,7 @@ class FormalAttribute:
 
 @dataclass(frozen=True)
 class Change:
-    """What changed at an opset version."""
+    """The change of an operator at an opset version."""
 
     version: int
     changes: tuple[str, ...]
@@ -38,8 +38,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Kernel:
-    """CPU kernels of a runtime for the opset versions from `first` to `last` (None: the newest). `types` are the types
-    that any of them takes, by type variable; not every combination need be there."""
+    """CPU kernels of a runtime for the opset versions from `first` to `last` (None: the newest). `types` has, for each
+    type variable, all types that some kernel takes; not every combination exists."""
 
     first: int
     last: int | None
@@ -50,8 +50,8 @@ class Kernel:
 class OperatorView(Part):
     """An operator of the ONNX specification.
 
-    `since` is the first opset version that has it, `version` that of the form shown. `kernels` are those of `runtime`,
-    None if they are not known. `example` is a program that was run, "" if there is none.
+    `since` is the first opset version with the operator, `version` that of the form shown. `kernels` are the kernels of
+    `runtime`, None if they are unknown. `example` is a program that was run, "" if there is none.
     """
 
     title = "Operator"

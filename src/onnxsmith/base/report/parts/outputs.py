@@ -10,8 +10,7 @@ from onnxsmith.base.report.base import Block, Facts, Part, Table
 
 @dataclass(frozen=True)
 class OutputArray:
-    """One output. `low`, `mean` and `high` are statistics of the finite numbers, None for others; `written` is its
-    file."""
+    """One output. `low`, `mean` and `high` are over the finite numbers, None for other types; `written` is its file."""
 
     name: str
     dtype: str

@@ -14,7 +14,7 @@ from onnxsmith.base.words import first_few, several
 class KeptNode:
     """One node of the keep-list. `own` is its own error in the narrow dtype, relative to the scale of its output, None
     if unknown. `range` is the range of its inputs and outputs. `without` is the model's error when only this node is
-    taken off the list."""
+    removed from the list."""
 
     name: str
     op: str
@@ -28,8 +28,8 @@ class KeptNode:
 
 @dataclass(frozen=True)
 class InFile:
-    """Counts of the mixed model as its file has it: `nodes` in all, `narrow` with an output in the narrow dtype,
-    `casts` between dtypes, float `weights`, of which `weights_narrow` are narrow."""
+    """Counts in the file of the mixed model: all `nodes`, nodes with a `narrow` output, `casts` between dtypes, float
+    `weights`, and the `weights_narrow` among them."""
 
     nodes: int
     narrow: int
@@ -39,20 +39,20 @@ class InFile:
 
 
 _FEW = 64
-"""Bytes of weights whose dtype does not matter: a factor, an epsilon. A choice: 16 numbers in float32."""
+"""Bytes of weights whose dtype does not matter, such as a factor or an epsilon. A choice: 16 numbers in float32."""
 
 
 @dataclass(frozen=True)
 class Precision(Part):
     """The result of a search for the nodes that must stay in float32.
 
-    Node counts: `nodes` of the model, `candidates` that could be narrow, `narrow` that became narrow, `computing` of
-    them that do more than move or convert, `other` without float32. `kept` is the keep-list. `fixed` counts the nodes
-    that can never be narrow: reason → operator → count. `checked` counts the kept nodes that are known to be needed:
-    without any of them the model is out of tolerance.
+    Node counts: `nodes` of the model; `candidates` that could be narrow; `narrow` that became narrow; `computing`, the
+    narrow nodes that do more than move or convert values; `other` nodes without float32. `kept` is the keep-list.
+    `fixed` counts the nodes that can never be narrow: reason → operator → count. `checked` counts the kept nodes that
+    are known to be needed: if any one of them is narrow, the model is out of tolerance.
 
     Weights: `weights` in float32, of which `weights_narrow` became narrow. `weights_bytes` and `weights_bytes_narrow`
-    are their sizes in float32. `file` counts again in the file that was written; None without one. `before` is the
+    are their sizes in float32. `file` has the counts in the written file; None if none was written. `before` is the
     worst difference with an empty keep-list, `after` with this list.
     """
 
@@ -89,7 +89,7 @@ class Precision(Part):
         return self.computing == 0 or (self.weights_bytes > _FEW and self.weights_narrow == 0)
 
     def summary(self) -> str:
-        """One line: how many nodes and weights became narrow, and why others did not."""
+        """Returns one line: how many nodes and weights became narrow, and why others did not."""
         kept = sum(one.why != NO_KERNEL for one in self.kept)
         rest = [
             f"{kept} stay in float32 for the tolerance" if kept else "",
@@ -178,4 +178,4 @@ class Precision(Part):
 
 
 NO_KERNEL = "the runtime has no kernel"
-"""The reason of a node that was put on the keep-list without a search."""
+"""The reason for a node that is on the keep-list without a search."""

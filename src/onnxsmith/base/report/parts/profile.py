@@ -1,4 +1,4 @@
-"""Where the time of a run goes: by operator, by torch module, by kernel."""
+"""The time of a run by operator, by torch module, and by kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_ROWS = 15
 
 @dataclass(frozen=True)
 class OperatorTime:
-    """Seconds a run of all kernels of an operator, and how many there are in a run."""
+    """The time of all kernels of an operator in one run, in seconds, and their number in a run."""
 
     op: str
     count: int
@@ -24,7 +24,8 @@ class OperatorTime:
 
 @dataclass(frozen=True)
 class ModuleTime:
-    """Seconds a run of a module with those inside it, and `own` without. `depth` is 0 at the top."""
+    """The time of a module in one run, in seconds, with the modules inside it; `own` is without them. `depth` is 0 at
+    the top."""
 
     name: str
     depth: int
@@ -34,8 +35,9 @@ class ModuleTime:
 
 @dataclass(frozen=True)
 class KernelTime:
-    """Seconds a run of one kernel. `nodes` are the nodes of the file that it computes and `computes` their operators;
-    `module` is the innermost torch module that holds them all. Not `attributed` if the nodes are unknown."""
+    """The time of one kernel in one run, in seconds. `nodes` are the nodes of the file that it computes, `computes`
+    their operators; `module` is the innermost torch module that contains them all. `attributed` is False if the nodes
+    are unknown."""
 
     name: str
     op: str
@@ -49,9 +51,9 @@ class KernelTime:
 
 @dataclass(frozen=True)
 class Profile(Part):
-    """The profile of `runs` runs, the shortest quarter of those that were made; all times are the mean of a run. `run`
-    is the whole run, which is longer with the profiler than without. `by` says what modules are: `module`, `scope` (of
-    node names), or `operator` if the file names neither."""
+    """The profile of a model. Times are means over `runs` runs: the shortest quarter of all profiled runs. `run` is the
+    whole run, which is longer with the profiler than without. `by` says what a module is: `module`, `scope` (of node
+    names), or `operator` if the file names neither."""
 
     title: ClassVar[str] = "Profile"
 

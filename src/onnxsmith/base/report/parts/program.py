@@ -1,4 +1,4 @@
-"""The program that a model was exported from, beside the nodes that came from each line."""
+"""The program that a model was exported from, with the nodes that came from each line."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _LONGEST = 72
 
 @dataclass(frozen=True)
 class ProgramNode:
-    """A node of the model. `scope` is "" in the main graph. `pairing` says by what it belongs to its line: the `name`
-    of the operation, its `source` line, or its `module`, which may have several lines: then it stands at the first. A
-    node that a rewrite made of several operations stands at the line of each, `merged` at all but its own."""
+    """A node of the model. `scope` is "" in the main graph. `pairing` says how its line was found: by the `name` of the
+    operation, by its `source` line, or by its `module`. A module may have several lines; the node is then at the first.
+    If a rewrite made the node from several operations, it is at the line of each: once as itself, elsewhere as
+    `merged`."""
 
     name: str
     op: str
@@ -29,9 +30,9 @@ class ProgramNode:
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """An operation of the program, as `text`, which is "" if the model names its source line alone. `source` is the
-    user's line as `file:line` and `code` its text; `module` is the torch module. All three are "" if unknown. `depth`
-    counts the blocks around it."""
+    """An operation of the program. `text` is "" if the model names only its source line. `source` is the user's line as
+    `file:line` and `code` its text; `module` is the torch module. All three are "" if unknown. `depth` counts the
+    blocks around the line."""
 
     name: str
     text: str
@@ -44,8 +45,9 @@ class ProgramLine:
 
 @dataclass(frozen=True)
 class Program(Part):
-    """The lines of a program in its order. `origin` is `torch.export`, `TorchScript`, or `the model` if the lines were
-    read from the metadata of its nodes. `unpaired` are the nodes of no line. `compared` is whether there is a model."""
+    """The lines of a program, in order. `origin` is `torch.export`, `TorchScript`, or `the model` if the lines were
+    read from the metadata of its nodes. `unpaired` are the nodes without a line. `compared` is whether there is a
+    model."""
 
     title = "Program"
 
@@ -56,7 +58,7 @@ class Program(Part):
 
     @property
     def paired(self) -> int:
-        """The number of nodes that stand at a line, each counted once."""
+        """The number of nodes that have a line; a node with several lines counts once."""
         return sum(node.pairing != "merged" for line in self.lines for node in line.nodes)
 
     def blocks(self) -> Iterator[Block]:

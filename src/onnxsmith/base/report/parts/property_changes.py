@@ -1,4 +1,4 @@
-"""What differs between two models beside their graphs: versions, metadata, documentation, functions, declarations."""
+"""Differences between two models outside their graphs: versions, metadata, documentation, functions, declarations."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from onnxsmith.base.report.parts.node_changes import first_rows
 from onnxsmith.base.words import shortened
 
 _LONGEST = 60
-"""Characters of a text in a table. A choice: two texts in one line; JSON has them in full."""
+"""Longest text in a table, in characters. A choice: two texts in one line; JSON has them in full."""
 
 
 @dataclass(frozen=True)
 class PropertyChange:
     """A property that differs. `kind` is `version`, `function`, `metadata`, `doc` or `shape` (a declared type of a
     tensor inside a graph). `where` is "" for the model, otherwise a node, tensor or function. `old` and `new` are
-    texts, `-` where a side has none. `about` says more, such as the operators that a version changes."""
+    texts, `-` if a side has none. `about` has details, such as the operators that a version changes."""
 
     kind: str
     name: str

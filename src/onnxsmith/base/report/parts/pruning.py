@@ -1,4 +1,4 @@
-"""Which channels went from a model, what it cost, and which could not go."""
+"""The channels that were removed from a model, what that cost, and the channels that had to stay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _MOST = 30
 
 @dataclass(frozen=True)
 class PrunedLayer:
-    """A layer, with its output channels before and after. `each` of them go together: those of an attention head."""
+    """A layer with its output channels before and after. `each` is the number of channels that go together, such as
+    those of an attention head."""
 
     name: str
     op: str
@@ -26,7 +27,7 @@ class PrunedLayer:
 
 @dataclass(frozen=True)
 class FixedChannels:
-    """Channels that stay: the layers that compute them, how many there are, and why."""
+    """Channels that cannot be removed: the layers that compute them, their number, and the reason."""
 
     layers: tuple[str, ...]
     count: int
@@ -35,7 +36,8 @@ class FixedChannels:
 
 @dataclass(frozen=True)
 class SharePoint:
-    """A share of channels that was evaluated: the channels removed, the score, whether it is within the budget."""
+    """A share of channels that was evaluated: the channels removed, the score, and whether the score is within the
+    budget."""
 
     share: float
     removed: int
@@ -47,16 +49,16 @@ class SharePoint:
 class Pruning(Part):
     """The result of removing channels.
 
-    `share` is the share of the channels of each group, or of all with `is_global`, that was to go; `by` is the measure
-    that ordered them. `removed` of `channels` went: a channel is what can only go together, in all layers that it goes
-    through. `free` of them could go. `multiple` is None if wide layers keep a multiple of 8. `macs_before` and
-    `macs_after` are multiply-adds of one run at `sizes` of the symbolic dimensions, None if they could not be counted:
-    `uncounted` says why, or which operators are not in them.
+    `share` is the requested share of each group's channels, or with `is_global` of all channels; `by` is the measure
+    that ordered them. `removed` of `channels` were removed, where a channel counts once for all layers that it goes
+    through; `free` channels could be removed. `multiple` is None if wide layers keep a multiple of 8. `macs_before` and
+    `macs_after` are the multiply-adds of one run at `sizes` of the symbolic dimensions. They are None if they could not
+    be counted: `uncounted` says why, or which operators they leave out.
 
-    `score` names the measure of `before` and `after`, `better` is `higher` or `lower`, `bound` is the worst that the
-    budget allows, None without a budget. `labelled` says that it is against labels of the data, not against the given
-    model; `measured` that it is a measure of the user's on data. `times_ratio` is the new time by the old, None if it
-    was not measured.
+    `score` names the measure of `before` and `after`, `better` is `higher` or `lower`, `bound` is the worst score that
+    the budget allows, None without a budget. `labelled` is whether the score compares with labels of the data instead
+    of the given model, `measured` whether the user's own measure was evaluated on data. `times_ratio` is the new time
+    divided by the old, None if it was not measured.
     """
 
     title = "Pruning"
@@ -93,7 +95,7 @@ class Pruning(Part):
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """One line: what went, the score, the size and the time."""
+        """Returns one line: the removed channels, the score, the size and the time."""
         said = [f"{self.removed:,} of {several(self.channels, 'channel')} removed"]
         if self.after is not None:
             said.append(f"{self.score} {self.before:.4g} → {self.after:.4g}{self._against()}")
@@ -173,7 +175,7 @@ class Pruning(Part):
         return Table(("share", "removed", self.score, "within budget"), rows, right=(0, 1, 2))
 
     def rows_in_terminal(self) -> int:
-        """How many rows of a table a terminal shows."""
+        """Returns the number of rows of a table that a terminal shows."""
         return _MOST
 
 

@@ -1,4 +1,4 @@
-"""What became narrower in a model, what it cost, and what stayed."""
+"""The layers that became narrower, what that cost, and the layers that stayed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from onnxsmith.base.words import several
 _MOST = 30
 """Layers that a terminal shows. A choice."""
 _WORTH = 0.02
-"""The share of the weights from which on the headline tells of what the method leaves alone. A choice."""
+"""From this share of the weights on, the headline names operators that the method leaves alone. A choice."""
 
 _MUCH = 0.5
-"""The share of the weights from which on the headline tells of layers that stay. A choice."""
+"""From this share of the weights on, the headline names layers that stay. A choice."""
 
 
 @dataclass(frozen=True)
 class LayerDamage:
-    """One layer. `damage` is the error of its result if it alone is changed, relative to the root mean square of that
-    result, None if unknown. `kept` is the reason for which it stays as it is, `weights` that for which its weights
-    alone became narrow, `eight` that for which its weights have 8 bits where others have 4; "" if it is not so."""
+    """One layer. `damage` is the error of its result if only this layer is changed, relative to the root mean square of
+    the result; None if unknown. Three reasons, each "" if it does not apply: `kept`, why the layer stays as it is;
+    `weights`, why only its weights became narrow; `eight`, why its weights have 8 bits instead of 4."""
 
     name: str
     op: str
@@ -35,7 +35,7 @@ class LayerDamage:
 
 @dataclass(frozen=True)
 class LeftAlone:
-    """Nodes of one operator that the method does not change, the bytes of their weights, and the reason."""
+    """Nodes of one operator that the method does not change: the bytes of their weights, and the reason."""
 
     op: str
     count: int
@@ -45,9 +45,9 @@ class LeftAlone:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A keep-list that was evaluated: the number of layers kept, the bytes of the model's weights with it, the score,
-    and whether it is within the budget. Of `weights` layers the weights alone were narrow; `eight` had 8 bits where
-    others have 4."""
+    """A keep-list that was evaluated: the number of layers kept, the bytes of the model's weights, the score, and
+    whether the score is within the budget. `weights` counts the layers of which only the weights were narrow, `eight`
+    those with 8 bits instead of 4."""
 
     kept: int
     nbytes: int
@@ -67,9 +67,10 @@ class Quantisation(Part):
     """The result of making a model narrower.
 
     `score` names the measure, `better` is `higher` or `lower`; `before` and `after` are the measures of the given model
-    and of the written file, `bound` is the worst that the budget allows. `samples` were tested, `calibrated` gave the
-    ranges. `labelled` says that the measure is against labels of the data, not against the given model. `broken` counts
-    samples with an output that is not finite. `times_ratio` is the new time by the old, None if it was not measured.
+    and of the written file, `bound` is the worst score that the budget allows. `samples` counts the tested samples,
+    `calibrated` those that gave the ranges. `labelled` is whether the measure compares with labels of the data instead
+    of the given model. `broken` counts samples with an output that is not finite. `times_ratio` is the new time divided
+    by the old, None if it was not measured.
     """
 
     title = "Precision"
@@ -93,7 +94,7 @@ class Quantisation(Part):
     evaluations: int
     curve: tuple[CurvePoint, ...] = ()
     left: tuple[LeftAlone, ...] = ()
-    """What is no layer of the method, and has weights or floats that it does not change."""
+    """Nodes that are no layers for the method, and have weights or floats that it does not change."""
     times_ratio: float | None = None
     times: str = ""
     also: dict[str, str] = field(default_factory=dict)
@@ -111,11 +112,11 @@ class Quantisation(Part):
 
     @property
     def eight(self) -> tuple[LayerDamage, ...]:
-        """The layers whose weights have 8 bits, where those of others have 4."""
+        """The layers whose weights have 8 bits instead of 4."""
         return tuple(layer for layer in self.layers if layer.eight)
 
     def summary(self) -> str:
-        """One line: what became narrow, the score, the size and the time."""
+        """Returns one line: the layers that became narrow, the score, the size and the time."""
         changed = len(self.layers) - len(self.kept)
         count = len(self.layers) + sum(one.count for one in self.left)
         said = [f"{changed} of {several(count, 'layer')} became {self.to}"]
@@ -139,7 +140,7 @@ class Quantisation(Part):
         return ", ".join(said)
 
     def _left(self) -> Iterator[str]:
-        """What the method left alone, by operator, with its share of the weights if that is worth a word."""
+        """Yields the operators that the method left alone, with their share of the weights if that is large enough."""
         whole = sum(one.nbytes for one in self.layers) + sum(one.nbytes for one in self.left)
         kept = sum(one.nbytes for one in self.kept) / whole if whole else 0.0
         if kept >= _MUCH:
@@ -222,5 +223,5 @@ class Quantisation(Part):
         return Table(tuple(head for head, _ in shown), rows, right=tuple(range(len(shown) - 1)))
 
     def rows_in_terminal(self) -> int:
-        """How many rows of a table a terminal shows."""
+        """Returns the number of rows of a table that a terminal shows."""
         return _MOST

@@ -1,4 +1,4 @@
-"""How many times longer subjects take than the first, with confidence intervals."""
+"""The times of subjects relative to the first, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from onnxsmith.base.words import several
 
 @dataclass(frozen=True)
 class Ratio:
-    """The time of `subject` divided by that of the first subject: the median over rounds, and the 95% confidence
-    interval from `low` to `high`; None if there were too few rounds. `equal` says whether the outputs agree,
-    None if that is unknown, and `outputs` says more about it. `ranked` is whether one of the two is called faster; if
-    not, `why_not` says why."""
+    """The time of `subject` divided by that of the first subject: the median over rounds, and its 95% confidence
+    interval from `low` to `high`. The interval is None if there were too few rounds. `equal` says whether the outputs
+    agree, None if that is unknown; `outputs` has details. `ranked` is whether one of the two is called faster; if not,
+    `why_not` says why."""
 
     subject: str
     ratio: float | None
@@ -41,7 +41,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Ratios(Part):
-    """The ratios to the subject `first`, from `rounds` rounds, each in new processes, and `blocks` blocks."""
+    """The ratios to the subject `first`. They come from `rounds` rounds, each in new processes, and `blocks` blocks."""
 
     title: ClassVar[str] = "Ratio of times"
 

@@ -10,7 +10,7 @@ from onnxsmith.base.report.base import Block, Part, Table, Text, facts
 
 @dataclass(frozen=True)
 class Step:
-    """One step: `nodes` were left after it, and it tried `tries` models."""
+    """One step: the number of `nodes` after it, and the number of models that it tried."""
 
     name: str
     nodes: int
@@ -20,8 +20,8 @@ class Step:
 @dataclass(frozen=True)
 class Reduction(Part):
     """The result of a reduction. Node counts include bodies and functions, but not Constant nodes. `tries` counts the
-    models by outcome. `remembered` counts the models whose outcome was known from an earlier try. `kept` are the things
-    that could not be anonymised."""
+    models by outcome. `remembered` counts the models whose outcome was known from an earlier try. `kept` lists the
+    parts that could not be anonymised."""
 
     title = "Reduction"
 

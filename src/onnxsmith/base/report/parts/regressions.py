@@ -1,4 +1,4 @@
-"""The times of a benchmark beside those that an earlier one saved."""
+"""A comparison of the times of a benchmark with saved times of an earlier one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from onnxsmith.base.report.parts._text import duration
 
 @dataclass(frozen=True)
 class Regression:
-    """A subject's time in seconds `before` and `now`, and the ratio with its 95% interval; None if a side has too few
-    rounds. `slower` if the interval lies above what is allowed, `perhaps` if it reaches above that; `beyond` if the
-    ratio itself lies above that."""
+    """A subject's time in seconds `before` and `now`, and their ratio with its 95% interval; None if a side has too few
+    rounds. `slower`: the whole interval is above the allowed ratio. `perhaps`: its upper end is above. `beyond`: the
+    ratio itself is above."""
 
     subject: str
     before: float | None
@@ -42,9 +42,9 @@ class Regression:
 
 @dataclass(frozen=True)
 class Regressions(Part):
-    """The comparison with the file `baseline`. `differing` are the circumstances that have changed, with their values
-    before and now; `same_inputs` is whether the inputs are the same. `allow` is the share by which a time may grow.
-    With `any_machine` the comparison was asked for in spite of other circumstances."""
+    """The comparison with the file `baseline`. `differing` are the circumstances that changed, with their values before
+    and now; `same_inputs` is whether the inputs are the same. `allow` is the share by which a time may grow.
+    `any_machine` is whether the user asked to compare in spite of other circumstances."""
 
     title: ClassVar[str] = "Against the baseline"
 

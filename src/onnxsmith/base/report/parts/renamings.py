@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from onnxsmith.base.report.base import Block, Part, Table
 
 _ROWS_IN_TERMINAL = 6
-"""Names in a terminal. A choice: names alone change nothing."""
+"""Rows in a terminal. A choice: few, because names alone change nothing."""
 
 
 @dataclass(frozen=True)
 class Renaming:
-    """`kind` is `node`, `tensor`, `weight`, `graph` or `function`; `path` is "" in the main graph."""
+    """A pair of names. `kind` is `node`, `tensor`, `weight`, `graph` or `function`; `path` is "" in the main graph."""
 
     kind: str
     old: str

@@ -1,4 +1,4 @@
-"""Nodes that compute in one model what other nodes compute in the other, by name."""
+"""Regions of two models that compute the same results by different nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _NODES = 6
 
 @dataclass(frozen=True)
 class RegionNode:
-    """A node of a region. `elsewhere`: it counts elsewhere, as one of a pair or of another region."""
+    """A node of a region. `elsewhere` is whether it also belongs to a pair or to another region, and is counted
+    there."""
 
     name: str
     op: str
@@ -25,8 +26,8 @@ class RegionNode:
 @dataclass(frozen=True)
 class SameRegion:
     """Nodes of the first model and nodes of the second that compute the same results. `results` are the names of these
-    tensors in both models. Where a model has no nodes of its own for the region, nodes that count elsewhere
-    compute the results, too."""
+    tensors in both models. If a model has no nodes of its own for the region, all its nodes here are counted
+    elsewhere."""
 
     old: tuple[RegionNode, ...]
     new: tuple[RegionNode, ...]

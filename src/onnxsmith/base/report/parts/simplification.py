@@ -16,7 +16,7 @@ TIDYING = "pass: "
 class Entry:
     """One rewrite that fired or was refused. `rule` is the rule or pass, `why_not` the reason of a refusal. `gone` are
     the operators of the removed nodes, `made` the operators of the new nodes; `gone_names` and `made_names` are the
-    names of these nodes, or of the first result of one without a name."""
+    names of these nodes. A node without a name is called after its first result."""
 
     id: int
     rule: str
@@ -71,7 +71,7 @@ class Simplification(Part):
 
 
 def _by_rule(entries: Sequence[Entry]) -> Table:
-    """How often each rule fired, the most frequent first; a page links to the first place of each."""
+    """Counts how often each rule fired, the most frequent first; a page links to the first place of each."""
     counts = Counter(entry.rule for entry in entries)
     firsts = {entry.rule: entry for entry in reversed(entries)}
     rows = sorted(counts.items(), key=lambda item: -item[1])

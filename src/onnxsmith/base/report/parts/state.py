@@ -21,8 +21,8 @@ class StatePair:
 
 @dataclass(frozen=True)
 class State(Part):
-    """The pairs of inputs and outputs through which a state is handed from call to call. `metadata` is the key of the
-    file's metadata that holds them. `steps` counts the calls in a row that were compared with the module."""
+    """The pairs of inputs and outputs that carry a state from call to call. `metadata` is the key of the file's
+    metadata that lists them. `steps` counts the consecutive calls that were compared with the module."""
 
     title = "State"
 

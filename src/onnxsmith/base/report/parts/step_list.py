@@ -1,4 +1,4 @@
-"""The steps that an edit may have."""
+"""The kinds of steps that an edit may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison of two models over several calls, each with the state that the last one returned."""
+"""A comparison of two models over consecutive calls, each with the state that the previous call returned."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from onnxsmith.base.report.parts.state import StatePair
 _ROWS_IN_TERMINAL = 8
 """Rows in a terminal. A choice: a third of a screen."""
 _PAIRS = 4
-"""Pairs of a state that are listed. A choice: a decoder has two for each of its layers."""
+"""Largest number of pairs of a state that are listed. A choice: a decoder has two for each of its layers."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One call. `difference` is the largest difference of an output from the reference's, relative to its scale, where
+    """One call. `difference` is the largest difference of an output from the reference's, relative to its scale, if
     both sides get the reference's state; `output` is that output, and `reason` says how it differs beyond rounding.
-    `own` and `own_output` are the same where each side got its own state since the first step; None if not run."""
+    `own` and `own_output` are the same if each side has kept its own state since the first step; None if not run."""
 
     label: str
     output: str
@@ -30,9 +30,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Steps(Part):
-    """The comparison of several calls in a row. `state` are the inputs and the outputs that they get next. `steps` are
-    in order, and `first` is the label of the first that differs from the reference's state; empty if none does. `drift`
-    says what the candidate's own state did, `drifts` whether that is a difference of its own."""
+    """The comparison of consecutive calls. `state` pairs each state input with the output that it gets in the next
+    call. `steps` are in order. `first` is the label of the first step that differs when given the reference's state;
+    empty if none does. `drift` describes the effect of the candidate's own state; `drifts` is whether that effect is a
+    difference beyond that."""
 
     title = "Steps"
 

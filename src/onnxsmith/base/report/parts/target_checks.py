@@ -1,4 +1,4 @@
-"""How far each target came with a model, and with each of its nodes."""
+"""The stage that each target reached with a model, and with each of its nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.base.words import several
 
 
 class Stage(StrEnum):
-    """How far a target came. A stage includes those before it."""
+    """The stage that a target reached. A stage includes those before it."""
 
     NOT_TRIED = "not tried"
     REFUSED = "refused"
@@ -24,13 +24,13 @@ class Stage(StrEnum):
 
 
 _FEW = 3
-"""Targets up to which the notes of tables are shown. A choice: a page of notes hides the results."""
+"""Largest number of targets for which the notes of tables are shown. A choice: a page of notes hides the results."""
 
 
 @dataclass(frozen=True)
 class NodeCheck:
-    """A node that stopped a target, or of which nothing is known. `place` is the torch module and source line, if the
-    file names them. `evidence` says how the node was found. `rewrite` helps, if it is not ""."""
+    """A node that stopped a target, or about which nothing is known. `place` is the torch module and source line, if
+    the file names them. `evidence` says how the node was found. `rewrite` names a rewrite that helps, "" for none."""
 
     node: str
     op: str
@@ -43,11 +43,11 @@ class NodeCheck:
 
 @dataclass(frozen=True)
 class TargetCheck:
-    """What one target did with the model.
+    """The result of one target.
 
-    `judge` is False if nothing was asked: the result follows from tables and rules. `shapes` says with which sizes the
-    stage was reached: `dynamic`, or the sizes that were fixed. `counts` are the nodes by stage; `nodes` those that are
-    refused, disagree or are unknown.
+    `judge` is False if no software was asked, and the result follows from tables and rules. `shapes` gives the sizes
+    for which the stage was reached: `dynamic`, or the sizes that were fixed. `counts` are the numbers of nodes by
+    stage; `nodes` are those that are refused, disagree or are unknown.
     """
 
     target: str
@@ -61,19 +61,19 @@ class TargetCheck:
     nodes: tuple[NodeCheck, ...] = ()
     notes: tuple[str, ...] = ()
     whole: bool = False
-    """Whether the refusal is of the file as a whole: its opset, its IR version, its interface."""
+    """Whether the target refuses the file as a whole: its opset, its IR version, its interface."""
     complete: bool = True
     """Whether every refused node is in `nodes`."""
     expected: str = ""
-    """The stage that a profile of the target's name foresees; "" without such a profile."""
+    """The stage that a profile of the target's name predicts; "" without such a profile."""
     rewrite: str = ""
-    """What was done to a copy of the model that the target takes."""
+    """The rewrite of a copy of the model that the target takes; "" if none was found."""
     changed: str = ""
-    """What was changed before the target came to `stage`: it refuses the file as it is. "" if nothing was."""
+    """The change that let the target reach `stage`, because it refuses the file as it is; "" if nothing was changed."""
     as_it_is: str = ""
     """Why the target refuses the file as it is, if something was changed."""
     symbols: str = ""
-    """Why the target takes the file only at fixed sizes, which are those in `shapes`."""
+    """Why the target takes the file only at the fixed sizes in `shapes`."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _table(check: TargetCheck) -> Table:
 
 
 def summary(check: TargetCheck) -> str:
-    """Says in some words how far the target came: `openvino agreed`, `tract refused 2 nodes`."""
+    """Says in a few words how far the target came: `openvino agreed`, `tract refused 2 nodes`."""
     if check.stage is not Stage.REFUSED:
         where = f" ({check.shapes})" if check.shapes != "dynamic" else ""
         if check.changed:

@@ -26,7 +26,7 @@ class Statistics:
     zero: int
 
     def oddities(self) -> str:
-        """The counts of NaN, infinity and zero, without those that are 0."""
+        """Returns the counts of NaN, infinity and zero, without those that are 0."""
         counted = ((self.nan, "NaN"), (self.inf, "Inf"), (self.zero, "zero"))
         return ", ".join(f"{count:,} {what}" for count, what in counted if count)
 

@@ -13,11 +13,12 @@ from onnxsmith.base.words import several
 
 @dataclass(frozen=True)
 class TensorView(Part):
-    """A tensor, the node that makes it and the nodes that read it. `roles` are any of: graph input, graph output,
+    """A tensor, the node that computes it and the nodes that read it. `roles` are any of: graph input, graph output,
     initializer, constant, made by a node.
 
     `where`, `bytes`, `statistics` and `values` are for stored tensors only. `values` are the first elements in
-    row-major order, written so that they read back exactly; `elements` counts all elements."""
+    row-major order, written so that they read back exactly; `elements` counts all elements.
+    """
 
     title = "Tensor"
 

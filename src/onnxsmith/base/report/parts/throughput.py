@@ -1,4 +1,4 @@
-"""Throughput against the batch size and the number of threads."""
+"""Throughput by batch size and number of threads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from onnxsmith.base.report.parts._text import duration
 
 @dataclass(frozen=True)
 class Point:
-    """The time in seconds of one run of `batch` items: the median over the passes of the first decile of a pass, and
-    the least and greatest of these.
-    `threads` 0 is the runtime's own choice."""
+    """The time in seconds of one run of `batch` items. For each pass the first decile is taken; the time is the median
+    of these, with the least and the greatest. With `threads` 0 the runtime chooses."""
 
     subject: str
     threads: int
@@ -31,8 +30,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Throughput(Part):
-    """Throughput at each batch of `dimension` ("" if only threads were varied) and number of threads, and what could
-    not be measured: name and reason."""
+    """Throughput for each batch size of `dimension` ("" if only threads were varied) and number of threads. `failed`
+    names combinations that could not be measured, each with the reason."""
 
     title: ClassVar[str] = "Throughput"
 

@@ -18,9 +18,10 @@ class ValueRow:
     """One tensor. `roles` are `input` and `output`; an intermediate tensor has no role. `path` are the bodies around
     it.
 
-    `shapes` has one shape for each array: a sequence, or a tensor in a loop, may have several or none. `histogram`
-    counts the finite elements between `statistics.min` and `max` in bins of equal width. For strings, and if no
-    statistics were requested, `histogram` is empty and `statistics` is None."""
+    `shapes` has one shape for each array: a sequence, or a tensor in a loop, may have several arrays or none.
+    `histogram` counts the finite elements between `statistics.min` and `max` in bins of equal width. For strings, and
+    if no statistics were requested, `histogram` is empty and `statistics` is None.
+    """
 
     name: str
     roles: tuple[str, ...]
@@ -35,8 +36,8 @@ class ValueRow:
 
 @dataclass(frozen=True)
 class Values(Part):
-    """The tensors of one run. `refused` are tensors that could not be read, with the reason. `moved` are outputs that
-    change when intermediate tensors are made outputs: the runtime then fuses fewer nodes."""
+    """The tensors of one run. `refused` are tensors that could not be read, with the reason. `moved` are graph outputs
+    that change when intermediate tensors are made outputs, too: the runtime then fuses fewer nodes."""
 
     title = "Values"
 
@@ -75,7 +76,7 @@ class Values(Part):
 
 
 def _harm(row: ValueRow) -> tuple[bool, bool]:
-    """A key that sorts tensors with NaN first, then those with infinities; the others keep their order."""
+    """Returns a key that sorts tensors with NaN first, then those with infinities; the others keep their order."""
     seen = row.statistics
     return seen is None or not seen.nan, seen is None or not seen.inf
 
@@ -104,6 +105,6 @@ def _counted(row: ValueRow) -> tuple[str, ...]:
 
 
 def bars(row: ValueRow) -> str:
-    """The histogram as text: the highest bin is a full block, an empty bin a blank."""
+    """Returns the histogram as text: the highest bin is a full block, an empty bin a blank."""
     most = max(row.histogram, default=0)
     return "".join(_BARS[-(-count * len(_BARS) // most) - 1] if count else " " for count in row.histogram)

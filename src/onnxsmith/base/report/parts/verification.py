@@ -9,13 +9,13 @@ from onnxsmith.base.report.base import Block, Facts, Part, Places, Table, Text, 
 from onnxsmith.base.words import first_few, several
 
 REFUSES = "the candidate refuses an input that the reference takes"
-"""How the reason of a difference begins where the candidate's runtime refused an input."""
+"""The beginning of a reason that says that the candidate's runtime refused an input."""
 
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """One output over all runs. `worst_rel` and `tolerance` are relative to its scale, the root mean square. A `drawn`
-    output is random, so that its values were not compared."""
+    """One output over all runs. `worst_rel` and `tolerance` are relative to its scale, the root mean square. An output
+    that is `drawn` is random, and its values were not compared."""
 
     name: str
     dtype: str
@@ -33,16 +33,16 @@ class OutputCheck:
     exact: bool = False
     """Whether the output was bit-exact on every input."""
     floor: float = 0.0
-    """The difference in the output's own units that is allowed whatever its scale."""
+    """The difference, in the output's own units, that is allowed at any scale."""
 
 
 @dataclass(frozen=True)
 class Power:
-    """The faults that the check would have noticed.
+    """Which planted faults the check noticed.
 
-    Faults were planted in `tried` of `of` weights, or inputs (`kind`), one at a time. The results: `seen` counts those
-    where a change by the share `small` was noticed. `only_large` need a change by `large`, `blind` a change of 100%;
-    `inert` show no change at all. `slight` move the outputs by no more than rounding when changed by `small`. If the
+    Faults were planted in `tried` of `of` weights or inputs (`kind`), one at a time. `seen` counts those whose change
+    by the share `small` was noticed; `only_large` needed a change by `large`, `blind` a change by 100%; `inert` changed
+    no output at all. `slight` counts those whose change by `small` moves the outputs by no more than rounding. If the
     faults were planted in inputs, `idle` counts the weights that have no influence on any output.
     """
 
@@ -87,7 +87,7 @@ class Power:
         return len(self.inert) == self.tried
 
     def shortcoming(self) -> str:
-        """The reason why the check proves too little; "" if it proves enough."""
+        """Returns the reason why the check proves too little; "" if it proves enough."""
         moving = self.moving
         if not moving and self.kind == "inputs":
             return ""  # the outputs depend on the shapes or the dtype only, so there is nothing to plant a fault in
@@ -105,7 +105,7 @@ class Power:
 
 
 FEW = 0.05
-"""Share of the weights that a check may miss and still count as a check. A choice: 1 in 20."""
+"""Share of the weights that a check may miss and still prove enough. A choice: 1 in 20."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ class Verification(Part):
     """The comparison of a candidate with its reference.
 
     `equal` is True only if something was compared, nothing differed, and a fault would have been noticed. If a fault
-    would not have been noticed, `unsure` says why. An output without any comparable value has a reason in `weak`.
-    `verified` is False if no comparison was made; `why_not` says why. `untried` are gaps that the headline must name:
-    axes that stayed at one size, sizes that the reference refuses.
+    would not have been noticed, `unsure` says why. `weak` has the reason for each output without any comparable value.
+    `verified` is False if no comparison was made; `why_not` says why. `untried` are gaps that the headline must name,
+    such as axes that stayed at one size or sizes that the reference refuses.
     """
 
     title = "Verification"
@@ -134,8 +134,8 @@ class Verification(Part):
     power: Power | None = None
     unsure: tuple[str, ...] = ()
     inside: int = 0
-    """How many tensors inside were compared, because the outputs show too little; `power` then counts what shows in
-    any of them."""
+    """The number of intermediate tensors compared, if the outputs show too little; `power` then counts faults that any
+    of these tensors shows."""
 
     @property
     def differs(self) -> bool:
@@ -144,7 +144,8 @@ class Verification(Part):
 
     @property
     def where_compared(self) -> str:
-        """The clause of a headline on what was compared: `on 4 inputs and 141 tensors inside`."""
+        """Returns the clause of a headline that says where models were compared: `on 4 inputs and 141 tensors
+        inside`."""
         inside = f" and {several(self.inside, 'tensor')} inside" if self.inside else ""
         return f"on {len(self.runs)} inputs{inside}"
 
@@ -197,8 +198,8 @@ class Verification(Part):
 
 
 def _allowed(output: OutputCheck) -> str:
-    """What was allowed, in the unit that decided: an output of tiny values may be off by more than its scale allows, if
-    not by more than rounding is in its own units."""
+    """Returns the allowed difference in the unit that decided. An output of tiny values may differ by more than its
+    scale allows, as long as rounding in its own units explains the difference."""
     if output.equal and output.worst_rel > output.tolerance and 0 < output.worst_abs <= output.floor:
         return f"{output.floor:.2g} in its own units"
     return f"{output.tolerance:.2g}" if output.tolerance else "exact"

@@ -1,4 +1,4 @@
-"""What a page or a picture shows of models."""
+"""The content of a page or a picture of models."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from onnxsmith.base.words import several
 
 @dataclass(frozen=True)
 class View(Part):
-    """`nodes` and `rooms` are counts by model, `overlays` the titles of what can be coloured. `matched` says for each
-    part of a report how many of its names are nodes of the model, and how many names there are. `pairs` counts the
-    pairs of nodes of two models by what changed, None for one model. `lines` are lines of the captured program.
-    `origins` says by report whether it is of the model, by its hash. `otherwise` counts removed and added nodes that
-    compute what other nodes of the other model compute, and the regions that they form; `of_weights` counts those that
-    compute only from stored tensors."""
+    """`nodes` and `rooms` are counts by model, `overlays` the titles of the overlays. For each part of a report,
+    `matched` has the number of its names that are nodes of the model, and the number of all its names. `pairs` counts
+    the pairs of nodes of two models by what changed, None for one model. `lines` are lines of the captured program.
+    `origins` says for each report whether its hash is that of the model. `otherwise` counts the nodes without a partner
+    that compute the same as nodes of the other model, and the regions that they form; `of_weights` counts the nodes
+    without a partner that compute only from stored tensors."""
 
     title = "View"
 

@@ -1,4 +1,4 @@
-"""The weights that differ between two models, in numbers."""
+"""The weights that differ between two models, with figures."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from onnxsmith.base.report.base import Block, Part, Places, Table
 from onnxsmith.base.report.parts._text import dims
 
 _ROWS_IN_TERMINAL = 20
-"""Weights in a terminal, those that changed most. A choice: less than a screen."""
+"""Rows in a terminal: the weights that changed most. A choice: less than a screen."""
 
 
 @dataclass(frozen=True)
 class WeightChange:
     """An initializer or constant that differs.
 
-    `form` says how the same weight is stored otherwise: `transposed (1, 0)`, `reshaped`, `cast`, `Constant →
-    initializer`; "" if only values differ. The figures compare the weights after that; for a mere `cast` they say what
-    it rounds. `old` and `new` are the values of small constants. `max_abs` and `cosine_distance` are over elements that
-    are finite on both sides. `max_rel` is relative to the root mean square plus the element's own size. `changed` is
-    the share of the elements that differ, where NaN equals NaN. `cosine_distance` is 1 minus the cosine of the angle
-    between the two weights. The figures are None if the shapes do not fit, if only one model has the weight, or without
-    a number. `kind` is `values`, `rounding` (float32 or float64 values that differ by a few units in the last place),
-    `form`, `type` (dtype or shape differ, and more than the form), `removed` or `added` (no node reads it), or
-    `unreadable`. `aliases` are the names of the torch parameters that an exporter computed the weight from.
+    `form` says how the same weight is stored in another form: `transposed (1, 0)`, `reshaped`, `cast`, `Constant →
+    initializer`; "" if only values differ. The figures compare the weights in the same form; if only the dtype differs,
+    they show the rounding of the cast. `old` and `new` are the values of small constants. `max_abs` and
+    `cosine_distance` are over elements that are finite on both sides. `max_rel` is relative to the root mean square
+    plus the element's own size. `changed` is the share of the elements that differ, where NaN equals NaN.
+    `cosine_distance` is 1 minus the cosine of the angle between the two weights. The figures are None if the shapes do
+    not fit, if only one model has the weight, or if it has no numbers. `kind` is `values`, `rounding` (float32 or
+    float64 values that differ by a few units in the last place), `form`, `type` (dtype or shape differ by more than the
+    form), `removed` or `added` (only one model has it, and no node reads it), or `unreadable`. `aliases` are the names
+    of the torch parameters that an exporter computed the weight from.
     """
 
     path: str

@@ -1,1 +1,1 @@
-"""What onnxsmith asks of torch beyond its public interface, a file for each purpose. Imports torch."""
+"""Uses private parts of torch, a file for each purpose. Imports torch."""

@@ -1,9 +1,10 @@
-"""Hears the questions about the data that the code of a module asks while torch traces it, and answers them.
+"""Answers conditions on data in the code of a module while torch traces it.
 
-`if x.sum() > 0`, `if keep.numel() == 0`: the answer is unknown while torch traces, and the trace stops. Python asks for
-the truth of a symbolic condition, and for that of a tensor, by `SymNode.guard_bool`.
+The truth of `if x.sum() > 0` or `if keep.numel() == 0` is unknown while torch traces, so that the trace stops. Python
+asks for the truth of a symbolic condition, or of a tensor, by `SymNode.guard_bool`.
 
-Compared with torch 2.13 and 2.14. If a name is gone, no question is heard, and such a question stops the trace.
+Compared with torch 2.13 and 2.14. If a name is gone, no condition is answered here, and such a condition stops the
+trace.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _GUARD = "torch.fx.experimental.sym_node:SymNode.guard_bool"
 _UNKNOWN = "torch.fx.experimental.symbolic_shapes:GuardOnDataDependentSymNode"
 REACHES = (_GUARD, _UNKNOWN)
 _ASKING = frozenset(["guard_bool", "bool_", "__bool__", "__torch_function__", "is_nonzero"])
-"""Functions between a question and the line that asks it."""
+"""Functions on the call stack between a question and the line that asks it."""
 
 
 def answering(answer: Callable[[torch.SymBool, FrameType], bool | None]) -> AbstractContextManager[None]:
-    """Inside, `answer` is asked for each condition whose truth hangs on the data, with the frame of the line that asks
-    it. None leaves the question open, as torch does: the trace stops."""
+    """Calls `answer` for each condition that depends on data while the block runs, with the frame of the line that asks
+    it. If `answer` returns None, the trace stops, as in torch."""
     guard, unknown = private(_GUARD), private(_UNKNOWN)
 
     def guarded(node: Any, file: str, line: int) -> bool:
@@ -50,7 +51,8 @@ def _condition(node: Any) -> torch.SymBool:
 
 
 def _asking() -> FrameType | None:
-    """The frame whose line asks for a truth value; None if an operation of torch does inside."""
+    """Returns the frame whose line asks for a truth value; None if the question comes from inside an operation of
+    torch."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and (frame.f_code.co_name in _ASKING or _is_seam(frame)):
         frame = frame.f_back
@@ -58,5 +60,5 @@ def _asking() -> FrameType | None:
 
 
 def _is_seam(frame: FrameType) -> bool:
-    """Whether the frame is one of this room: another replacement of the same function."""
+    """Whether the frame belongs to a module of this package, which replaces the same function."""
     return str(frame.f_globals.get("__name__")).startswith(__package__)

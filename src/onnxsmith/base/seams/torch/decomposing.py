@@ -1,7 +1,7 @@
 """Runs `ExportedProgram.run_decompositions` without two behaviours that prevent translations.
 
-Compared with torch 2.11 to 2.14. If a name is gone, torch decomposes in its own way: an operator that raises or prints
-keeps its effect token, and its export is refused.
+Compared with torch 2.11 to 2.14. If a name is gone, torch keeps operators that raise or print, with their effect
+tokens, and the export of such a program is refused.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ REACHES = (_EFFECTS, _LIFT)
 
 
 def decompose(exported: ExportedProgram, table: Mapping[Any, Callable[..., Any]]) -> ExportedProgram:
-    """Decomposes every operator of `table` by its function there.
+    """Decomposes every operator of `table` by its function in the table.
 
-    torch keeps operators that raise or print, with an effect token that no runtime knows; here `table` decomposes them
-    too. Tensors that a function of the table creates become constants of the program.
+    Unlike torch, also decomposes operators that raise or print: torch keeps them with an effect token, which no runtime
+    knows. Tensors that a function of the table creates become constants of the program.
     """
     effects, lift = private(_EFFECTS), private(_LIFT)
 

@@ -20,7 +20,7 @@ REACHES = (_CAPTURE, _DEPENDS)
 
 @contextmanager
 def closed_logs() -> Iterator[None]:
-    """Inside, a draft closes its log file; torch leaves it open."""
+    """Closes the log file of a draft that is made in the block; torch leaves it open."""
     capture = private(_CAPTURE)
     if capture is None:
         yield
@@ -36,7 +36,8 @@ def closed_logs() -> Iterator[None]:
 
 
 def stops(drafted: ExportedProgram) -> list[tuple[Any, Mapping[int, str]]]:
-    """The call stacks at which a trace stops because a branch depends on data, each with its file names by number."""
+    """Returns the call stacks at which a trace stops because a branch depends on data. Each has the names of its files
+    by number."""
     report: Any = getattr(drafted, "_report", None)
     depends = private(_DEPENDS)
     failures = [] if report is None else report.failures

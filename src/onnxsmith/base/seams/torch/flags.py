@@ -1,7 +1,7 @@
-"""Sets the flags by which code chooses between the path of a call and the path of a trace.
+"""Sets the flags by which code tells an export from a normal call.
 
-Compared with torch 2.11 to 2.14. If a flag is gone, code that reads it takes the path of a call. Without the name in
-`Distribution`, distributions check their parameters.
+Compared with torch 2.11 to 2.14. If a flag is gone, code that reads it takes the path of a normal call. If the name in
+`Distribution` is gone, distributions check their parameters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REACHES = (
 
 @contextmanager
 def exporting(value: bool) -> Iterator[None]:
-    """Inside, `torch.compiler.is_exporting()`, `is_compiling()` and `torch.onnx.is_in_onnx_export()` return `value`."""
+    """Makes `torch.compiler.is_exporting()`, `is_compiling()` and `torch.onnx.is_in_onnx_export()` return `value`."""
     with ExitStack() as stack:
         stack.enter_context(exporting_to_onnx(value))
         for flag in _FLAGS:
@@ -36,14 +36,14 @@ def exporting(value: bool) -> Iterator[None]:
 
 
 def exporting_to_onnx(value: bool) -> AbstractContextManager[None]:
-    """Inside, `torch.onnx.is_in_onnx_export()` returns `value`. torch.export does not set it."""
+    """Makes `torch.onnx.is_in_onnx_export()` return `value`. torch.export does not set it."""
     return replaced_at(_ONNX, value)
 
 
 @contextmanager
 def without_contraction_paths() -> Iterator[None]:
-    """Inside, einsum multiplies its operands from left to right. The package opt_einsum, where it is installed, looks
-    for a shorter order and takes the sizes as Python numbers, which fixes every axis."""
+    """Makes einsum multiply its operands from left to right. With the package opt_einsum installed, it would look for a
+    shorter order and take the sizes as Python numbers, which fixes every axis."""
     with alone():
         paths = torch.backends.opt_einsum
         was_enabled = paths.enabled
@@ -56,7 +56,7 @@ def without_contraction_paths() -> Iterator[None]:
 
 @contextmanager
 def without_kernels() -> Iterator[None]:
-    """Inside, nn.TransformerEncoderLayer and nn.MultiheadAttention compute by their formulas."""
+    """Makes nn.TransformerEncoderLayer and nn.MultiheadAttention compute by their formulas, without fused kernels."""
     with alone():
         was_enabled = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
@@ -67,14 +67,14 @@ def without_kernels() -> Iterator[None]:
 
 
 def one_symbol_a_dimension() -> AbstractContextManager[Any]:
-    """Inside, dimensions that have one size in the example are not taken for one dimension. Without the setting they
-    are."""
+    """Gives each dimension a symbol of its own. By default, torch gives one symbol to dimensions that have the same
+    size in the example."""
     patch = private(_PATCH)
     return nullcontext() if patch is None else patch(use_duck_shape=False)
 
 
 @contextmanager
 def unchecked_distributions() -> Iterator[None]:
-    """Inside, a new `torch.distributions` object does not check the values of its parameters."""
+    """Keeps new `torch.distributions` objects from checking the values of their parameters."""
     with replaced(torch.distributions.Distribution, "_validate_args", False):
         yield

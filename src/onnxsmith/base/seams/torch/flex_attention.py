@@ -1,7 +1,7 @@
-"""Computes flex_attention by its formula.
+"""Makes flex_attention compute by its formula.
 
-torch keeps a call of flex_attention as one operation of higher order, with the score function as a graph, for a
-compiler that writes a kernel. Its own formula gives plain operators. Compared with torch 2.11 to 2.14.
+torch keeps a call of flex_attention as one higher-order operator, whose score function is a graph: input for a compiler
+that writes a kernel. The formula in torch's own code gives plain operators. Compared with torch 2.11 to 2.14.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ REACHES = (_FORMULA, _CALL)
 
 
 def by_formula() -> AbstractContextManager[None]:
-    """Inside, flex_attention calls the plain operators of its formula."""
+    """Makes flex_attention call the plain operators of its formula while the block runs."""
     formula = private(_FORMULA)
     if formula is None:
         return nullcontext()

@@ -1,4 +1,4 @@
-"""Walks what a module holds between calls: containers and plain objects, and what is in them."""
+"""Walks the state that a module keeps between calls: containers, plain objects, and their content."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import torch
 from onnxsmith.base.seams.torch.tensors import buffers_of
 
 REACHES = ()
-"""Private names of torch: none but those of `tensors.py`."""
+"""Private names of torch: only those of `tensors.py`."""
 PLAIN = vars(torch.nn.Module()).keys() | {"forward"}
-"""Attributes that every module has; none of them is a state."""
+"""Attributes that every module has; none of them is state."""
 _DEPTH = 4
-"""Containers within containers that are entered. A choice: the layers of a cache are at the third."""
+"""Largest depth of nested containers that are entered. A choice: the layers of a cache are at the third level."""
 _MOST = 4096
-"""Items of one container that are looked at. A choice: a longer one is a vocabulary, not a state."""
+"""Largest number of items of a container that is entered. A choice: a longer one is a vocabulary, not state."""
 _WHOLE = (torch.Tensor, torch.nn.Module, type, ModuleType, FunctionType, MethodType, BuiltinFunctionType, str, bytes)
 _CLOSED = {"torch", "numpy", "builtins", "collections", "typing", "re", "logging", "threading", "pathlib", "enum"} | {
-    "onnxsmith"  # what a module is watched with while it runs is no state of it
+    "onnxsmith"  # onnxsmith's observers of a running module are not the module's state
 }
-"""Packages whose objects are not entered, but for the containers named above."""
+"""Packages whose objects are not entered, except for the containers named above."""
 
 Step = tuple[str, Any]
 """`("item", key)` of a container, or `("attribute", name)` of an object."""
@@ -41,8 +41,8 @@ class Held:
 
 
 def held(module: torch.nn.Module) -> Iterator[Held]:
-    """Every value that the module and its parts hold in attributes of their own and in buffers, the containers before
-    what is in them. A container that is held twice is entered once."""
+    """Yields every value in the attributes and buffers of the module and its submodules, a container before its
+    content. A container that occurs twice is entered once."""
     entered: set[int] = set()
     for path, part in module.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
@@ -53,7 +53,7 @@ def held(module: torch.nn.Module) -> Iterator[Held]:
 
 
 def items(value: Any) -> list[tuple[Step, Any]]:
-    """What a container or a plain object holds; nothing for other values."""
+    """Returns the content of a container or a plain object; nothing for other values."""
     if isinstance(value, dict):
         found = [(("item", key), one) for key, one in value.items()]
     elif isinstance(value, list | tuple | deque):
@@ -64,8 +64,8 @@ def items(value: Any) -> list[tuple[Step, Any]]:
 
 
 def attributes(value: Any) -> dict[str, Any] | None:
-    """The attributes of an object of somebody's class, or None for other values, and where the class answers such a
-    question in its own way."""
+    """Returns the attributes of an instance of a user's class. Returns None for other values, and for an instance whose
+    class computes its attributes in its own way."""
     kind = type(value)
     if isinstance(value, _WHOLE) or kind.__module__.partition(".")[0] in _CLOSED:
         return None

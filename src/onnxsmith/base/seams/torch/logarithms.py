@@ -1,6 +1,6 @@
-"""Lets a program of torch.export contain logarithms of sizes.
+"""Allows logarithms of sizes in programs of torch.export.
 
-torch computes with them symbolically (`torch._sym_log2`), but its check of a program knows the square root only.
+torch computes logarithms symbolically (`torch._sym_log2`), but its check of a program accepts only square roots.
 
 Compared with torch 2.13 and 2.14. If a name is gone, there is no symbolic logarithm, and a logarithm of a size fixes
 the axis.
@@ -26,11 +26,11 @@ class _Kind(type):
 
 
 class _Logarithm(metaclass=_Kind):
-    """The kind of the function, for a check that asks for kinds."""
+    """The type of the symbolic logarithm, for a check that asks for types."""
 
 
 def allowed() -> AbstractContextManager[None]:
-    """Inside, programs may contain the logarithm."""
+    """Makes torch's check accept the logarithm in programs while the block runs."""
     usual: Any = private(_ALLOWED)
 
     def kinds(verifier: Any) -> tuple[type, ...]:

@@ -1,6 +1,7 @@
-"""Replaces parts of torch.nn for rewrites, while a module is traced.
+"""Replaces parts of torch.nn by rewrites while a module is traced.
 
-Compared with torch 2.11 to 2.14. If a name is gone, the rewrite does nothing, and the trace stops as without it.
+Compared with torch 2.11 to 2.14. If a name is gone, its rewrite does nothing, and the trace stops as it does without
+the rewrite.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ REACHES = (_PARSE, _CAUSAL, *_PACKED)
 
 
 def packing_by(pack: Callable[..., Any]) -> AbstractContextManager[None]:
-    """Inside, `pack_padded_sequence` returns the result of `pack`."""
+    """Makes `pack_padded_sequence` return the result of `pack` while the block runs."""
     return replaced(private("torch._VF:"), "_pack_padded_sequence", pack, create=True)
 
 
 def padding_by(pad: Callable[..., Any]) -> AbstractContextManager[None]:
-    """Inside, `pad_packed_sequence` returns the result of `pad`."""
+    """Makes `pad_packed_sequence` return the result of `pad` while the block runs."""
     return replaced(private("torch._VF:"), "_pad_packed_sequence", pad, create=True)
 
 
 def masks_by(is_causal: Callable[..., bool]) -> AbstractContextManager[None]:
-    """Inside, nn.Transformer calls this function to decide whether a mask is causal."""
+    """Makes nn.Transformer call `is_causal` to decide whether a mask is causal."""
     return replaced_at(_CAUSAL, is_causal)
 
 
 def converting_by(function: Callable[..., Any]) -> AbstractContextManager[None]:
-    """Inside, `module.to(...)` calls this function with the module and the arguments."""
+    """Makes `module.to(...)` call `function` with the module and the arguments."""
     return replaced(torch.nn.Module, "to", function)
 
 
 def parsed_conversion(*args: Any, **kwargs: Any) -> tuple[Any, Any, Any, Any] | None:
-    """Device, dtype, `non_blocking` and memory format of a call of `to`; None if torch's parser is gone."""
+    """Returns device, dtype, `non_blocking` and memory format of a call of `to`; None if torch's parser is gone."""
     parse = private(_PARSE)
     return None if parse is None else parse(*args, **kwargs)

@@ -44,22 +44,22 @@ while_loop_op: Any = required("torch._higher_order_ops.while_loop:while_loop_op"
 
 
 def schema(operator: Any) -> Any:
-    """An operator's schema (its name and arguments); None if it has none."""
+    """Returns an operator's schema: its name and arguments; None if it has no schema."""
     return getattr(operator, "_schema", None)
 
 
 def definition(name: str) -> Any:
-    """The definition that `torch.library.custom_op` made under this name; None if it made none."""
+    """Returns the definition that `torch.library.custom_op` made under this name; None if there is none."""
     return required("torch._library.custom_ops:_maybe_get_opdef")(name)
 
 
 def source(name: str) -> Any:
-    """The Python function that an operator was made from; None if there is none."""
+    """Returns the Python function that an operator was made from; None if there is none."""
     return getattr(definition(name), "_init_fn", None)
 
 
 def says_shapes(operator: Any) -> bool:
-    """Whether an operator has a fake implementation, which tells a trace the shapes of its results."""
+    """Whether an operator has a fake implementation, which gives the shapes of its results during a trace."""
     name = str(operator.name())
     defined = definition(name)
     if defined is not None:
@@ -75,5 +75,5 @@ def has_kernel(name: str, key: str) -> bool:
 
 
 def composite(operator: Any, *args: Any, **kwargs: Any) -> Any:
-    """Calls an operator's composite implementation in C++, even if others are registered for it."""
+    """Calls an operator's composite implementation in C++, even if other kernels are registered for it."""
     return operator._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)

@@ -1,9 +1,9 @@
-"""Says whether sums of 8-bit products saturate here, and whether a module computes such sums.
+"""Finds whether sums of 8-bit products saturate on this processor, and whether a module computes such sums.
 
-Without VNNI a processor of x86 adds two products of 8-bit integers in 16 bits, in PyTorch's kernels (FBGEMM) as in
-onnxruntime's: values beyond the calibrated range give other numbers than elsewhere.
+An x86 processor without VNNI adds two products of 8-bit integers in 16 bits, in the kernels of PyTorch (FBGEMM) and of
+onnxruntime. Values beyond the calibrated range then give other results than on other processors.
 
-Compared with torch 2.13 and 2.14. If the name is gone, no processor counts as one that saturates.
+Compared with torch 2.13 and 2.14. If the name is gone, no processor counts as saturating.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PACKAGES = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")
 
 
 def saturates_here() -> bool:
-    """Whether this processor is one of x86 without VNNI."""
+    """Whether this is an x86 processor without VNNI."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return False
     known: Any = private(_VNNI)
@@ -29,6 +29,6 @@ def saturates_here() -> bool:
 
 
 def multiplies_bytes(module: torch.nn.Module) -> bool:
-    """Whether a part of the module runs PyTorch's 8-bit kernels, not floats between quantisers."""
+    """Whether a part of the module runs PyTorch's 8-bit kernels, rather than floats between quantisers."""
     kinds = [type(part).__module__ for part in module.modules()]
     return any(kind.startswith(_PACKAGES) and ".reference." not in kind for kind in kinds)

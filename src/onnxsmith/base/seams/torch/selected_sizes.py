@@ -1,8 +1,8 @@
-"""Answers questions about the number of selected elements as torch does where it is free to choose.
+"""Answers comparisons of the number of selected elements during a trace as if two or more were selected.
 
-The size of a selection (`x[mask]`, `nonzero`) is unknown while torch traces. A comparison with 0 or 1 in the module
-stops the trace. torch's own operators ask the same questions with the answer for two elements or more
-("size-oblivious"). Here the module's comparisons get that answer, too.
+The size of a selection (`x[mask]`, `nonzero`) is unknown while torch traces, so that a comparison of it with 0 or 1 in
+the module stops the trace. The operators of torch itself assume two elements or more in such comparisons
+("size-oblivious"). Here the comparisons in the module get the same answer.
 
 Compared with torch 2.13 and 2.14. If the name is gone, such a comparison stops the trace.
 """
@@ -21,8 +21,8 @@ REACHES = (_EVALUATE, _UNKNOWN)
 
 
 def two_or_more(assumed: Callable[[], None]) -> AbstractContextManager[None]:
-    """Inside, a trace goes on where a selection of two elements or more decides a comparison. `assumed` is called at
-    each such comparison, inside the line that makes it."""
+    """Answers comparisons of the size of a selection as for two elements or more, so that the trace goes on. Calls
+    `assumed` at each such comparison, from inside the line that makes it."""
     evaluate, unknown = private(_EVALUATE), private(_UNKNOWN)
 
     def evaluated(shapes: Any, comparison: Any, *rest: Any, **more: Any) -> Any:

@@ -1,11 +1,11 @@
-"""Hears the conditions on sizes that the code of a module asks while torch traces it.
+"""Reports the conditions on sizes that the code of a module evaluates while torch traces it.
 
-Python asks a symbolic condition by `SymBool.__bool__`, in `if`, `while`, `and`, `max` and wherever a truth value is
-needed. torch answers with the example's sizes, and stores the answer as a guard.
+Python evaluates a symbolic condition by `SymBool.__bool__`, in `if`, `while`, `and`, `max` and wherever it needs a
+truth value. torch answers for the example's sizes, and stores the answer as a guard.
 
-`is_known` and `example` ask without a guard.
+`is_known` and `example` add no guard.
 
-Compared with torch 2.13 and 2.14. If a name is gone, no condition is heard, and none is known.
+Compared with torch 2.13 and 2.14. If a name is gone, no condition is reported, and `is_known` is always False.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _HOME = torch.__file__
 
 
 def hearing(asked: Callable[[Any, FrameType], None]) -> AbstractContextManager[None]:
-    """Inside, `asked` is called with each condition that the example's sizes decide, as the sympy expression that
-    holds for them, and with the frame that asked. Not called for conditions that hold for all sizes or for none."""
+    """Calls `asked` with each condition that the example's sizes decide: as the sympy expression that holds for them,
+    and with the frame that evaluates it. Not called for conditions that hold for all sizes or for none."""
     answer: Callable[[torch.SymBool], bool] = torch.SymBool.__bool__
 
     def answered(condition: torch.SymBool) -> bool:
@@ -66,8 +66,8 @@ def hearing(asked: Callable[[Any, FrameType], None]) -> AbstractContextManager[N
 
 
 def _assumed(condition: Any, frame: FrameType) -> bool | None:
-    """The answer to a condition that depends on data, if torch's own code asks it and could go on: an axis is not of
-    size 0 or 1, and operands that were broadcast have one shape. None for all other conditions."""
+    """Returns the assumed answer to a condition that depends on data, if torch's own code asks it and can go on: no
+    axis has size 0 or 1, and operands that were broadcast have the same shape. None for all other conditions."""
     if not frame.f_code.co_filename.startswith(_PACKAGE):
         return None
     if frame.f_code.co_name == _COMPARES:
@@ -77,12 +77,12 @@ def _assumed(condition: Any, frame: FrameType) -> bool | None:
 
 
 def is_known(condition: bool | torch.SymBool) -> bool:
-    """Whether a condition holds for all sizes, as far as torch can tell. Adds no guard."""
+    """Whether torch can tell that a condition holds for all sizes. Adds no guard."""
     known: Callable[[Any], bool] | None = private(_KNOWN)
     return bool(known(condition)) if known is not None else False
 
 
 def example(size: int | torch.SymInt) -> int | torch.SymInt:
-    """The size that the example has; a size that depends on data stays as it is."""
+    """Returns the size in the example; a size that depends on data is returned unchanged."""
     known: Any = getattr(getattr(size, "node", None), "hint", None)
     return known if isinstance(known, int) else size

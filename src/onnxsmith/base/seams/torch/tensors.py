@@ -1,7 +1,7 @@
-"""Fake tensors (tensors without values), and modes that observe operations.
+"""Gives access to fake tensors (tensors without values), and to modes that observe operations.
 
-A trace computes with `FakeTensor`; a `TorchDispatchMode` is called for every operation. torch documents both, under
-private names. Compared with torch 2.11 to 2.14. If a name is gone, importing this module raises a Problem.
+A trace computes with `FakeTensor`; a `TorchDispatchMode` is called for every operation. torch documents both, but their
+names are private. Compared with torch 2.11 to 2.14. If a name is gone, importing this module raises a Problem.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _CONVERT = "torch._subclasses.fake_tensor:FakeTensorConverter.from_real_tensor"
 _LIMIT = "torch._subclasses.fake_tensor:CONSTANT_NUMEL_LIMIT"
 MOST_ELEMENTS = 64
-"""Elements of a tensor whose values a trace keeps. A choice: more than an image has channels; torch keeps one."""
+"""Largest number of elements of a tensor whose values a trace keeps; torch keeps 1. A choice: more than an image has
+channels."""
 
 REACHES = (
     "torch._subclasses.fake_tensor:FakeTensor",
@@ -56,14 +57,14 @@ __all__ = [
 ]
 
 check: Any = required("torch:_check")
-"""Tells a trace a condition that sizes fulfil."""
+"""Tells a trace that sizes fulfil a condition."""
 
 
 @contextmanager
 def forgetting() -> Iterator[None]:
-    """Lets torch forget, before and after the block, what operations gave in earlier traces. It looks that up by the
-    operands, and not by how the operation was decomposed, or which kernels were allowed: an attention then got another
-    memory layout than the trace computes, and a view of it failed."""
+    """Clears torch's cache of results of operations before and after the block. Its key has the operands, but not how
+    the operation was decomposed or which kernels were allowed. An attention then got another memory layout than the
+    trace computes, and a view of it failed."""
     FakeTensorMode.cache_clear()
     try:
         yield
@@ -72,33 +73,33 @@ def forgetting() -> Iterator[None]:
 
 
 def mode_of(values: Iterable[Any]) -> Any:
-    """The mode that made the fake tensors among these values; None if there are none."""
+    """Returns the mode that made the fake tensors among these values; None if there are none."""
     return required("torch._guards:detect_fake_mode")(list(values))
 
 
 def unheard() -> AbstractContextManager[Any]:
-    """Inside, no trace and no mode sees operations."""
+    """Hides operations from all traces and modes while the block runs."""
     found: AbstractContextManager[Any] = required("torch.utils._python_dispatch:_disable_current_modes")()
     return found
 
 
 def version_of(tensor: torch.Tensor) -> int:
-    """A number that changes with every write to the tensor."""
+    """Returns a number that changes with every write to the tensor."""
     return tensor._version
 
 
 def memory_of(tensor: torch.Tensor) -> int:
-    """A number that is equal for two live strided tensors if they are views of the same memory."""
+    """Returns a number that is equal for two live strided tensors exactly if they are views of the same memory."""
     return int(tensor.untyped_storage()._cdata)
 
 
 def buffers_of(module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
-    """The module's own buffers by name, without those of its submodules."""
+    """Returns the module's own buffers by name, without those of its submodules."""
     return module._buffers
 
 
 def _is_option(tensor: torch.Tensor) -> bool:
-    """Whether a tensor of a module is a number, or a short list of integers or flags."""
+    """Whether a tensor of a module is a single number, or a short list of integers or flags."""
     if isinstance(tensor, FakeTensor):
         return False
     is_whole = not tensor.dtype.is_floating_point and not tensor.dtype.is_complex
@@ -107,12 +108,14 @@ def _is_option(tensor: torch.Tensor) -> bool:
 
 @contextmanager
 def known_constants(module: torch.nn.Module) -> Iterator[None]:
-    """Inside, a trace knows the values of parameters and buffers with one element, such as a flag, a count or a
-    temperature, and of small tensors of integers and flags that the module holds, registered or not: a branch on such a
-    value is not a branch on data. torch forgets a value if forward writes to it.
+    """Makes a trace know the values of some tensors, so that a branch on them is not a branch on data.
 
-    It also knows small tensors that forward makes of numbers, such as the means of channels, and what is computed from
-    these alone: `if (torch.as_tensor(std) == 0).any()` checks an option of the module. torch keeps one element.
+    These are parameters and buffers with one element, such as a flag, a count or a temperature, and small tensors of
+    integers and flags that the module holds, registered or not. torch forgets a value if forward writes to it.
+
+    The trace also knows small tensors that forward makes from numbers, such as the means of channels, and results
+    computed from these alone: `if (torch.as_tensor(std) == 0).any()` checks an option of the module. torch itself keeps
+    tensors with one element only.
     """
     others = [value for part in module.modules() for value in vars(part).values() if isinstance(value, torch.Tensor)]
     held = (*module.parameters(), *module.buffers(), *others)

@@ -29,17 +29,17 @@ _TABLE = f"{_ROOM}._decomp:create_onnx_friendly_decomposition_table"
 REACHES = (_REGISTRY, _PREPARE, _DTYPE, _DECOMPOSE, _DISPATCH, _KNOWN, _TABLE, _RECORDER, _FINISH)
 
 _CAST = (("input", "T1"), ("s", ""), ("fill_value", ""))
-"""Parameters that a translation casts, as (name, type name): of Cast and CastLike, `scalar_tensor`, `full` and
-`full_like`."""
+"""Parameters of translations that are cast, as (name, type name): those of Cast and CastLike, `scalar_tensor`, `full`
+and `full_like`."""
 
 
 def registry() -> Any:
-    """torch's translations for its newest opset."""
+    """Returns torch's translations for its newest opset."""
     return required(_REGISTRY).from_torchlib()
 
 
 def function_for(node: Any, translations: Any) -> tuple[Any, str]:
-    """The function that translates a node; or None, with torch's message."""
+    """Returns the function that translates a node, and torch's message; the function is None if there is none."""
     found, said = required(_DISPATCH)(node, translations)
     return found, str(said)
 
@@ -51,21 +51,21 @@ def add(translations: Any, operator: Any, functions: Sequence[Callable[..., Any]
 
 
 def recorder() -> Any:
-    """What records the nodes of the translation that is running: its `nodes` are a list, its `opset` is theirs."""
+    """Returns the recorder of the running translation: `nodes` is the list of its nodes, `opset` their version."""
     return evaluator.default()
 
 
 @contextmanager
 def recording(opset: int) -> Iterator[Any]:
-    """Inside, the operators that onnxscript calls become nodes of the recorder, in this version of the default domain.
-    Yields the recorder."""
+    """Records the operators that onnxscript calls in the block as nodes, in this version of the default domain. Yields
+    the recorder."""
     found = required(_RECORDER)(values.Opset("", opset), {})
     with evaluator.default_as(found):
         yield found
 
 
 def decompositions(translations: Any) -> dict[Any, Callable[..., Any]]:
-    """The decompositions of operators that have no translation."""
+    """Returns the decompositions of operators that have no translation."""
     table: dict[Any, Callable[..., Any]] = required(_TABLE)(set(required(_KNOWN)(translations)))
     return table
 
@@ -86,13 +86,13 @@ def prepared(exported: ExportedProgram) -> ExportedProgram:
 
 
 def decomposing_by(function: Callable[[ExportedProgram, Any], ExportedProgram]) -> AbstractContextManager[None]:
-    """Inside, torch calls this function, with a program and a registry of translations, to decompose."""
+    """Makes torch decompose by this function, which gets a program and a registry of translations."""
     required(_DECOMPOSE)
     return replaced_at(_DECOMPOSE, function)
 
 
 def finishing_by(function: Callable[[Any], None]) -> AbstractContextManager[None]:
-    """Inside, torch calls this function with the graph that it translates, after its own last pass."""
+    """Makes torch call this function with the graph that it translates, after its own last pass."""
     last: Any = private(_FINISH)
 
     def finished(module: Any) -> Any:
@@ -105,8 +105,8 @@ def finishing_by(function: Callable[[Any], None]) -> AbstractContextManager[None
 
 @contextmanager
 def exact_numbers(is_exact: Callable[[float], bool]) -> Iterator[None]:
-    """Inside, a Python float that a translation casts becomes a float64 constant if float32 cannot hold it exactly;
-    torch writes a float32 constant and casts that, which rounds twice."""
+    """Casts a Python float in a translation from a float64 constant if float32 cannot hold it exactly. torch casts a
+    float32 constant, which rounds twice."""
     determine = private(_DTYPE)
 
     def exact(param: ir.schemas.Parameter, arg: Any, type_binding: Mapping[Any, Any]) -> ir.DataType:

@@ -1,7 +1,7 @@
-"""torch's functions for nested containers of tensors: `torch.utils._pytree`.
+"""Gives access to torch's functions for nested containers of tensors: `torch.utils._pytree`.
 
-torch's exporters use them throughout; they have no public name yet. Compared with torch 2.11 to 2.14. If a name is
-gone, importing this module raises a Problem.
+torch's exporters use them throughout; the functions have no public names yet. Compared with torch 2.11 to 2.14. If a
+name is gone, importing this module raises a Problem.
 """
 
 from __future__ import annotations

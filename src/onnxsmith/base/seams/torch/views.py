@@ -1,9 +1,9 @@
 """Computes views of dynamic sizes faster, while a module is traced.
 
-torch computes the strides of a view dimension by dimension: is this size equal to that one, does it divide it, is it 1.
-If sizes are quotients and remainders of others, each answer takes algebra, and a model that cuts an image into windows
-takes minutes to trace. For sizes that depend on data torch has a second algorithm, which compares whole shapes first.
-Here that algorithm serves every symbolic size.
+torch computes the strides of a view dimension by dimension, and asks of each size whether it equals another, divides
+it, or is 1. If sizes are quotients and remainders of other sizes, each answer takes algebra: a model that cuts an image
+into windows takes minutes to trace. For sizes that depend on data, torch has a second algorithm, which compares whole
+shapes first. Here it is used for every symbolic size.
 
 Compared with torch 2.11 to 2.14. If the name is gone, such models take minutes to trace.
 """
@@ -22,7 +22,7 @@ REACHES = (_UNBACKED,)
 
 
 def cheap_views() -> AbstractContextManager[None]:
-    """Inside, torch uses its second algorithm for views of symbolic sizes."""
+    """Makes torch use its second algorithm for views of symbolic sizes while the block runs."""
     return replaced_at(_UNBACKED, _has_symbols)
 
 

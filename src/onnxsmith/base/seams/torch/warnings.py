@@ -12,6 +12,6 @@ REACHES = ("torch.jit._trace:TracerWarning",)
 
 
 def is_of_trace(category: Any) -> bool:
-    """Whether this is a warning class of torch.jit.trace."""
+    """Whether a warning class is one of torch.jit.trace."""
     kind = private(REACHES[0])
     return kind is not None and issubclass(category, kind)

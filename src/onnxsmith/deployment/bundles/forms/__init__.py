@@ -1,1 +1,1 @@
-"""The forms that a bundle can have, one a file."""
+"""Holds the forms that a bundle can have, one a file."""

@@ -30,7 +30,7 @@ class Form(ABC):
     """One form; stateless. Its id is the value of `--for`."""
 
     client: ClassVar[str]
-    """The program that loads the bundle, for readers."""
+    """The readable name of the program that loads the bundle."""
     dtypes: ClassVar[tuple[str, ...]] = NUMBERS
     """The dtypes of inputs and outputs that the client takes."""
     kinds: ClassVar[tuple[str, ...]] = ("tensor",)
@@ -41,7 +41,7 @@ class Form(ABC):
     """The tasks that the form has processing for."""
 
     def model_file(self, name: str) -> str:
-        """The model's path inside the bundle called `name`."""
+        """Returns the model's path inside the bundle called `name`."""
         return "model/model.onnx"
 
     def refuse(self, content: Content) -> None:
@@ -67,7 +67,7 @@ class Form(ABC):
             )
 
     def notes(self, content: Content) -> list[str]:
-        """What the report has to say of the client's limits, as sentences."""
+        """Returns sentences for the report about the client's limits."""
         return [
             f"--{name.replace('_', '-')} is not used by the form {self.id()}"
             for name in ({"onnxruntime": "onnxruntime_root"}.get(key, key) for key in content.clients)
@@ -76,24 +76,24 @@ class Form(ABC):
 
     @abstractmethod
     def write(self, content: Content, folder: Path) -> None:
-        """Writes the form's files into the folder, which has the model, golden data and interface.json already."""
+        """Writes the form's files into the folder, which already has the model, golden data and interface.json."""
 
     @abstractmethod
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
-        """Replays the golden data in the client, if it is at hand.
+        """Replays the golden data in the client, if it is on this machine.
 
         Raises:
-            OnnxsmithError: `bundle/client-failed` if the client is there and cannot run the bundle.
+            OnnxsmithError: `bundle/client-failed` if the client is there but cannot run the bundle.
         """
 
     @classmethod
     def id(cls) -> str:
-        """The form's name on the command line: that of its module."""
+        """Returns the form's name on the command line: that of its module."""
         return cls.__module__.rpartition(".")[2].replace("_", "-")
 
 
 def not_for_form(form: str, what: str, where: str, *, why: str = "", fix: str = "") -> OnnxsmithError:
-    """The error that a form cannot hold a model with such an input or output."""
+    """Returns the error that a form cannot hold a model with such an input or output."""
     return problem(
         "bundle/not-for-form",
         f"the form {form} cannot hold this model: {what}",

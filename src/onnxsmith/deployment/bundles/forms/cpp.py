@@ -21,9 +21,9 @@ _TYPES = {
     **{name: (name.upper(), f"std::{name}_t") for name in
        ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
 }  # fmt: skip
-"""ONNX dtype → the end of onnxruntime's enumerator, and the type of an element in C++."""
+"""Maps ONNX dtypes to the end of onnxruntime's enumerator, and to the type of an element in C++."""
 _ROOTS = (Path("/usr"), Path("/usr/local"), Path("/opt/onnxruntime"))
-"""Where onnxruntime is looked for if the user named no folder."""
+"""Folders to search for onnxruntime if the user named none."""
 _LINKS = ("libonnxruntime.so", "libonnxruntime.so.1")
 _HEADERS = ("include", "include/onnxruntime", "include/onnxruntime/core/session")
 
@@ -86,8 +86,8 @@ class Cpp(Form):
 
 
 def _linked(library: Path, folder: Path) -> Path:
-    """A folder with links to the library under the names that a linker and a loader look for: the Python package has it
-    under its full version only."""
+    """Makes a folder with links to the library under the names that a linker and a loader look for. The Python package
+    has the library only under its full version."""
     folder.mkdir()
     for name in _LINKS if ".so" in library.name else (library.name,):
         (folder / name).symlink_to(library)
@@ -112,7 +112,8 @@ def _headers(content: Content) -> Path | None:
 
 
 def _library(content: Content) -> Path | None:
-    """The library in the folder of onnxruntime; else the one that the Python package brings, which has no headers."""
+    """Returns the library in the folder of onnxruntime; else the library of the Python package, which has no
+    headers."""
     for root in _roots(content):
         found = sorted((root / "lib").glob("libonnxruntime.so*")) + sorted((root / "lib").glob("libonnxruntime.dylib"))
         if found:

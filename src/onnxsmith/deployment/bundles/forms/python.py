@@ -1,4 +1,4 @@
-"""`--for python`: a typed runner that needs numpy and onnxruntime only."""
+"""`--for python`: a typed runner that needs only numpy and onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--for tensorrt`: the line of trtexec with a shape profile, and runners in Python and C++."""
+"""`--for tensorrt`: the command line of trtexec with a shape profile, and runners in Python and C++."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from onnxsmith.deployment.bundles.tasks.base import PICTURES, TEXTS
 
 _PROFILE = ("min", "opt", "max")
 _NAMED = r"[^,']+"
-"""Names that trtexec can read in a shape profile (samples/common/sampleOptions.cpp of TensorRT 10): it splits the
-profile at commas, then each part at single quotes, between which colons and blanks belong to the name."""
+"""Names that trtexec can read in a shape profile (samples/common/sampleOptions.cpp of TensorRT 10). It splits the
+profile at commas, then each part at single quotes; inside these, colons and blanks belong to the name."""
 _RANGE = "=MIN:OPT:MAX"
 _PLAIN = r"[\w./-]+"
-"""Names that need no quotes there."""
+"""Names that need no quotes in a shape profile."""
 
 
 class Tensorrt(Form):
-    """build.sh, which calls trtexec; trt_model.py and trt_model.hpp, which run the plan; a Python runner beside
-    them."""
+    """build.sh, which calls trtexec; trt_model.py and trt_model.hpp, which run the plan; and a Python runner for the
+    model."""
 
     client = "TensorRT"
     dtypes = ("float", "float16", "int8", "int32", "int64", "uint8", "bool")
@@ -70,7 +70,7 @@ class Tensorrt(Form):
 
 
 def options(content: Content) -> list[str]:
-    """The options of trtexec for the shape profile; none for a model of fixed shapes."""
+    """Returns the options of trtexec for the shape profile; none for a model of fixed shapes."""
     dynamic = [port for port in content.inputs if _is_dynamic(port)]
     found = []
     for which in _PROFILE if dynamic else ():
@@ -80,17 +80,17 @@ def options(content: Content) -> list[str]:
 
 
 def _quoted(name: str) -> str:
-    """The name as trtexec reads it."""
+    """Quotes a name as trtexec reads it."""
     return name if re.fullmatch(_PLAIN, name) else f"'{name}'"
 
 
 def _word(text: str) -> str:
-    """The text as one word of a shell, in double quotes if that is enough."""
+    """Quotes a text as one word of a shell, in double quotes if possible."""
     return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
 
 
 def shapes(content: Content, port: NamedPort) -> dict[str, str]:
-    """The least, usual and largest shape of an input, as trtexec writes them: `4x3x224x224`."""
+    """Returns the least, usual and largest shape of an input, as trtexec writes them: `4x3x224x224`."""
     found: dict[str, str] = {}
     for at, which in enumerate(_PROFILE):
         sizes = []
@@ -101,7 +101,7 @@ def shapes(content: Content, port: NamedPort) -> dict[str, str]:
 
 
 def notes(content: Content) -> list[str]:
-    """What a reader has to know of the profile: dimensions without a declared range."""
+    """Returns notes about the profile: dimensions without a declared range."""
     free = [dim for port in content.inputs for dim in port.shape or () if isinstance(dim, str)]
     free = [dim for dim in dict.fromkeys(free) if dim not in content.ranges]
     found = []
@@ -123,7 +123,8 @@ def notes(content: Content) -> list[str]:
 
 
 def _sizes(content: Content, port: NamedPort, dim: str | None, axis: int) -> tuple[int, int, int]:
-    """The declared sizes of a dimension, or those of the golden data: the least, the first, the largest."""
+    """Returns the declared sizes of a dimension; else the sizes in the golden data: the least, the first, the
+    largest."""
     if dim in content.ranges:
         held = content.ranges[str(dim)]
         return held.least, held.usual, held.most

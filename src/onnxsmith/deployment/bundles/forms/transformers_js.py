@@ -16,13 +16,13 @@ from onnxsmith.deployment.bundles.tasks.base import TEXTS, task
 
 _PACKAGE = "@huggingface/transformers"
 _UNKNOWN = "^4.0.0"
-"""The version in package.json if none ran here. A choice: the major version whose layout this is."""
+"""The version in package.json if none ran here. A choice: the major version that loads this layout."""
 _COPIED = (
     "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
     "chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "added_tokens.json",
 )  # fmt: skip
 _DATA = "model.onnx_data"
-"""The only name that transformers.js looks for external data under."""
+"""The only name under which transformers.js looks for external data."""
 
 
 class TransformersJs(Form):

@@ -15,13 +15,14 @@ _TYPES = {
     "uint64": "TYPE_UINT64", "int8": "TYPE_INT8", "int16": "TYPE_INT16", "int32": "TYPE_INT32", "int64": "TYPE_INT64",
     "float16": "TYPE_FP16", "float": "TYPE_FP32", "double": "TYPE_FP64", "string": "TYPE_STRING",
 }  # fmt: skip
-"""ONNX dtype → data type of a model configuration (Triton's model_config.proto)."""
+"""Maps ONNX dtypes to data types of a model configuration (Triton's model_config.proto)."""
 _PROTOCOL = {**{name: kind.removeprefix("TYPE_") for name, kind in _TYPES.items()}, "string": "BYTES"}
-"""ONNX dtype → data type of Triton's HTTP protocol."""
+"""Maps ONNX dtypes to data types of Triton's HTTP protocol."""
 
 
 class Triton(Form):
-    """A model repository: config.pbtxt and 1/model.onnx, a client that replays the golden data, a Python runner."""
+    """A model repository (config.pbtxt and 1/model.onnx), a client that replays the golden data, and a Python
+    runner."""
 
     client = "Triton Inference Server"
     dtypes = (*NUMBERS, "string")
@@ -63,8 +64,8 @@ class Triton(Form):
 
 
 def _batch(content: Content) -> tuple[int, str]:
-    """The largest batch, and why there is none: Triton counts a first dimension as the batch only if every input and
-    output has it."""
+    """Returns the largest batch, 0 with a reason if there is none: Triton counts a first dimension as the batch only if
+    every input and output has it."""
     ports = (*content.inputs, *content.outputs)
     firsts = {port.shape[0] if port.shape else None for port in ports}
     (first, *others) = firsts
@@ -79,6 +80,6 @@ def _batch(content: Content) -> tuple[int, str]:
 
 
 def _dims(port: NamedPort, *, batched: bool) -> list[int]:
-    """The dimensions of a model configuration: -1 for one of any size, without the batch."""
+    """Returns the dimensions for a model configuration, with -1 for any size; if `batched`, without the batch."""
     dims = [dim if isinstance(dim, int) else -1 for dim in port.shape or ()]
     return dims[1:] if batched else dims

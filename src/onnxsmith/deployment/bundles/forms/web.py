@@ -12,9 +12,9 @@ from onnxsmith.deployment.bundles.tasks.base import PICTURES, task
 
 _PACKAGE = "onnxruntime-web"
 _UNKNOWN = "^1.20.0"
-"""The version in package.json if none ran here. A choice: the first one with int64 and float16 as in `model.mjs`."""
+"""The version in package.json if none ran here. A choice: the first with int64 and float16 as `model.mjs` uses them."""
 _WASM = 2**32 - 2**28
-"""Bytes of a model above which it is not run here: WebAssembly addresses 4 GB, and a run needs some of them."""
+"""Largest model, in bytes, that is run here: WebAssembly addresses 4 GB, and a run needs some of them."""
 
 
 class Web(Form):

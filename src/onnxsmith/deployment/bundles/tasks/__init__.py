@@ -1,1 +1,1 @@
-"""What a model is for, one task a file: which interface fits, and which processing goes into the bundle."""
+"""Holds the tasks of models, one a file: which interface fits a task, and which processing goes into the bundle."""

@@ -1,4 +1,4 @@
-"""What the tasks of pictures share: which input is the picture, how large it is, and a recorded picture."""
+"""Shares code between the tasks of pictures: finds the picture among the inputs, its size, and records a picture."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PICTURE = (37, 53)
 
 @dataclass(frozen=True)
 class Picture:
-    """The input that takes a picture. `first` says that the channels come before height and width. A size is None if
-    the model takes any."""
+    """The input that takes a picture. `first` is whether the channels come before height and width. A size is None if
+    the model takes any size."""
 
     port: NamedPort
     channels: int
@@ -44,7 +44,7 @@ class Picture:
 
 
 def picture(content: Content, task: str, *, channels: tuple[int, ...] = (1, 3)) -> Picture:
-    """The one input, which takes one picture.
+    """Returns the only input, which takes one picture.
 
     Raises:
         OnnxsmithError: `bundle/task-mismatch` if the model needs more inputs, or if the input is not float or uint8 of
@@ -106,7 +106,7 @@ def _check_numbers(content: Content, task: str, port: NamedPort, channels: int) 
 
 
 def record(folder: Path, code: Path) -> None:
-    """Writes a picture and what the processing.py in `code` makes of it into the golden data."""
+    """Writes a picture into the golden data, and its processed form by the processing.py in `code`."""
     height, width = _PICTURE
     random = np.random.default_rng(0)
     across = np.linspace(0, 255, width)[None, :, None] * np.ones((height, 1, 3))
@@ -120,7 +120,7 @@ def record(folder: Path, code: Path) -> None:
 
 
 def record_only(content: Content, folder: Path, template: str, **values: Any) -> None:
-    """Records a picture by the Python code of the task, which code in other languages has to equal."""
+    """Records a picture as processed by the Python code of the task. Code in other languages has to give the same."""
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as other:
         write(content, Path(other), template, **values)
         record(folder, Path(other))
@@ -133,7 +133,7 @@ def write(content: Content, folder: Path, template: str, **values: Any) -> None:
 
 
 def only_output(content: Content, task: str, rank: tuple[int, ...]) -> NamedPort:
-    """The first output, if it is a float tensor of a fitting rank."""
+    """Returns the first output, if it is a float tensor of a fitting rank."""
     output = content.outputs[0]
     known = output.shape is None or len(output.shape) in rank
     if output.kind != "tensor" or output.dtype != "float" or not known:

@@ -1,4 +1,5 @@
-"""What the tasks of texts share: the tokenizer's folder, the inputs of the model, and a recorded text."""
+"""Shares code between the tasks of texts: finds the tokenizer's folder and the inputs of the model, and records a
+text."""
 
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ from onnxsmith.verification.metrics.base import widen
 TEXT = "The quick brown fox jumps over the lazy dog"
 """The recorded text. A choice: every letter of the Latin alphabet."""
 GIVEN = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
-"""The inputs that are made of a text, by the names that transformers has for them."""
+"""The inputs that are made from a text, by their names in transformers."""
 
 
 def folder_of(content: Content, *needed: str) -> Path:
-    """The folder of the pretrained model, with its tokenizer.
+    """Returns the folder of the pretrained model, with its tokenizer.
 
     Raises:
         OnnxsmithError: `bundle/no-tokenizer`.
@@ -64,7 +65,7 @@ def folder_of(content: Content, *needed: str) -> Path:
 
 
 def settings(folder: Path, name: str = "config.json") -> Mapping[str, Any]:
-    """A JSON file of the folder; empty if there is none."""
+    """Returns the content of a JSON file of the folder; empty if there is none."""
     try:
         held = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -76,7 +77,7 @@ def settings(folder: Path, name: str = "config.json") -> Mapping[str, Any]:
 
 
 def needed(content: Content, task: str, *, caches: bool = False) -> tuple[str, ...]:
-    """The inputs that are made of a text.
+    """Returns the inputs that are made from a text.
 
     Raises:
         OnnxsmithError: `bundle/task-mismatch` if the model needs another input, or no `input_ids`.
@@ -125,7 +126,7 @@ def _recorded(content: Content, folder: Path, code: Path) -> bytes:
 
 
 def _tolerance(content: Content) -> float:
-    """The allowed difference of a probability. A softmax moves no probability by more than its scores move, and a
+    """Returns the allowed difference of a probability. A softmax moves no probability by more than its scores move. A
     score may move by the tolerance of the output, which is relative to the largest score."""
     name = content.outputs[0].name
     moved = [
@@ -137,7 +138,8 @@ def _tolerance(content: Content) -> float:
 
 
 class _Runner:
-    """A session as the generated code knows a model, which refuses sizes outside of the declared ranges."""
+    """A session with the interface that generated code expects of a model. Refuses sizes outside of the declared
+    ranges."""
 
     def __init__(self, session: Session, content: Content) -> None:
         self._session, self._content = session, content

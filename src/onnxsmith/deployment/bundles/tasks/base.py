@@ -1,4 +1,4 @@
-"""Defines a task: what a model is for, which interface fits, and which processing its bundles contain."""
+"""Defines a task of models: which interface fits, and which processing its bundles contain."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
     """One task; stateless. Its id is the value of `--task`."""
 
     packages: ClassVar[tuple[str, ...]] = ()
-    """What its processing needs in Python beside numpy and onnxruntime."""
+    """Python packages that the processing needs in addition to numpy and onnxruntime."""
     uses: ClassVar[tuple[str, ...]] = ()
-    """The parameters that its processing reads."""
+    """The parameters that the processing reads."""
 
     def refuse_unused(self, content: Content) -> None:
         """Raises if a parameter was given that the processing does not read.
@@ -64,12 +64,12 @@ class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
 
     @classmethod
     def id(cls) -> str:
-        """The task's name on the command line: that of its module."""
+        """Returns the task's name on the command line: that of its module."""
         return cls.__module__.rpartition(".")[2].replace("_", "-")
 
 
 def task(name: str) -> Task:
-    """The task of that name.
+    """Returns the task of this name.
 
     Raises:
         OnnxsmithError: `bundle/unknown-task`.
@@ -89,12 +89,12 @@ def task(name: str) -> Task:
 
 
 def tasks() -> dict[str, Task]:
-    """All tasks by name."""
+    """Returns all tasks by name."""
     return rooms.members("onnxsmith.deployment.bundles.tasks", Task)
 
 
 def mismatch(task_name: str, what: str, where: str, fix: str = "") -> OnnxsmithError:
-    """The error that a model's interface does not fit the task."""
+    """Returns the error that a model's interface does not fit the task."""
     return problem(
         "bundle/task-mismatch",
         f"the model does not fit --task {task_name}: {what}",

@@ -1,4 +1,4 @@
-"""`--task image-classification`: a picture resized and normalised; the likeliest classes by softmax."""
+"""`--task image-classification`: resizes and normalises a picture, and returns the likeliest classes by softmax."""
 
 from __future__ import annotations
 

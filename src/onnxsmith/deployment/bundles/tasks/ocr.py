@@ -1,4 +1,4 @@
-"""`--task ocr`: a picture of a line in, text out by CTC greedy decoding."""
+"""`--task ocr`: reads a picture of a line of text by CTC greedy decoding."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Ocr(Task):
         }
 
     def _characters(self, content: Content, classes: int | str | None) -> tuple[str, ...]:
-        """The text of each class, with an empty one for the blank. A file without a line for the blank, and one without
-        the space at its end, are common: what is missing is added if the number of classes says so."""
+        """Returns the text of each class, with an empty text for the blank. Many label files lack the line for the
+        blank, or the space at the end. Either is added if the number of classes shows that it is missing."""
         labels, blank = content.parameters.labels, content.parameters.blank
         if not labels:
             raise mismatch(self.id(), "the characters of its classes are unknown", content.outputs[0].name,

@@ -1,4 +1,4 @@
-"""`--task super-resolution`: luminance by the model, colour by bicubic interpolation."""
+"""`--task super-resolution`: enlarges the luminance by the model, the colours by bicubic interpolation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.deployment.bundles.tasks.base import Task, mismatch
 
 
 class SuperResolution(Task):
-    """The luminance of a picture in, the same larger out."""
+    """The luminance of a picture in, a larger luminance out."""
 
     packages = ("pillow",)
     uses = ("mean", "std", "scale")
@@ -52,7 +52,7 @@ class SuperResolution(Task):
         return {"picture": picture, "output": output, "scale": self._scale(content, picture.name, output.name)}
 
     def _scale(self, content: Content, taken: str, given: str) -> int:
-        """The factor by which the recorded outputs are larger than the inputs."""
+        """Returns the factor by which the recorded outputs are larger than the inputs."""
         found = set()
         for case in content.cases:
             small, large = np_shape(case.inputs[taken])[2:], np_shape(case.outputs[given])[2:]
@@ -66,5 +66,5 @@ class SuperResolution(Task):
 
 
 def np_shape(value: Any) -> tuple[int, ...]:
-    """The shape of a recorded value."""
+    """Returns the shape of a recorded value."""
     return tuple(value.shape)

@@ -10,7 +10,7 @@ from onnxsmith.deployment.bundles.tasks import _texts
 from onnxsmith.deployment.bundles.tasks.base import Task, mismatch
 
 _COUNT = 16
-"""Tokens that are recorded. A choice."""
+"""Number of tokens that are recorded. A choice."""
 
 
 class TextGeneration(Task):
@@ -52,12 +52,12 @@ class TextGeneration(Task):
 
 
 def empty_shape(shape: tuple[int | str | None, ...] | None) -> tuple[int, ...]:
-    """The shape of a cache without tokens: a batch of 1, and 0 for the length."""
+    """Returns the shape of a cache without tokens: a batch of 1, and 0 for the length."""
     return tuple(1 if axis == 0 else dim if isinstance(dim, int) else 0 for axis, dim in enumerate(shape or ()))
 
 
 def end_tokens(folder: Path) -> tuple[int, ...]:
-    """The tokens that end a text: generation_config.json has them, else config.json."""
+    """Returns the tokens that end a text, from generation_config.json, else from config.json."""
     for name in ("generation_config.json", "config.json"):
         found = _texts.settings(folder, name).get("eos_token_id")
         if found is not None:

@@ -1,1 +1,1 @@
-"""Rewrites that help a target to take a model, one a file."""
+"""Rewrites models so that a target takes them, one fix a file."""

@@ -1,4 +1,4 @@
-"""Replaces nodes of one operator by others, where a function can write them."""
+"""Replaces nodes of one operator by nodes that a function writes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from onnxsmith.graph.structure import provenance
 from onnxsmith.graph.surgery.node_insertion import Inserter
 
 Rewrite = Callable[[ir.Node, Inserter], "ir.Value | None"]
-"""Writes what takes the place of a node in front of it, and returns the result; None leaves the node as it is."""
+"""A function that writes the replacement of a node in front of it, and returns the result; None leaves the node as it
+is."""
 
 
 def rewritten(places: Places, op: str, rewrite: Rewrite) -> None:
-    """Replaces each node of the operator that `rewrite` can write."""
+    """Replaces each node of the operator for which `rewrite` returns a result."""
     for node in places.nodes(op):
         write = places.inserter(node)
         made = rewrite(node, write)
@@ -28,7 +29,7 @@ def rewritten(places: Places, op: str, rewrite: Rewrite) -> None:
 
 
 def sizes(value: ir.Value | None) -> list[int] | None:
-    """The sizes of a tensor; None if one of them is not known."""
+    """Returns the sizes of a tensor; None if a size is unknown."""
     if value is None or value.shape is None or not value.shape.is_static():
         return None
     return [int(size) for size in value.shape]  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A copy of a model with inferred shapes, to be changed in places."""
+"""Copies a model with inferred shapes, and changes the copy in places."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnxsmith.graph.surgery.node_insertion import Inserter
 
 @dataclass(eq=False)
 class Places:
-    """The copy, its opset, and how many places were changed."""
+    """The copy, its opset, and the number of changed places."""
 
     model: ir.Model
     names: Names
@@ -27,22 +27,22 @@ class Places:
 
     @classmethod
     def of(cls, model: ir.Model) -> Self:
-        """A copy of `model`, weights shared."""
+        """Makes a copy of `model` that shares its weights."""
         made = inferred(model)[0]
         return cls(made, Names(made), opset.of(model))
 
     def nodes(self, op: str) -> Iterator[ir.Node]:
-        """Yields the nodes of an operator of ONNX, in branches and bodies too."""
+        """Yields the nodes of an ONNX operator, also in branches and bodies."""
         for node in list(walk.nodes(self.model.graph)):
             if node.op_type == op and node.domain in ("", "ai.onnx") and node.graph is not None:
                 yield node
 
     def inserter(self, node: ir.Node) -> Inserter:
-        """Inserts nodes in front of `node`."""
+        """Returns an inserter of nodes in front of `node`."""
         return Inserter(node, "fix_", self.opset, self.names.free)
 
     def replace(self, node: ir.Node, write: Inserter, result: ir.Value) -> None:
-        """Lets `result` take the place of the only output of `node`. The new nodes have names of their own."""
+        """Replaces the only output of `node` by `result`. The new nodes get unique names."""
         for one in write.made:
             one.name = self.names.free(f"{node.name}_{one.op_type}") if node.name else None
         write.replace([result])
@@ -50,6 +50,6 @@ class Places:
 
 
 def constant(value: ir.Value | None) -> np.ndarray | None:
-    """The array of a constant operand; None if it is computed or absent."""
+    """Returns the array of a constant operand; None if it is computed or absent."""
     tensor = ir.convenience.get_const_tensor(value) if value is not None else None
     return None if tensor is None else tensor.numpy()

@@ -1,4 +1,4 @@
-"""Defines a fix: another form of a model that computes the same, and that a target may take."""
+"""Defines a fix: a rewrite to another form of a model that computes the same, and that a target may take."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class Fix(ABC):
 
     @abstractmethod
     def tries(self, model: ir.Model, refused: Collection[str]) -> Iterator[tuple[str, ir.Model]]:
-        """Yields other forms of the model, each with a sentence on what was done. `refused` are the refused operators
+        """Yields other forms of the model, each with a sentence about the change. `refused` are the refused operators
         (`Det`, `com.microsoft::Gelu`); empty if the file as a whole is refused. The model itself stays as it is."""

@@ -1,4 +1,4 @@
-"""Leaves out the declared shapes of intermediate tensors."""
+"""Removes the declared shapes of intermediate tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnxsmith.graph.surgery.inlining import inlined
 
 
 class DeclaredShapes(Fix):
-    """A target that infers shapes itself stops where a declaration is false, or names a dimension otherwise."""
+    """A target that infers shapes itself stops if a declared shape is false, or gives a dimension another name."""
 
     rank = 6
 
@@ -25,7 +25,7 @@ class DeclaredShapes(Fix):
                 for value in node.outputs:
                     if value.shape is not None and value not in kept:
                         value.shape, found = None, True
-                        if node.domain in ("", "ai.onnx"):  # a type without a shape is against the specification
+                        if node.domain in ("", "ai.onnx"):  # a type without a shape breaks the specification
                             value.type = None
         if found:
             yield "without the declared shapes of intermediate tensors", made

@@ -1,4 +1,4 @@
-"""Compares truth values with Xor."""
+"""Compares bools by Xor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnxsmith.graph.surgery.node_insertion import Inserter
 
 
 class EqualBools(Fix):
-    """Some targets compare numbers only. Two truth values are equal if not exactly one of them is true.
+    """Some targets compare only numbers. Two bools are equal unless exactly one of them is true: Not(Xor).
 
     Refused:
     1. The values are not bools.

@@ -1,4 +1,4 @@
-"""Stores weights as floats that a DequantizeLinear would compute from integers."""
+"""Stores weights as the floats that a DequantizeLinear would compute from integers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from onnxsmith.deployment.checking.fixes.base import Fix
 from onnxsmith.graph.surgery.node_insertion import release
 
 _MOST = 2**28
-"""Bytes of floats that a try may add. A choice: int4 weights become eight times as large in float32, and a file of a
-gigabyte helps no small device."""
+"""Largest size in bytes of the floats that a try may add. A choice: int4 weights become eight times as large in
+float32, and a file of a gigabyte does not suit a small device."""
 _USUAL = (ir.DataType.INT8, ir.DataType.UINT8)
 """Dtypes of weights that nearly every target dequantises."""
 
 
 class FoldDequantized(Fix):
-    """A target may lack the dtype of a quantised weight (int4), or that of a bias (int32). Its floats are computed as
-    the specification says: (x - zero_point) * scale, in float32, then cast to the dtype of the scale.
+    """A target may lack the dtype of a quantised weight (int4) or bias (int32). The floats are computed as the
+    specification says: (x - zero_point) * scale, in float32, then cast to the dtype of the scale.
 
     Refused:
     1. The weight, its scale or its zero point is computed.
@@ -46,7 +46,7 @@ class FoldDequantized(Fix):
 
 
 def _folded(places: Places, node: ir.Node, most: int, *, usual: bool) -> int:
-    """Replaces the node by a constant, if it has one of at most `most` bytes; returns its bytes."""
+    """Replaces the node by a constant of at most `most` bytes, if possible; returns the bytes of the constant."""
     source, scale = node.inputs[0], constant(node.inputs[1])
     given = node.inputs[2] if len(node.inputs) > 2 else None
     zero = constant(given)
@@ -62,7 +62,7 @@ def _folded(places: Places, node: ir.Node, most: int, *, usual: bool) -> int:
     made = _floats(tensor.numpy(), scale, zero, node)
     read = [value for value in node.inputs if value is not None]
     places.replace(node, write, write.constant(made, scale.dtype))
-    for value in read:  # a target refuses the dtype of a weight that nothing reads, too
+    for value in read:  # a target may refuse the dtype even of an unused weight
         if value.is_initializer() and not value.uses() and not value.is_graph_input():
             release(value)
     return size

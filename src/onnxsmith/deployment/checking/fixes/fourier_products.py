@@ -111,7 +111,8 @@ def _transform(node: ir.Node, write: Inserter, axis: int) -> ir.Value | None:
 
 
 def _with_axis_last(write: Inserter, signal: ir.Value, axis: int, parts: int) -> tuple[list[ir.Value], list[int]]:
-    """The real and the imaginary part, as many as there are, with `axis` as the last one, and the way back."""
+    """Returns the real and, if there is one, the imaginary part with `axis` as the last axis, and the permutation
+    back."""
     assert signal.shape is not None
     rank = len(signal.shape)
     order = [one for one in range(rank - 1) if one != axis] + [axis]
@@ -120,7 +121,8 @@ def _with_axis_last(write: Inserter, signal: ir.Value, axis: int, parts: int) ->
 
 
 def _real(write: Inserter, signal: ir.Value, axis: int, wanted: int) -> ir.Value | None:
-    """The inverse of a transform of one side: each bin counts twice, but the first and, of an even length, the last."""
+    """Writes the inverse of a one-sided transform. Each bin counts twice, except the first and, if the length is even,
+    the last."""
     assert signal.shape is not None
     assert signal.dtype is not None
     rank, size = len(signal.shape), int(signal.shape[axis])  # type: ignore[arg-type]
@@ -145,7 +147,7 @@ def _bins(size: int, *, onesided: bool) -> int:
 
 
 def _matrix(size: int, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Real and imaginary part of exp(-2πi·kt/n), for each t (row) and k (column), in float64. The product kt is taken
-    modulo n first: at large angles cosines lose digits."""
+    """Returns real and imaginary part of exp(-2πi·kt/n), for each t (row) and k (column), in float64. The product kt is
+    first taken modulo n, because cosines of large angles lose digits."""
     angles = 2 * np.pi * (np.outer(np.arange(size), np.arange(bins)) % size) / size
     return np.cos(angles), -np.sin(angles)

@@ -1,4 +1,4 @@
-"""Gives nodes names of their own."""
+"""Gives each node a unique name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from onnxsmith.graph.structure.model_copy import cloned
 
 
 class NodeNames(Fix):
-    """The specification allows a name once in a graph. onnxruntime refuses a file in which two nodes share one."""
+    """The specification allows each node name only once in a graph. onnxruntime refuses a file in which two nodes share
+    a name."""
 
     rank = 4
 

@@ -11,11 +11,12 @@ from onnxsmith.graph.structure import versions
 from onnxsmith.graph.structure.model_copy import cloned
 
 _USUAL = (10, 9, 8, 7, 4, 3)
-"""Versions in the order of trial, the least change first. 5 and 6 are of releases that read 7 as well."""
+"""IR versions in the order of trial, the least change first. 5 and 6 are missing: the releases that read them read 7 as
+well."""
 
 
 class OlderIrVersion(Fix):
-    """The IR version says which features of the file format a reader must know. Exporters write the newest."""
+    """The IR version says which features of the file format a reader must know. Exporters write the newest version."""
 
     rank = 5
 

@@ -1,4 +1,4 @@
-"""Writes the model in another opset."""
+"""Converts the model to another opset."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onnxsmith.graph.structure.versions import newest
 from onnxsmith.graph.surgery import opset_conversion
 
 _USUAL = (20, 18, 17, 16, 13, 12, 21, 22, 23, 24, 25)
-"""Opsets in the order of trial: first lower ones, which older converters read, then higher ones, which have operators
-that this opset lacks. 18 and 13 changed many operators: axes became inputs."""
+"""Opsets in the order of trial: first lower opsets, which older converters read, then higher opsets, which have newer
+operators. Opsets 18 and 13 changed many operators: axes became inputs."""
 
 
 class OtherOpset(Fix):
-    """A target may know an operator in an older form only, or only in a newer one."""
+    """A target may know an operator only in an older form, or only in a newer one."""
 
     rank = 30
 

@@ -15,12 +15,12 @@ from onnxsmith.graph.surgery.node_insertion import Inserter
 from onnxsmith.runtimes import base as runtimes
 
 _MOST = 2**20
-"""Elements of a matrix. A choice: 4 MB in float32."""
+"""Largest number of elements of a matrix. A choice: 4 MB in float32."""
 
 
 class ResizeProducts(Fix):
-    """Each mode of Resize works axis by axis, and each axis is a linear map. Its matrix is what Resize itself makes of
-    the unit vectors, so that antialiasing and each way to count coordinates are in it.
+    """Each mode of Resize works axis by axis, and each axis is a linear map. Its matrix is the result of Resize itself
+    on the unit vectors, so that it includes antialiasing and every coordinate transformation mode.
 
     Refused:
     1. Sizes are symbolic or computed, or a matrix has more than a million elements.
@@ -68,7 +68,7 @@ def _products(node: ir.Node, write: Inserter) -> ir.Value | None:
 
 
 def _matrix(node: ir.Node, opset: int, size: int, wanted: int, scale: float | None) -> np.ndarray | None:
-    """What the node makes of the unit vectors of one axis: [wanted, size]."""
+    """Returns the node's result on the unit vectors of one axis: [wanted, size]."""
     x = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([1, 1, size, size]))
     y = ir.Value(name="y", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([1, 1, size, wanted]))
     by = np.array([1, 1, 1, scale], np.float32) if scale is not None else np.array([1, 1, size, wanted], np.int64)

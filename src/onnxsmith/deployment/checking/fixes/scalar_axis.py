@@ -11,8 +11,8 @@ from onnxsmith.deployment.checking.fixes.base import Fix
 
 
 class ScalarAxis(Fix):
-    """The axis of a CumSum is a tensor without axes by the specification; runtimes take one of one element, too, and
-    compilers may not.
+    """By the specification, the axis of a CumSum is a scalar. Runtimes also take a tensor of one element, but compilers
+    may not.
 
     Refused:
     1. The axis is computed, or a scalar already.

@@ -14,17 +14,18 @@ from onnxsmith.deployment.checking.fixes.base import Fix
 from onnxsmith.graph.surgery.node_insertion import Inserter
 
 _MOST = 2**22
-"""Elements of a mask. A choice: 16 MB in float32."""
+"""Largest number of elements of a mask. A choice: 16 MB in float32."""
 _REDUCTIONS = {"add": ("ReduceSum", "Add"), "mul": ("ReduceProd", "Mul"), "max": ("ReduceMax", "Max"),
                "min": ("ReduceMin", "Min")}  # fmt: skip
 
 
 class ScatterMasks(Fix):
-    """Where several updates meet in one place, few compilers have ScatterElements and ScatterND. An update counts for a
-    place if its index is that place: a mask of all places by all updates, reduced over the updates.
+    """Few compilers support ScatterElements and ScatterND with a reduction, where several updates may meet at one
+    place. The mask says for each place and each update whether the update's index is that place; the updates are then
+    reduced under the mask.
 
     Refused:
-    1. There is no reduction: which of two updates stays is not said.
+    1. There is no reduction: the specification does not say which of two updates stays.
     2. Sizes are symbolic, or the mask has more than 4 million elements.
     3. The values are not float32, or ScatterND has indices of several axes.
     """

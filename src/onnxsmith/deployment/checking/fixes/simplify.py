@@ -11,7 +11,7 @@ from onnxsmith.optimizer.simplification_rounds import simplified
 
 
 class Simplify(Fix):
-    """Constant folding and rules remove nodes that compute shapes, branches that are never taken, and dead ends."""
+    """Constant folding and rules remove nodes that compute shapes, branches that are never taken, and unused nodes."""
 
     rank = 15
 

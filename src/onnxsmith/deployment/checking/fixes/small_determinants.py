@@ -12,7 +12,7 @@ from onnxsmith.deployment.checking.fixes.base import Fix
 from onnxsmith.graph.surgery.node_insertion import Inserter
 
 _MOST = 4
-"""Rows of a matrix. A choice: the expansion of 4 rows has 40 products, that of 5 has 205."""
+"""Largest number of rows of a matrix. A choice: the expansion of 4 rows has 40 products, that of 5 has 205."""
 
 
 class SmallDeterminants(Fix):

@@ -11,11 +11,11 @@ from onnxsmith.deployment.checking.fixes.base import Fix
 
 
 class SqueezeAxes(Fix):
-    """Without axes the rank of the result depends on the sizes, which a compiler cannot know. Only where each size is
-    known to be 1, or known to be another number.
+    """Without axes the rank of the result depends on the sizes, which a compiler cannot know. The rewrite needs to know
+    for every axis whether its size is 1.
 
     Refused:
-    1. A size is symbolic: at 1 its axis would go.
+    1. A size is symbolic: Squeeze removes its axis only at size 1.
     """
 
     rank = 12

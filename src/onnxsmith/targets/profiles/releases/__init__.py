@@ -1,4 +1,5 @@
-"""Releases of a runtime by version, a file for each runtime: the newest opset and IR version that each reads."""
+"""Reads releases of a runtime by version. Each runtime has a file with the newest opset and IR version that each
+release reads."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ from onnxsmith.targets.profiles.profile_format import Operators, Profile
 from onnxsmith.targets.profiles.value_limit import Limit
 
 AT = "@"
-"""Between the name of a runtime and a version of it: `onnxruntime@1.17`."""
+"""The separator between the name of a runtime and its version: `onnxruntime@1.17`."""
 
 
 _PROMISE = "The makers say that a release runs every operator of its opset; kernels for some dtypes can be missing."
 
 
 def release(name: str) -> Profile:
-    """The profile of a stated version: `onnxruntime@1.17`. It limits the opset and the IR version. ONNX's own operators
-    are taken as accepted, because the runtime's makers say so of each release; others are unknown.
+    """Returns the profile of a release such as `onnxruntime@1.17`. It limits the opset and the IR version. ONNX's own
+    operators fit, because the runtime's makers say so of each release; other operators are unknown.
 
     Raises:
         OnnxsmithError: `profile/unknown` if there is no such runtime or version.

@@ -1,4 +1,4 @@
-"""Defines a named condition of a profile that its other keys cannot say."""
+"""Defines named conditions of a profile, for conditions that its other keys cannot express."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GraphRule(ABC):
 
     @abstractmethod
     def judge(self, subject: Subject) -> Finding | None:
-        """What the condition finds at a node; None if the node meets it."""
+        """Returns the finding at a node; None if the node meets the condition."""
 
     def applies(self, name: str) -> bool:
         """Whether the condition is about this operator."""
@@ -38,5 +38,5 @@ class GraphRule(ABC):
 
 @cache
 def kinds() -> dict[str, type[GraphRule]]:
-    """The conditions by name."""
+    """Returns the conditions by name."""
     return rooms.classes("onnxsmith.targets.profiles.rules", GraphRule)
