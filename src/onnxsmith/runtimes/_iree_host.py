@@ -348,7 +348,7 @@ def translate(error: Exception) -> OnnxsmithError:
             "runtime/dtype-unsupported",
             f"IREE cannot compile constants of u{literal[1].replace('i', 'int')}",
             where=f"tensor {node!r}" if node else "",
-            why="its compiler takes them for signed ones, and stops at the contradiction",
+            why="its compiler reads them as signed integers, which contradicts their type",
             fix="make the constant an input, or use --runtime onnxruntime",
         )
     if "list contained type" in why:
@@ -356,7 +356,7 @@ def translate(error: Exception) -> OnnxsmithError:
             "runtime/dtype-unsupported",
             "IREE cannot compile a sequence of tensors of different types",
             where=where,
-            why="tensors of other sizes are of another type there",
+            why="in IREE, tensors of different sizes have different types",
             fix=_OTHERS,
         )
     if symbol := re.search(r"undefined symbol: (\w+)", said):
@@ -364,7 +364,7 @@ def translate(error: Exception) -> OnnxsmithError:
             "runtime/dtype-unsupported",
             f"IREE's programs for the CPU have no function {symbol[1]}",
             where=where,
-            why="its compiler writes out such functions for float, not for double",
+            why="its compiler expands such functions for float, but not for double",
             fix="cast to float before the node, or use --runtime onnxruntime",
         )
     failed = re.search(r"Error invoking function: \S+:\d+: (.*?)(?:; while|$)", why)

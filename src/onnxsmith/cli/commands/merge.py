@@ -43,7 +43,7 @@ class Merge(Command):
         if not self.output:
             raise problem("edit/no-output", "no output file was given", fix="add -o merged.onnx")
         if self.wire and self.siblings:
-            raise problem("merge/no-joint", "--siblings joins nothing, --wire does", fix="leave one of them out")
+            raise problem("merge/no-joint", "--siblings joins no tensors, but --wire does", fix="leave one of them out")
         wires = {}
         for text in self.wire:
             source, equals, port = text.partition("=")

@@ -72,7 +72,7 @@ def _of_weights(f: Any, *, params: bool, as_inputs: bool) -> Iterator[Unsupporte
     if params and as_inputs:
         yield Unsupported(
             "keep_initializers_as_inputs=True",
-            "a runtime folds no weights that are inputs, too",
+            "a runtime does not fold weights that are also inputs",
             "leave it out; add export_params=False for a file that gets its weights as inputs; or call "
             "program.save(path, keep_initializers_as_inputs=True) on what is returned",
         )

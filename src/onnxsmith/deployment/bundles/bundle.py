@@ -180,7 +180,7 @@ def _folders(given: Mapping[str, str | Path]) -> dict[str, Path]:
                 "bundle/no-client",
                 f"the folder of {option} does not exist" if not path.exists() else f"{option} is no folder",
                 where=str(path),
-                why="the bundle would be written without a run in the program that was meant",
+                why="without this program, the bundle would not be tried in it",
                 fix=f"correct the path, or leave {option} out",
             )
     return found

@@ -18,7 +18,7 @@ def check_target(target: Path) -> None:
     """
     parent = target.absolute().parent
     if not target.name:
-        raise problem("bundle/folder", "the output is no folder of its own", where=str(target), fix="-o bundle")
+        raise problem("bundle/folder", "the output path does not name a new folder", where=str(target), fix="-o bundle")
     refuse_missing(parent)
 
 

@@ -101,7 +101,7 @@ def _fixed(name: str, judge: Judge, now: Subject, original: Subject, verify: Ver
         return _Step(found, note=f"{name} takes it at fixed sizes only" if found.symbols else "")
     if stops is None:
         return _Step(
-            Fixed(now.model, ()), note=f"{name} takes it at fixed sizes only, and no rewrite was found for others"
+            Fixed(now.model, ()), note=f"{name} takes it at fixed sizes only, and no rewrite was found for other sizes"
         )
     static = now.static
     if static is not None:

@@ -101,7 +101,7 @@ def _check_numbers(content: Content, task: str, port: NamedPort, channels: int) 
                            f"give --{name} {','.join(['0.5'] * channels)}")  # fmt: skip
     if port.dtype == "uint8" and {"mean", "std"} & chosen.given:
         raise mismatch(
-            task, "mean and std are for float inputs", f"{port.name}: {port.port}", "leave --mean, --std out"
+            task, "mean and std apply only to float inputs", f"{port.name}: {port.port}", "leave --mean, --std out"
         )
 
 

@@ -99,6 +99,6 @@ def mismatch(task_name: str, what: str, where: str, fix: str = "") -> OnnxsmithE
         "bundle/task-mismatch",
         f"the model does not fit --task {task_name}: {what}",
         where=where,
-        why="the generated processing would feed it something that it was not made for",
+        why="the generated processing would give the model inputs that do not suit it",
         fix=fix or "leave --task out, and process the inputs yourself; or give the task that the model is for",
     )

@@ -26,7 +26,7 @@ class SuperResolution(Task):
         if found.height is not None or found.width is not None:
             raise mismatch(
                 name,
-                "its height or width is fixed, and a picture of any size would be enlarged",
+                "its height or width is fixed, but the task enlarges pictures of any size",
                 where,
                 f"make them dynamic: onnxsmith set-dim {content.title}.onnx {found.name}:2=height "
                 f"{found.name}:3=width -o dynamic.onnx",
@@ -61,7 +61,9 @@ class SuperResolution(Task):
         wanted = content.parameters.scale
         if others or scale != int(scale) or wanted not in (None, int(scale)):
             shown = ", ".join(f"{one:g}" for one in sorted(found))
-            raise mismatch(self.id(), f"it enlarges by {shown}, not by {wanted or 'one whole factor'}", given)
+            raise mismatch(
+                self.id(), f"it enlarges by {shown}, not by {wanted or 'one whole number in both directions'}", given
+            )
         return int(scale)
 
 
