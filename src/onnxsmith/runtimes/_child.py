@@ -94,7 +94,7 @@ class Child:
             raise
         finally:
             stop.cancel()
-        if stop.late:
+        if stop.late:  # the answer came just before the kill: the child is gone, so the next question would fail
             raise self._late(request, time_limit)
         if "problem" in head:
             raise OnnxsmithError(Problem(**head["problem"]))
@@ -184,6 +184,7 @@ class _Stop:
                 return
             used = usage.HERE.processor_seconds(self._process.pid)
             self._left -= 1
+            # It computed since the last look, but so little that other processes must have kept it from computing.
             starved = used is not None and self._seen < used < self._begun + _STARVED * self._limit
             if starved and self._left:
                 self._seen = used or 0.0

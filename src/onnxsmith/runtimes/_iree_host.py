@@ -161,6 +161,7 @@ def _run_symbolic(held: Held, given: list[Array]) -> Any:
     except (RuntimeError, ValueError, IndexError):
         if held.is_fixed:
             raise
+        # If the model compiles for these sizes, the symbols were to blame. If not, the first error says more.
         try:
             _static(held, given)
         except CompilerError:
@@ -192,6 +193,7 @@ def _fixed(held: Held, shapes: Shapes) -> ir.Model:
         for dim, size in zip(inputs[name].shape or (), shape, strict=False):
             if isinstance(dim, ir.SymbolicDim) and dim.value is not None:
                 sizes.setdefault(dim.value, set()).add(size)
+    # A symbol with two sizes is only a hint in ONNX; its dimensions become unknown below.
     fix_symbols(copy, {name: min(found) for name, found in sizes.items() if len(found) == 1})
     values = [value for graph in walk.main_graphs(copy) for value in (*graph.inputs, *graph.outputs)]
     for value in (*values, *(value for node in walk.all_nodes(copy) for value in node.outputs)):

@@ -63,7 +63,7 @@ class Isolated(Preparer):
         read = load(model)
         ports = interface or signature(read)
         self.check(ports)
-        while len(self._kept) >= self._keep:
+        while len(self._kept) >= self._keep:  # frees their memory before the next model needs it
             self._kept[0].end()
         with contextlib.ExitStack() as file:
             path, weights = file.enter_context(on_disk(model, refer=self._refers))

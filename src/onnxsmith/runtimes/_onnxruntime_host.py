@@ -73,7 +73,7 @@ class Host(Hosting[Any]):
         options = _options(request)
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         session = started(request["path"], options, wanted)
-        session.disable_fallback()
+        session.disable_fallback()  # else a run that fails is repeated on another provider
         used = session.get_providers()[0]
         if used != wanted:
             raise problem(
@@ -90,6 +90,7 @@ class Host(Hosting[Any]):
             maps = {port.name for port in held.get_inputs() if port.type.startswith("map(")}
             given = {name: to_map(value) if name in maps else value for name, value in values.items()}
             return dict(zip(types, map(_from_ort, held.run(list(types), given)), strict=True))
+        # The session itself converts dtypes that numpy has; values of others go through OrtValues as raw bits.
         plain = all(_is_native(t) for t in types.values() if t.startswith("tensor("))
         if plain and all(_plain(value) or not isinstance(value, np.ndarray) for value in values.values()):
             return dict(zip(types, map(_from_ort, held.run(list(types), values)), strict=True))
@@ -195,6 +196,7 @@ def _limits(ir_version: int, opset: int) -> dict[str, Any]:
     import onnxruntime as ort
 
     ort.set_default_logger_severity(4)
+    # Opset 8 and IR version 7 load in every release, so each search varies one number only.
     irs = (n for n in range(ir_version, 2, -1) if _loads(tiny(n, 8)))
     opsets = (n for n in range(opset, 6, -1) if _loads(tiny(7, n)))
     known = [provider for provider in ort.get_available_providers() if provider in PROVIDERS.values()]

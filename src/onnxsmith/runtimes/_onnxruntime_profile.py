@@ -16,6 +16,7 @@ def kernels(events: list[dict[str, Any]]) -> dict[str, Any]:
     """
     complete = [event for event in events if event.get("ph") == "X" and "ts" in event]
     wholes = sorted((e for e in complete if e["name"] == "model_run"), key=lambda e: e["ts"])
+    # Of events that begin at the same time, the longer one contains the others.
     found = sorted((e for e in complete if e["name"].endswith(_SUFFIX)), key=lambda e: (e["ts"], -e["dur"]))
     own = _own_times(found)
     runs: list[list[tuple[str, str, str, float]]] = [[] for _ in wholes]
@@ -41,7 +42,7 @@ def _own_times(found: list[dict[str, Any]]) -> list[float]:
         if around:
             own[around[-1]] -= float(event["dur"])
         around.append(index)
-    return [max(time, 0.0) for time in own]
+    return [max(time, 0.0) for time in own]  # times are rounded, so the inner ones may sum up to more
 
 
 def nodes(path: Path) -> list[dict[str, Any]]:

@@ -106,6 +106,7 @@ class Host(Hosting[Held]):
             if model is not None:
                 model.run(tensors)
                 return
+            # The first call chooses the model as `run` does; later calls go straight to it.
             took_symbols = str(self.run(held, values)["shapes"]) == "symbolic"
             as_it_is = held.symbolic is not None and (held.is_fixed or took_symbols)
             model = held.symbolic if as_it_is else _static(held, shapes)

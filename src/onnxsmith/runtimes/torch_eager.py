@@ -151,6 +151,7 @@ class TorchSession(Session):
             args, kwargs = self._program.arguments(feeds)
             with within(self._limit), torch.no_grad(), self._program.around():
                 result = self._program.module(*args, **kwargs)
+            # The first run has valid inputs, so its time bounds those on generated inputs.
             self._limit = self._limit or max(_LEAST_TIME, _TIMES * (time.monotonic() - begun))
         except TooLongError as error:
             raise problem(
@@ -225,7 +226,7 @@ class Memory:
                 sequence.extend(values)
         with torch.no_grad():
             for tensor, copy in self._tensors:
-                if tensor.shape == copy.shape:
+                if tensor.shape == copy.shape:  # in place: views of the tensor get the old values, too
                     tensor.copy_(copy)
                 else:
                     tensor.data = copy
@@ -324,6 +325,7 @@ def to_tensor(value: Value) -> torch.Tensor:
     raw = _RAW.get(array.dtype.name)
     if raw is None:
         return torch.from_numpy(array)
+    # from_numpy refuses the dtypes of ml_dtypes: hand over the bits, and view them as the dtype of torch.
     return (
         torch.from_numpy(array.reshape(-1).view(raw))
         .view(getattr(torch, _TORCH[array.dtype.name]))

@@ -196,6 +196,7 @@ def walk(
     }
     modified = _enter(context, graph)
     for node in graph:
+        # Bodies go first: the rules of If, Loop and Scan read the types of their outputs.
         before = [(value.shape, value.type) for value in node.outputs]
         try:
             context.enter(context, node)

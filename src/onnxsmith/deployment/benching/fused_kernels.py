@@ -86,6 +86,7 @@ class Numbered:
                 name = value.name if value is not None else None
                 if name and name in self._producers and name not in operands and name not in computed:
                     waiting.append(name)
+        # `index` searches the list, so only short results are put in order.
         return sorted(found, key=self.nodes.index) if len(found) < 100 else list(found)
 
     def _named(self, name: str) -> list[ir.Node]:

@@ -113,7 +113,7 @@ def measure(
             if not ratios and len(tracks) > 1:  # the first subject is gone: all ratios refer to a new first subject
                 tracks = [Track(track.ready) for track in tracks]
                 ratios = [[] for _ in tracks[1:]]
-                spent = 0.0
+                spent = 0.0  # the earlier rounds are lost, so the measuring time begins again
             continue
         for found, log in zip(ratios, round_.logs(), strict=True):
             found.append(log)
@@ -170,6 +170,7 @@ class _Round:
         while not self.failed and (not self.blocks or self.spent - began < self._seconds):
             order = done[:]
             self._shuffle.shuffle(order)
+            # Forth and back: a steady drift of the machine then adds the same to every subject.
             for track in [*order, *reversed(order)]:
                 if not self._tried(track, lambda one: self._turn(one, turn)):
                     return [one for one in done if one is not track]
@@ -225,7 +226,7 @@ class _Round:
                 break
         track.warm.append(runs)
         track.steady.append(steady(medians[1:]) or medians[-1] > 1)
-        if len(track.medians) == 0:
+        if len(track.medians) == 0:  # in the first round only: all rounds have to measure alike
             track.inner = max(1, math.ceil(_SHORTEST / (medians[-1] * 1e9)))
         self.spent += time.perf_counter() - begun
 

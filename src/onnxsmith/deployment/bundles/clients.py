@@ -167,8 +167,8 @@ def _name(requirement: str) -> str:
 
 
 def _link(distribution: importlib.metadata.Distribution, root: Path) -> None:
-    """Links the top-level files and folders of a distribution. If other distributions share a folder, it is a namespace
-    package, and the folders inside it are linked."""
+    """Links the top-level files and folders of a distribution. Several distributions share the folder `google`, so the
+    folders inside it are linked."""
     tops = {Path(file).parts[:2] if Path(file).parts[0] == "google" else Path(file).parts[:1]
             for file in distribution.files or () if ".." not in Path(file).parts}  # fmt: skip
     for parts in sorted(tops):

@@ -79,6 +79,7 @@ def golden(
     symbols = generator.signature.symbols()
     declared = {symbol: declared[symbol] for symbol in symbols if symbol in declared}
     notes: list[str] = []
+    # Given inputs are enough only if nothing has to run at a size of its own, and they have two sizes.
     if not runs or declared or (symbols and len({tuple(sorted(run.feed.sizes.items())) for run in runs}) < 2):
         runs += _generated(session, generator, declared, seed, notes, needed=not runs)
     tried = {symbol: {run.feed.sizes.get(symbol) for run in runs} for symbol in symbols if symbol not in declared}

@@ -95,6 +95,7 @@ class Subject:
             array = feeds.get(value.name or "")
             if isinstance(array, np.ndarray):
                 value.shape = ir.Shape(array.shape)
+        # Shapes with symbols would stay beside the sizes: all are inferred anew.
         for graph in walk.graphs(made):
             for node in graph:
                 for value in node.outputs:
@@ -186,6 +187,7 @@ class Subject:
         """Removes the temporary file."""
         if self._folder is not None:
             self._folder.cleanup()
+        # `static` is cached: ask for it only if it was made.
         if "static" in vars(self) and self.static is not None:
             self.static.close()
 

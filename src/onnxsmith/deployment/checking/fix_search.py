@@ -81,6 +81,7 @@ def fixed(
             if judge.refused(made) is None and shape_of(now.why) == shape_of(said.why):
                 continue  # the first refused node is still there, so this fix did not help
             left = _left(judge, subject.with_model(made), now)
+            # A proper subset: a fix that trades one refused operator for another is no progress.
             if left < refused and (better is None or len(left) < len(better[2])):
                 better = made, (*steps, step), left, now
         if better is None or sized is not None:
@@ -129,6 +130,7 @@ def _left(judge: Judge, subject: Subject, refusal: Refusal) -> set[str]:
     known = judge.refused(subject.model)
     if known is not None:
         return known
+    # The target takes the prepared model but not the file, so no part of the graph is to blame.
     if judge.prepares(subject.model) and ask(subject.model) is None:
         return {UNKNOWN}
     found = narrow(subject.shaped, ask, refusal, most=_FEW)

@@ -78,6 +78,7 @@ class Prefixes:
             for value in captures.reads(node):
                 self._last_reader[value] = max(index, self._last_reader.get(value, -1))
         bad_until = self._unknown()
+        # A last node without readers is dropped by `cut`, so its prefix would repeat the one before.
         self.ends = [end for end in range(1, len(self.nodes)) if bad_until[end] <= end and self._frontier_exists(end)]
 
     def _unknown(self) -> list[int]:

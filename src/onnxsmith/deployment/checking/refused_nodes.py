@@ -61,6 +61,7 @@ def narrow(model: ir.Model, ask: Ask, refusal: Refusal, *, most: int = MOST) -> 
         found.asked += 1
         return ask(part)
 
+    # If even the bare inputs are refused, no node is to blame.
     shell = interface_only(named)
     said = counted(shell) if shell is not None else None
     if said is not None:
@@ -94,6 +95,7 @@ class _Search:
                 self._found.complete = False
                 return
             model = without(model, gone)
+            # The refusal of the rest names the next culprit; a target mostly stops at its first.
             said = self._ask(model) if model is not None and len(model.graph) else None
             if model is not None and len(model.graph):
                 self._found.rest = said is None
@@ -130,6 +132,7 @@ class _Search:
     def _region(self, prefixes: Prefixes, said: Refusal) -> tuple[list[ir.Node], Refusal, str]:
         """Returns the nodes between the longest accepted and the shortest refused prefix, and the refusal of that
         prefix."""
+        # Narrow by the nodes that the message names first: a right guess takes two questions, bisection many.
         ends = [0, *prefixes.ends, len(prefixes.nodes)]
         low, high, why = 0, len(ends) - 1, said
         for node in self._guesses(prefixes, said):

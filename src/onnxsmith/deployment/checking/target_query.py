@@ -57,6 +57,7 @@ def asked(name: str, target: Target, subject: Subject, *, search: bool = True) -
 def _taken(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, answer: Answer) -> TargetCheck:
     """Returns the check of a model that the target takes as it is, or after a change that `judge` makes."""
     own = judge.unchanged(subject.file, subject.feeds)
+    # Nothing was changed, or the change does not help: the file and the changed form both need given sizes.
     if own is None or (own.refusal is None and answer.symbols is not None and own.symbols is not None):
         return (
             _sized(blank, judge, target, subject, answer)
@@ -67,6 +68,7 @@ def _taken(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, a
         found = _accepted(blank, target, subject, answer)
         if own.symbols is None:
             return found
+        # Only the changed form takes dynamic shapes.
         return replace(
             found,
             shapes=subject.fixed_sizes,

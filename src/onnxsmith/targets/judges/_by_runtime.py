@@ -59,7 +59,7 @@ class RuntimeJudge(Judge):
             except OnnxsmithError as error:
                 return Answer(Stage.NOT_TRIED, _told(error, Stage.NOT_TRIED, said))
             if feeds is None:
-                reached = reached if session.is_built else Stage.PARSED
+                reached = reached if session.is_built else Stage.PARSED  # built only in a run, for its sizes
                 continue
             try:
                 session.run(feeds)

@@ -167,7 +167,7 @@ def _of_this_machine(keys: Sequence[Any]) -> Sequence[Any]:
     """Returns the dispatch keys of devices that this machine has."""
     found = torch.accelerator.current_accelerator()
     if found is not None and found.type != "cuda":
-        return keys
+        return keys  # the names of its dispatch keys are not known here
     devices = {"CPU", "Meta"} | ({"CUDA"} if found is not None else set())
     return [key for key in keys if key.name.removeprefix("Autograd") in devices]
 

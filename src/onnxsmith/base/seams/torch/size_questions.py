@@ -50,10 +50,11 @@ def hearing(asked: Callable[[Any, FrameType], None]) -> AbstractContextManager[N
             if assumed is None:
                 raise
             if assumed and sys._getframe(1).f_code.co_name == _COMPARES:
-                check(condition)
+                check(condition)  # the trace goes on with equal shapes
             return assumed
         known = [guard.expr for guard in guards]
         holds = expression if found else ~expression if expression is not None else None
+        # A condition that was asked before adds no guard: its guard is there already.
         if holds is not None and (len(known) > before or holds in known):
             frame: FrameType | None = sys._getframe(1)
             while frame is not None and frame.f_code.co_filename == _HOME:  # `SymInt.__bool__` asks another condition
