@@ -51,8 +51,7 @@ def _condition(node: Any) -> torch.SymBool:
 
 
 def _asking() -> FrameType | None:
-    """Returns the frame whose line asks for a truth value; None if the question comes from inside an operation of
-    torch."""
+    """Returns the frame whose line asks for a truth value, in the module or in torch."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and (frame.f_code.co_name in _ASKING or _is_seam(frame)):
         frame = frame.f_back

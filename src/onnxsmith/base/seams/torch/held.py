@@ -64,8 +64,8 @@ def items(value: Any) -> list[tuple[Step, Any]]:
 
 
 def attributes(value: Any) -> dict[str, Any] | None:
-    """Returns the attributes of an instance of a user's class. Returns None for other values, and for an instance whose
-    class computes its attributes in its own way."""
+    """Returns the attributes of an instance of a user's class; None for other values, and if the class redefines
+    `__dict__`."""
     kind = type(value)
     if isinstance(value, _WHOLE) or kind.__module__.partition(".")[0] in _CLOSED:
         return None
