@@ -22,7 +22,7 @@ class Verify:
     )
     seed: int = option("seed of the generated inputs", default=0)
     tolerance: float | None = option(
-        "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
+        "largest difference allowed, relative to the output's scale; default: estimated from rounding", metavar="NUMBER"
     )
     sizes: Mapping[str, int] | Sequence[str] | None = option(
         "size of a symbolic dimension in the check: batch=1; several times", default=(), name="dim", metavar="NAME=SIZE"
@@ -35,10 +35,8 @@ class Save:
     decides by their size if there is no input file. `write_unsure` writes the result even if the verdict is
     `cannot-tell`."""
 
-    external_data: bool | None = option(
-        "keep weights in a second file; as the input does, or decided by size, when left out"
-    )
-    write_unsure: bool = flag("write also where the check cannot tell whether the two are equal")
+    external_data: bool | None = option("keep weights in a second file; default: as the input does, or by size")
+    write_unsure: bool = flag("write the file even if the check cannot tell whether the two are equal")
 
 
 def verifying(verify: Verify | bool) -> Verify | None:

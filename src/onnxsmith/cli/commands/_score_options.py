@@ -17,7 +17,7 @@ def data() -> Any:
 
 def samples() -> Any:
     """Makes the option `--samples`."""
-    return option("samples of the test at most; default: all", metavar="COUNT")
+    return option("largest number of test samples; default: all", metavar="COUNT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,8 @@ class Metric:
         "top1, cer, wer, psnr, cosine, perplexity, map50, or file.py:function of predictions and labels",
         metavar="NAME",
     )
-    decode: str | None = option("file.py:function that makes a prediction of the outputs", metavar="FUNCTION")
-    preprocess: str | None = option("file.py:function that makes arrays of an item of the data", metavar="FUNCTION")
+    decode: str | None = option("file.py:function that makes a prediction from the outputs", metavar="FUNCTION")
+    preprocess: str | None = option("file.py:function that makes arrays from an item of the data", metavar="FUNCTION")
 
     def given(self) -> dict[str, Any]:
         """Returns the arguments for the Python function."""

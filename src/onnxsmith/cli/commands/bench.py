@@ -41,8 +41,8 @@ class Bench(Command):
         "compare with saved figures; the exit status is 1 if a subject is slower beyond the noise", metavar="FILE"
     )
     allow: str = option("how much slower than --against a subject may be", default="5%", metavar="SHARE")
-    any_machine: bool = flag("compare with figures of another machine, or of other versions, all the same")
-    seconds: float = option("seconds of measuring; starting processes comes on top", default=20.0)
+    any_machine: bool = flag("compare even with figures of another machine, or of other versions")
+    seconds: float = option("seconds of measuring, not counting the start of processes", default=20.0)
     tolerance: float | None = option(
         "largest difference of outputs allowed, relative to their scale; default: estimated from rounding",
         metavar="NUMBER",

@@ -21,7 +21,7 @@ class Check(Command):
 
     model: str = argument("the .onnx file", metavar="MODEL")
     target: tuple[str, ...] = option(
-        "who is asked: onnxruntime, openvino, coreml-mlprogram, profile:FILE.toml, …; repeatable; default: all",
+        "targets to ask: onnxruntime, openvino, coreml-mlprogram, profile:FILE.toml, …; repeatable; default: all",
         default=(),
         metavar="NAME",
     )

@@ -38,13 +38,13 @@ class Compare(Command):
     seed: int = option("seed of the generated inputs", default=0)
 
     steps: int = option(
-        "call both this often in a row, each time with the state that the last call returned; --input gives the inputs "
-        "of the steps",
+        "number of calls of both in a row, each with the state that the previous call returned; --input gives the "
+        "inputs of the steps",
         default=0,
         metavar="COUNT",
     )
     state: tuple[str, ...] = option(
-        "input of a state, and the output that it gets in the next step: h=hn or 'past.*=present.*'; repeatable; "
+        "input of a state, and the output that it takes its next value from: h=hn or 'past.*=present.*'; repeatable; "
         "default: by the file's metadata or by names",
         default=(),
         metavar="INPUT=OUTPUT",

@@ -25,7 +25,9 @@ class Merge(Command):
         default=(),
         metavar="WIRE",
     )
-    siblings: bool = flag("join no output to an input: the models stand side by side, inputs of one name are one")
+    siblings: bool = flag(
+        "put the models side by side, no outputs joined to inputs; inputs of the same name become one"
+    )
     keep: bool = flag("keep the outputs of the first that the second reads")
     first_prefix: str = option("put this text before the names of the first model", default="", metavar="TEXT")
     second_prefix: str = option("put this text before the names of the second model", default="", metavar="TEXT")

@@ -25,10 +25,8 @@ class Outline(Editing):
         default=(),
         metavar="NODE",
     )
-    find: str = option("a pattern, each match of which becomes a call", default="", metavar="PATTERN")
-    module: str = option(
-        "a torch module, or modules (layers.*) that are alike, each of which becomes a call", default="", metavar="PATH"
-    )
+    find: str = option("a pattern; each match becomes a call", default="", metavar="PATTERN")
+    module: str = option("a torch module, or several alike (layers.*); each becomes a call", default="", metavar="PATH")
 
     def steps(self) -> Iterable[Step]:
         yield step("outline", to=self.function, node=selectors(self.node), find=self.find, module=self.module)

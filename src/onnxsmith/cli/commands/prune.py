@@ -27,17 +27,17 @@ class Prune(Command):
     model: str = argument("the .onnx file", metavar="MODEL")
     output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
     share: str | None = option(
-        "share of the channels of each group that goes; default: 30%, with --budget at most 90%", metavar="SHARE"
+        "share of each group's channels to remove; default: 30%, with --budget at most 90%", metavar="SHARE"
     )
     by: str = option(
-        "what says which channels matter least: norm, activation or first-order", default="norm", metavar="MEASURE"
+        "how to find the channels that matter least: norm, activation or first-order", default="norm", metavar="MEASURE"
     )
     saliency: str | None = option(
         "for --by first-order: an .npz with the squares of weight times gradient by torch parameter", metavar="FILE"
     )
     all_together: bool = flag("take the share of the channels of all groups together, not of each group")
     multiple: int | None = option(
-        "a multiple of this many channels of each layer stays; default: 8 in layers with 32 or more", metavar="COUNT"
+        "keep a multiple of this many channels in each layer; default: 8 in layers with 32 or more", metavar="COUNT"
     )
     keep: str | None = option(
         "layers that keep all channels: a keep-list, with * for any characters in a name", metavar="FILE"
@@ -48,11 +48,11 @@ class Prune(Command):
     )
     score: Metric = group(Metric)
     budget: str | None = option(
-        "take the largest share with which the score is no worse than this: 1% of it, or a number", metavar="AMOUNT"
+        "remove the largest share that makes the score no worse than this: 1% of it, or a number", metavar="AMOUNT"
     )
-    keep_list: str | None = option("write what stayed of each weight to this .json", metavar="FILE", writes=True)
+    keep_list: str | None = option("write the indices kept of each weight to this .json", metavar="FILE", writes=True)
     samples: int | None = samples()
-    evaluations: int = option("shares that are evaluated at most, for a budget", default=12, metavar="COUNT")
+    evaluations: int = option("largest number of shares to evaluate for a budget", default=12, metavar="COUNT")
     rest: Circumstances = group(Circumstances)
 
     def shown(self) -> tuple[str, ...]:

@@ -40,10 +40,10 @@ class Quantize(Command):
     )
     keep_list: str | None = option("write the layers that stay to this file", metavar="FILE", writes=True)
     target: str | None = option(
-        "the runtime whose form of int8 or int4 is made: onnxruntime, openvino, …", metavar="NAME"
+        "the runtime for which int8 or int4 is written: onnxruntime, openvino, …", metavar="NAME"
     )
     samples: int | None = samples()
-    evaluations: int = option("keep-lists that are evaluated at most, for each method", default=20, metavar="COUNT")
+    evaluations: int = option("largest number of keep-lists to evaluate for each method", default=20, metavar="COUNT")
     allow_slower: bool = flag("write the file even if it is slower here")
     rest: Circumstances = group(Circumstances)
 

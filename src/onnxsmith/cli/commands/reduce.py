@@ -34,7 +34,7 @@ class Reduce(Command):
         metavar="SPEC",
     )
     dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
-    anonymise: bool = flag("replace names and weights and drop descriptions, where the model still fails")
+    anonymise: bool = flag("replace names and weights and drop descriptions, as far as the model still fails")
     time_limit: float | None = option("time limit of each try, in seconds; default: 60", metavar="SECONDS")
     seed: int = option("seed of the generated inputs", default=0)
 

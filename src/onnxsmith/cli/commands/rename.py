@@ -20,7 +20,7 @@ class Rename(Editing):
     name = "rename"
 
     old: str = argument(
-        "the name now, or a table: '{ gives = \"y\" }' for a node, '{ producer = \"relu\" }' for a tensor",
+        "the present name, or a table: '{ gives = \"y\" }' for a node, '{ producer = \"relu\" }' for a tensor",
         metavar="OLD",
     )
     new: str = argument("the new name", metavar="NEW")

@@ -25,7 +25,7 @@ class Replace(Editing):
 
     find: str = argument("the pattern to find: text, or a file; or a TOML file of replacements", metavar="FIND")
     by: str = argument("the operators that take its place: text, or a file", metavar="BY", default="")
-    count: int = option("the number of matches that there must be; any number without it", default=0, metavar="N")
+    count: int = option("the number of matches that there must be; default: any number", default=0, metavar="N")
     changes: bool = flag("the outputs change on purpose, so do not compare them")
 
     def steps(self) -> Iterable[Step]:

@@ -29,7 +29,8 @@ class Simplify(Command):
         metavar="HOW",
     )
     opset: str | None = option(
-        "convert the model to this opset first, so that rules may use its operators; auto: the one that lets most fire",
+        "convert the model to this opset first, so that rules may use its operators; auto: the opset in which most "
+        "rules fire",
         metavar="OPSET",
     )
     target: str | None = option(
@@ -38,13 +39,13 @@ class Simplify(Command):
         metavar="NAME",
     )
     contrib: bool = flag(
-        "with --target onnxruntime: use its own operators (com.microsoft) for several nodes each; no other runtime "
-        "reads the file then"
+        "with --target onnxruntime: fuse nodes into its own operators (com.microsoft); then no other runtime reads "
+        "the file"
     )
     inline_functions: bool = flag("inline model-local functions first")
-    fix_defaults: bool = flag("make constants of initializers that are graph inputs too, so that rules may use them")
+    fix_defaults: bool = flag("turn initializers that are also graph inputs into constants, so that rules may use them")
     set_dim: tuple[str, ...] = option(
-        "give a symbolic dimension a size for good: batch=1, or x:0=1 for an axis of the input x; repeatable",
+        "fix a symbolic dimension to a size: batch=1, or x:0=1 for an axis of the input x; repeatable",
         default=(),
         metavar="DIM=SIZE",
     )

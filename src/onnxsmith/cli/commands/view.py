@@ -31,7 +31,7 @@ class View(Command):
     svg: str | None = option("draw one level as an SVG picture", metavar="FILE", writes=True)
     png: str | None = option("draw one level as a PNG picture", metavar="FILE", writes=True)
     module: str = option(
-        "the level that is drawn, and that the page opens at: a torch module, scope, branch or function by its path",
+        "the level to draw, and to open the page at: a torch module, scope, branch or function by its path",
         default="",
         metavar="PATH",
     )
