@@ -1,1 +1,2 @@
-"""What every package uses: problems, reports, settings, members of folders, clocks, limits, the operating system."""
+"""Holds the tools of every package: problems, reports, settings, members of folders, clocks, limits, the operating
+system."""

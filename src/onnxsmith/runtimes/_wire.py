@@ -37,7 +37,7 @@ def receive(stream: IO[bytes], *, most: int = 0) -> tuple[dict[str, Any], dict[s
     """Reads one message, of at most `most` bytes; 0 for no limit.
 
     Raises:
-        EOFError: the other side is gone.
+        EOFError: the other process is gone.
         TooLargeError: the message is larger; its rest is still unread.
     """
     (length,) = struct.unpack("<Q", _exactly(stream, 8))

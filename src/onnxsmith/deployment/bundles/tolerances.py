@@ -27,8 +27,8 @@ EQUAL = 1e-5
 """The difference of an output from its golden value that is always allowed, relative to the golden value's largest
 magnitude. A choice: float32 sums in another order differ by about 1e-7 for each thousand terms."""
 _ULPS = 4
-"""Steps of a narrower dtype by which an output may differ: another version may round an intermediate tensor the other
-way."""
+"""Steps of a narrower dtype by which an output may differ: another version may round an intermediate tensor to the
+other neighbour."""
 _LITTLE = 1e-3
 """Movement by rounding from which a note says that the golden data shows little. A choice."""
 

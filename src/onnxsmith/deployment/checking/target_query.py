@@ -169,8 +169,8 @@ def _evidence(said: str, related: tuple[str, ...]) -> str:
 
 
 def _counts(found: Narrowed, count: int, *, runs: bool, certain: bool) -> dict[str, int]:
-    """Counts the nodes by stage. The other nodes count as not tried if the target could not be asked about some
-    part."""
+    """Counts the nodes by stage. Nodes that are not refused count as not tried if some part of the model could not be
+    asked about."""
     refused = len(found.culprits)
     if found.whole is not None or not refused:
         return {Stage.REFUSED.value if found.whole is not None else Stage.NOT_TRIED.value: count}

@@ -1,2 +1,1 @@
-"""Asks targets, the software that is to run a model, what they do with the model. Each target is asked in a child
-process."""
+"""Asks the software of targets, in a child process each, whether it takes a model."""

@@ -1,4 +1,4 @@
-"""What an error message of another tool means."""
+"""The cause of an error message of another tool."""
 
 from __future__ import annotations
 

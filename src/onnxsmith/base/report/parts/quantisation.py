@@ -94,7 +94,7 @@ class Quantisation(Part):
     evaluations: int
     curve: tuple[CurvePoint, ...] = ()
     left: tuple[LeftAlone, ...] = ()
-    """Nodes that are no layers for the method, and have weights or floats that it does not change."""
+    """Nodes that the method does not treat as layers, though they have weights or floats."""
     times_ratio: float | None = None
     times: str = ""
     also: dict[str, str] = field(default_factory=dict)

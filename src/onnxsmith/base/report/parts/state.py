@@ -11,7 +11,7 @@ from onnxsmith.base.report.base import Block, Part, Table, Text
 @dataclass(frozen=True)
 class StatePair:
     """An input of the graph, and the output whose value it gets in the next call. `of` is the tensor of the module;
-    `first` says what the first call gets."""
+    `first` describes the input's value in the first call."""
 
     input: str
     output: str

@@ -69,9 +69,10 @@ class TargetCheck:
     rewrite: str = ""
     """The rewrite of a copy of the model that the target takes; "" if none was found."""
     changed: str = ""
-    """The change that let the target reach `stage`, because it refuses the file as it is; "" if nothing was changed."""
+    """The change that let the target reach `stage`; "" if nothing was changed. The target refuses the unchanged
+    file."""
     as_it_is: str = ""
-    """Why the target refuses the file as it is, if something was changed."""
+    """Why the target refuses the unchanged file, if something was changed."""
     symbols: str = ""
     """Why the target takes the file only at the fixed sizes in `shapes`."""
 

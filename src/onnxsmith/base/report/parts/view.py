@@ -15,7 +15,7 @@ from onnxsmith.base.words import several
 class View(Part):
     """`nodes` and `rooms` are counts by model, `overlays` the titles of the overlays. For each part of a report,
     `matched` has the number of its names that are nodes of the model, and the number of all its names. `pairs` counts
-    the pairs of nodes of two models by what changed, None for one model. `lines` are lines of the captured program.
+    the pairs of nodes of two models by kind of change; None for one model. `lines` are lines of the captured program.
     `origins` says for each report whether its hash is that of the model. `otherwise` counts the nodes without a partner
     that compute the same as nodes of the other model, and the regions that they form; `of_weights` counts the nodes
     without a partner that compute only from stored tensors."""

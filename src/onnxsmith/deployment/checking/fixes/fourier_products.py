@@ -22,7 +22,7 @@ class FourierProducts(Fix):
 
     Refused:
     1. The length, the window or the frame step is computed.
-    2. The transform is inverse and of one side, and the bins do not fit the length.
+    2. The transform is inverse and one-sided, and the number of bins does not fit the length.
     3. The transform is longer than 4,096, or shorter than the signal.
     """
 

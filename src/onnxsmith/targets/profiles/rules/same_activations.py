@@ -13,7 +13,7 @@ from onnxsmith.targets.profiles.rules.base import GraphRule
 class SameActivations(GraphRule):
     """A bidirectional RNN, GRU or LSTM must have the same activations forward and backward.
 
-    Activations that are not given are the default ones, which are the same.
+    Activations that are left out have their defaults, which are the same in both directions.
 
     Source: onnx-tensorrt's operators.md, rows RNN, GRU and LSTM.
     """

@@ -1,4 +1,4 @@
-"""Operands of one type must have one dtype."""
+"""Operands of the same type variable must have the same dtype."""
 
 from __future__ import annotations
 
