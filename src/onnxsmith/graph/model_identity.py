@@ -1,4 +1,4 @@
-"""Says which model files a report is about, by their hashes, so that a reader can tell another model."""
+"""Identifies the model files of a report by their hashes, so that a reader can recognise a different model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def identifies(*names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
     """Makes a verb record the model files that it read and wrote in its report.
 
     `names` are the parameters that may be the path of a model, such as `m.onnx` or `m.onnx@openvino`; other values are
-    ignored. What is read is hashed before the verb runs, because the verb may replace it.
+    ignored. Input files are hashed before the verb runs, because the verb may replace them.
     """
 
     def decorated(verb: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -51,15 +51,15 @@ def identifies(*names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
 
 
 def read(sources: Iterable[Any]) -> tuple[ModelFile, ...]:
-    """Returns the model files among the sources of a verb, each once. A file that cannot be read is left out: the verb
-    itself says what is wrong with it."""
+    """Returns the model files among the sources of a verb, each once. Leaves out unreadable files: the verb itself
+    reports them."""
     with stage("hash"):
         files = [file for source in sources for path in _paths(source) if (file := model_file(path, "read"))]
     return tuple(dict.fromkeys(files))
 
 
 def identified(report: Report, before: Iterable[ModelFile]) -> Report:
-    """Returns the report with the files that were read, and those that its part `Written` names."""
+    """Returns the report with the files that were read, and the files that its part `Written` names."""
     names = [name for part in report.parts if isinstance(part, Written) for name in part.files]
     after = [file for name in names if Path(name).suffix in _SUFFIXES and (file := model_file(Path(name), "written"))]
     return replace(report, models=tuple(dict.fromkeys((*report.models, *before, *after))))

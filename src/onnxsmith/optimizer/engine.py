@@ -67,7 +67,8 @@ _GROWS = "constants that others read, too, would be stored twice: {:,} bytes, mo
 
 
 def _served(state: State, rule: Rule, match: Match | NoMatch | None, node: ir.Node) -> Match | NoMatch | None:
-    """The match, or a refusal if the runtime lacks a kernel for what the rule makes, or would make at a newer opset."""
+    """Returns the match, or a refusal if the runtime lacks a kernel for what the rule makes, or would make at a newer
+    opset."""
     if not rule.makes or state.kernels is None or not isinstance(match, Match | TooOld):
         return match
     version = match.since if isinstance(match, TooOld) else facts.opset(node)

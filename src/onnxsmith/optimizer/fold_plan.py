@@ -177,7 +177,7 @@ def nbytes(value: ir.Value) -> int | None:
 
 
 def _widening(node: ir.Node) -> int:
-    """Bytes that a cast of a stored weight to a wider dtype adds; 0 for other nodes."""
+    """Returns the bytes that a cast of a stored weight to a wider dtype adds; 0 for other nodes."""
     value = node.inputs[0] if node.op_type == "Cast" and node.inputs else None
     if value is None or not facts.is_constant(value):
         return 0

@@ -29,15 +29,16 @@ def checked(share: float | None) -> None:
 
 
 def foldable(nbytes: int, share: float | None) -> int:
-    """Bytes by which folding may enlarge a model of `nbytes`: the `share` that was asked for; with None 1% or 1 MiB,
-    whichever is more, and at most three times the size."""
+    """Returns the bytes by which folding may enlarge a model of `nbytes`: the `share` that was asked for; with None 1%
+    or 1 MiB, whichever is more, and at most three times the size."""
     if share is not None:
         return int(share * nbytes)
     return max(int(_SHARE * nbytes), min(_BYTES, _TIMES * nbytes))
 
 
 def largest(nbytes: int, share: float | None) -> float:
-    """Bytes that the new file of a file of `nbytes` may have: what folding may add, and names of new values."""
+    """Returns the bytes that the new file of a file of `nbytes` may have: what folding may add, and names of new
+    values."""
     return nbytes + foldable(nbytes, share) + _SHARE * nbytes
 
 
@@ -57,6 +58,6 @@ def note(added: int, denied: int, nodes: int, nbytes: int, least: int) -> list[s
 
 
 def _ceiling(share: float) -> float:
-    """The share, a little above, with two digits."""
+    """Returns the share, a little above, with two digits."""
     unit = 10.0 ** (math.floor(math.log10(share)) - 1) if share > 0 else 1.0
     return math.ceil(share * 1.02 / unit) * unit  # 2% above: the sizes are estimates

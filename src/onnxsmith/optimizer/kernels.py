@@ -18,7 +18,7 @@ FUSED = ("Attention", "Gelu", "LayerNormalization", "RMSNormalization", "RotaryE
 
 
 def of_check(settings: Verify | None) -> Kernels:
-    """The kernels of the runtime that verifies; of the default one without a verification.
+    """Returns the kernels of the runtime that verifies; of the default one without a verification.
 
     Raises:
         OnnxsmithError: `runtime/…` for a runtime that is unknown or not installed.

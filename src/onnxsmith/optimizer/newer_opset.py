@@ -18,7 +18,7 @@ _TOO_OLD = re.compile(r"opset \d+ has no (?P<made>.+), which came with (?P<since
 
 
 def asked(opset: int | str | None) -> int | str | None:
-    """The opset that was asked for: a number, `auto` or None.
+    """Returns the opset that was asked for: a number, `auto` or None.
 
     Raises:
         OnnxsmithError: `export/opset` for another text.
@@ -47,8 +47,8 @@ def note(part: Simplification, now: int) -> tuple[str, ...]:
 
 
 def better(model: ir.Model, part: Simplification) -> tuple[ir.Model, tuple[str, ...]]:
-    """The model at the newest opset that allows more and that the default runtime reads, and what could not be done;
-    the model itself where no opset allows more."""
+    """Returns the model at the newest opset that allows more and that the default runtime reads, and what could not be
+    done; the model itself where no opset allows more."""
     newest = runtimes.get(runtimes.default()).newest_opset()
     refusals = []
     for since in sorted(_wanted(part), reverse=True):

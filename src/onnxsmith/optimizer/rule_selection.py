@@ -34,9 +34,9 @@ def chosen(
     contrib: bool = False,
     target: str = "",
 ) -> Chosen:
-    """The rules that `only` and `skip` leave: ids, or patterns such as `fuse/*`. Rules that make operators of a runtime
-    are left out, unless `contrib` asks for them or `only` names them; one that was measured slower has to be named.
-    Rules for one target run if it is the `target`, or if they are named.
+    """Returns the rules that `only` and `skip` leave: ids, or patterns such as `fuse/*`. Rules that make operators of a
+    runtime are left out, unless `contrib` asks for them or `only` names them; one that was measured slower has to be
+    named. Rules for one target run if it is the `target`, or if they are named.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.
@@ -76,7 +76,8 @@ def _matching(texts: Iterable[str], known: list[str]) -> set[str]:
 
 
 def unknown(text: str, known: Iterable[str]) -> OnnxsmithError:
-    """The problem of an id that no rule has. Names those that are nearest: the same words in another order or part."""
+    """Returns the problem of an id that no rule has. Names those that are nearest: the same words in another order or
+    part."""
     ids = list(known)
     near = tensor_paths.near(text.strip("*/"), ids)
     listed = "`onnxsmith explain all` lists all ids; a pattern such as 'fuse/*' takes several"

@@ -35,7 +35,7 @@ class Interface:
         return self.fix_defaults or bool(self.dims or self.outputs or self.dropped)
 
     def narrowed(self, model: ir.Model) -> tuple[ir.Model, tuple[str, ...]]:
-        """A copy of the model with the narrower interface (weights shared), and what changed.
+        """Returns a copy of the model with the narrower interface (weights shared), and what changed.
 
         Raises:
             OnnxsmithError: `simplify/no-such-port` for an output, input, axis or dimension that the model lacks;
@@ -84,7 +84,7 @@ class Interface:
 
 
 def _named(texts: tuple[str, ...], names: list[str]) -> set[str]:
-    """The outputs that names or patterns mean."""
+    """Returns the outputs that names or patterns mean."""
     found: set[str] = set()
     for text in texts:
         fitting = [text] if text in names else fnmatch.filter(names, text)
@@ -95,12 +95,12 @@ def _named(texts: tuple[str, ...], names: list[str]) -> set[str]:
 
 
 def defaults(model: ir.Model) -> list[ir.Value]:
-    """The initializers that are graph inputs too, so that a caller may replace them."""
+    """Returns the initializers that are graph inputs too, so that a caller may replace them."""
     return [value for value in model.graph.inputs if value.const_value is not None and value.is_initializer()]
 
 
 def told(reason: str, node: ir.Node) -> str:
-    """The reason of a refusal at a node. Where a constant is missing, it says which default could be one."""
+    """Returns the reason of a refusal at a node. Where a constant is missing, it says which default could be one."""
     return f"{reason}{replaceable(node)}" if "constant" in reason else reason
 
 

@@ -210,8 +210,9 @@ def _feeds(inputs: Inputs, model: ir.Model) -> tuple[Feed, ...]:
 def _started(
     read: _Read, opset: int | str | None, wanted: ForTarget, options: dict[str, Any]
 ) -> tuple[Simplify, tuple[str, ...]]:
-    """The simplification from the model at its opset: the one that was asked for, the target's, or with `auto` the one
-    that lets most rules fire. And what was converted: noted now, because a model from a file is changed in place."""
+    """Returns the simplification from the model at its opset: the one that was asked for, the target's, or with `auto`
+    the one that lets most rules fire. And what was converted: noted now, because a model from a file is changed in
+    place."""
     start = opsets.convert(read.model, opset) if isinstance(opset, int) else wanted.at_opset(read.model)
     conversion = _conversion_note(read.model, start)
     run: Simplify = partial(_Start.of(read, start), **options)

@@ -91,7 +91,7 @@ class ForTarget:
         return model
 
     def opset_below(self, usual: int) -> int | None:
-        """The opset to write where the target reads no newer ones than `usual`; None where it reads that."""
+        """Returns the opset to write where the target reads no newer ones than `usual`; None where it reads that."""
         return self.opset if self.opset is not None and self.opset < usual else None
 
     def at_ir_version(self, model: ir.Model) -> tuple[str, ...]:
@@ -105,8 +105,8 @@ class ForTarget:
         return (f"IR version {before} → {self.ir_version}, the newest that {self.name} reads",)
 
     def fitting(self, simplify: Simplify, skip: Sequence[str] = ()) -> Simplify:
-        """The simplification for the target: with the rules for it, without `skip` and the rules that make operators
-        which the target refuses or has no kernel for, and with an IR version that it reads."""
+        """Returns the simplification for the target: with the rules for it, without `skip` and the rules that make
+        operators which the target refuses or has no kernel for, and with an IR version that it reads."""
         return _Fitting(self, simplify, tuple(skip))
 
 

@@ -1,1 +1,1 @@
-"""Reads and writes models: ONNX files, external data, text; refuses what is broken, and never leaves half a file."""
+"""Reads and writes models: ONNX files, external data, text; refuses broken models, and never leaves half a file."""

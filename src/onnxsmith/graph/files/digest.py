@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 
 _WHOLE = 256 * 2**20
-"""Bytes up to which `bounded` reads a data file in full. A choice: a second from a fast disk."""
+"""`bounded` reads a data file in full up to this many bytes. A choice: they take a second from a fast disk."""
 _PIECE = 2**20
-"""Bytes of each piece that is read of a larger file. A choice."""
+"""Bytes of each piece that `bounded` reads of a larger file. A choice."""
 
 
 def sha256(file: Path) -> str:
@@ -24,8 +24,8 @@ def sha256(file: Path) -> str:
 def bounded(file: Path) -> tuple[str, int]:
     """Returns a SHA-256 and the number of bytes that it covers.
 
-    Up to 256 MiB these are all bytes. Of a larger file, pieces of 1 MiB are read: the first, the last, and others at
-    equal distances, 256 MiB together. Before them stands the size, so that files of different sizes differ.
+    Covers all bytes of a file up to 256 MiB. Of a larger file, covers pieces of 1 MiB: the first, the last, and others
+    at equal distances, 256 MiB together. The size is hashed first, so that files of different sizes differ.
 
     Raises:
         OSError: the file cannot be read.

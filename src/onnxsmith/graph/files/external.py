@@ -21,8 +21,8 @@ from onnxsmith.graph.files import tensor_validation
 from onnxsmith.graph.structure import carried_fields, name_validation, sparse, walk
 
 EXTERNAL_FROM = 1024
-"""Tensors up to this many bytes stay in the model file, so that shapes and scalars need no second read. onnx's default
-threshold, too (`size_threshold` of `convert_model_to_external_data`)."""
+"""Tensors up to this many bytes stay in the model file, so that shapes and scalars need no second read. The same as
+onnx's default (`size_threshold` of `convert_model_to_external_data`)."""
 _KEPT = "onnxsmith.kept"
 """Marks a tensor whose file was removed. Another file may have its name by now, so only the mapping may be read."""
 
@@ -30,7 +30,7 @@ _KEPT = "onnxsmith.kept"
 def check(outside: Iterable[onnx.TensorProto], path: Path | None, where: str) -> None:
     """Raises the first problem of the external tensors of a message that was read from `path`.
 
-    With `path` None there is no folder to look in, so external data is refused.
+    Refuses all external data if `path` is None, because then there is no folder to look in.
     """
     folder = path.absolute().parent if path is not None else None
     sizes: dict[str, int] = {}
@@ -39,10 +39,10 @@ def check(outside: Iterable[onnx.TensorProto], path: Path | None, where: str) ->
 
 
 def read(proto: onnx.ModelProto, path: Path | None, kinds: name_validation.Kinds | None = None) -> ir.Model:
-    """Makes the model of a checked message, and takes the message over. External tensors get the folder of `path`.
-    `kinds` is what its nodes hold, if that is known."""
+    """Makes a model from a checked message. The message belongs to the model from then on. External tensors get the
+    folder of `path`. `kinds` says what the nodes hold, if that is known."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # onnx warns of keys that others add, such as `prepacked_0`
+        warnings.simplefilter("ignore", UserWarning)  # onnx warns of other programs' keys: `prepacked_0`
         model = carried_fields.from_proto(proto, kinds or name_validation.kinds_in(proto))
     holders: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for holder in holders:
@@ -59,8 +59,8 @@ def read(proto: onnx.ModelProto, path: Path | None, kinds: name_validation.Kinds
 
 
 def _declare(value: ir.Value) -> None:
-    """Gives an initializer the dtype and shape of its tensor where a declaration without a type hides them: torch
-    writes one that has metadata only."""
+    """Gives an initializer the dtype and shape of its tensor if a declaration without a type hides them. torch writes
+    declarations that have metadata only."""
     tensor = value.const_value
     if tensor is not None and value.dtype in (None, ir.DataType.UNDEFINED):
         value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(tensor.shape.numpy())
@@ -69,7 +69,8 @@ def _declare(value: ir.Value) -> None:
 def in_memory(model: ir.Model, *, up_to: int | None = None) -> ir.Model:
     """Returns a copy of `model` without external data, or `model` itself if it has none. Values stay mapped until read.
 
-    With `up_to`, larger initializers stay external. Tensors in attributes never do: data files are for initializers.
+    With `up_to`, initializers of more bytes stay external. Tensors in attributes are always copied: data files are for
+    initializers.
     """
 
     def stays(tensor: ir.TensorProtocol) -> bool:
@@ -106,7 +107,8 @@ def move_out(model: ir.Model, data: Path) -> None:
 
 
 def _outside_size(value: ir.Value) -> int:
-    """Bytes of the value in a data file; 0 for strings and sparse tensors, which the format keeps in the model."""
+    """Returns the bytes of the value in a data file; 0 for strings and sparse tensors, which the format keeps in the
+    model."""
     tensor = value.const_value
     if tensor is None or tensor.dtype == ir.DataType.STRING or sparse.message_of(tensor) is not None:
         return 0
@@ -114,10 +116,10 @@ def _outside_size(value: ir.Value) -> int:
 
 
 def keep(files: set[str]) -> None:
-    """Maps every tensor of this process that reads one of `files`, which are about to be removed.
+    """Memory-maps every tensor of this process that reads one of `files`, before these files are removed.
 
-    A memory mapping outlives the name of its file. Other models of the caller may read the same files; only the garbage
-    collector knows them all.
+    A memory mapping outlives the name of its file. Other models of the caller may read the same files, so the tensors
+    are found through the garbage collector.
     """
     for tensor in [found for found in gc.get_objects() if type(found) is ir.ExternalTensor] if files else []:
         if os.path.realpath(tensor.path) in files:

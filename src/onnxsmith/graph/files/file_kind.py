@@ -1,4 +1,4 @@
-"""Recognises files that are not ONNX models, because the kind of file decides the fix."""
+"""Recognises files that are not ONNX models, because the fix depends on the kind of file."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ def _is(kind: str, fix: str, path: Path) -> OnnxsmithError:
 
 
 def _walk(data: bytes) -> tuple[int, int]:
-    """Returns (number of top-level fields of a model, bytes missing at the end); (0, -1) if a field is not a
-    model's."""
+    """Returns (number of top-level fields, bytes missing at the end); (0, -1) if a model has no such field."""
     position, known = 0, 0
     while position < len(data):
         tag, position = _varint(data, position)

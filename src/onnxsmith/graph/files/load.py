@@ -24,11 +24,13 @@ from onnxsmith.graph.files import external, file_kind, tensor_validation
 from onnxsmith.graph.structure import name_validation, sparse, utf8_checks
 
 PROTOBUF_LIMIT = 2**31 - 1
-"""Bytes of the largest protocol buffer message: sizes are signed 32-bit. A larger model needs external data."""
+"""Bytes of the largest protocol buffer message, whose size is a signed 32-bit number. A larger model needs external
+data."""
 
 TEXT_SUFFIXES = {".onnxtxt"}
 _DEEPEST_TEXT = 500
-"""Nesting depth up to which ONNX text is parsed. A choice: far above real models, far below the stack's end."""
+"""Nesting depth up to which ONNX text is parsed. A choice: far above real models, far below the depth at which the
+stack overflows."""
 
 Source = str | Path | onnx.ModelProto | ir.Model
 
@@ -38,8 +40,7 @@ def load(source: Source) -> ir.Model:
 
     A path that ends in `.onnxtxt` is read as ONNX text. External data must lie in the folder of the file.
 
-    Raises:
-        OnnxsmithError: one of the `model/…` problems, saying what is wrong with the file and where.
+    Raises: OnnxsmithError: a `model/…` problem, which says what is wrong with the file and where.
     """
     if isinstance(source, ir.Model):
         return source
@@ -55,8 +56,8 @@ def load(source: Source) -> ir.Model:
 
 
 def load_sorting(source: Source) -> tuple[ir.Model, bool]:
-    """Loads a model as `load` does, and sorts its nodes where they are not in an order in which they can run, as some
-    runtimes do. Returns the model, and whether it was sorted.
+    """Loads a model as `load` does, and sorts its nodes if they could not run in their order. Some runtimes sort them,
+    too. Returns the model, and whether it was sorted.
 
     Raises:
         OnnxsmithError: as `load`, except `model/unsorted`.
@@ -89,8 +90,8 @@ def _no_model(given: object) -> OnnxsmithError:
 
 
 def load_broken(source: str | Path) -> ir.Model:
-    """Loads a file as it is, for a reader that runs nothing: whether names are defined, nodes are sorted and external
-    data exists is not checked. Values that nothing makes have no producer; tensors of missing files cannot be read.
+    """Loads a file as it is, for callers that run nothing. Does not check whether names are defined, nodes are sorted,
+    and external data exists. Undefined values have no producer; tensors of missing files cannot be read.
 
     Raises:
         OnnxsmithError: `model/…` if the file is not a model, or a tensor in it is damaged.
@@ -112,14 +113,14 @@ def load_broken(source: str | Path) -> ir.Model:
 
 
 def _silent(_record: logging.LogRecord) -> bool:
-    """Filters out what onnx-ir logs of undefined names: the caller looks for them itself."""
+    """Filters out onnx-ir's log of undefined names, which the caller finds itself."""
     return False
 
 
 def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) -> ir.Model:
-    """Checks a parsed message and makes an `ir.Model` of it.
+    """Checks a parsed message and makes an `ir.Model` from it.
 
-    The message belongs to the model from then on. `path` is the message's file, with external data in the same folder.
+    The message belongs to the model from then on. `path` is the message's file; external data lies in the same folder.
     """
     try:
         _check_versions(proto, where)

@@ -23,9 +23,9 @@ def refuse_loss(
 ) -> None:
     """Raises if an output is also an input file, or if two outputs are the same file.
 
-    `inputs` are paths, texts of the command line (`x=photo.png`, `m.onnx@openvino`, `file.py:build`, a command), and
-    loaded models, which stand for their data files; other objects are ignored. `in_place` is a model that the command
-    may replace. An output folder counts with all the files in it.
+    `inputs` are paths, command-line texts (`x=photo.png`, `m.onnx@openvino`, `file.py:build`, a command), and loaded
+    models, which stand for their data files. Other objects are ignored. `in_place` is a model that the command may
+    replace. An output folder stands for all files in it.
 
     Raises:
         OnnxsmithError: `save/needed`.

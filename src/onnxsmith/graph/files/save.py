@@ -1,4 +1,4 @@
-"""Writes a model atomically: a reader finds the whole old model or the whole new one.
+"""Writes a model atomically: a reader finds the whole old model or the whole new model.
 
 A model is written into a hidden folder beside its target. There the finished file is checked. Then a rename moves it
 into place. After a full disk, an interrupt or a kill, the old model is still there.
@@ -55,8 +55,8 @@ class Stage:
     def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
         """Writes `model` to `path`, without changing it.
 
-        `external_data` says whether weights go to a data file. None means: if the weights are over `INLINE_LIMIT`
-        bytes, or if some of them are external data now.
+        `external_data` says whether weights go to a data file. None means: only if the weights are over `INLINE_LIMIT`
+        bytes, or some of them are external data now.
 
         Raises:
             OnnxsmithError: `save/too-large` when one message cannot hold the model, `save/failed` when the disk is
@@ -77,14 +77,14 @@ class Stage:
             self._written = True
 
     def nbytes(self) -> int:
-        """Bytes of the written files, data file included."""
+        """Returns the bytes of the written files, data file included."""
         return sum(file.stat().st_size for file in self.folder.iterdir())
 
     def commit(self) -> list[Path]:
         """Moves the written files into place and returns them, the model first.
 
-        The data file moves first, under a new name, then the model that refers to it: at every moment the target is the
-        whole old model or the whole new one. The data file of the old model is removed last.
+        The data file moves first, under a new name, and then the model. So the target is the whole old model or the
+        whole new model at every moment. The data file of the old model is removed last.
         """
         return commit(self)
 
@@ -97,7 +97,7 @@ class Stage:
                 disk.HERE.flush(file)
 
     def _place(self, *, keep: bool) -> list[Path]:
-        """Moves the files. With `keep`, a link to the old model stays for `_take_back`."""
+        """Moves the files into place. With `keep`, a link to the old model stays for `_take_back`."""
         if keep and self.target.exists():
             _link(self.target, self._before)
         if self._has_data:
@@ -158,8 +158,8 @@ def commit(*stages: Stage) -> list[Path]:
 
 @contextmanager
 def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
-    """Makes a stage for writing to `target`. When the block ends without a commit, the written files are removed. If
-    not `durable`, the files are not flushed to disk: they may be lost when the machine crashes.
+    """Makes a stage for writing to `target`. Removes the written files if the block ends without a commit. If not
+    `durable`, does not flush the files to disk: they may be lost when the machine crashes.
 
     Raises:
         OnnxsmithError: `save/no-folder` when the folder of `target` does not exist, `save/failed` when it cannot be
@@ -191,7 +191,7 @@ def save(model: ir.Model, target: str | Path, *, external_data: bool | None = No
 
 
 def save_for_now(model: ir.Model, target: Path, *, external_data: bool | None = None) -> None:
-    """Writes a temporary file like `save`, but without waiting until the disk has it."""
+    """Writes a temporary file like `save`, but does not wait until the disk has stored it."""
     with staged(target, durable=False) as stage:
         stage.write(model, external_data=external_data)
         stage.commit()
@@ -200,8 +200,8 @@ def save_for_now(model: ir.Model, target: Path, *, external_data: bool | None = 
 def write_referring(model: ir.Model, path: Path) -> Path | None:
     """Writes the model without its external data, which stays in its folder; returns that folder.
 
-    Writes nothing and returns None if there is no large external data, if it lies in several folders, or if the rest is
-    too large for one file.
+    Writes nothing and returns None if the model has no large external data, if the data lies in several folders, or if
+    the other weights are too large for one file.
     """
     copy = in_memory(model, up_to=EXTERNAL_FROM)
     weights = list(initializer_tensors(copy))
@@ -215,8 +215,8 @@ def write_referring(model: ir.Model, path: Path) -> Path | None:
 
 
 def as_read(model: ir.Model, external_data: bool | None) -> bool | None:
-    """What `external_data` says, or True if it says nothing and some weights of `model`, as it was read, are external
-    data: a change may put all of them into memory."""
+    """Returns `external_data`. If it is None, returns True if some weights of `model`, as it was read, are external
+    data: a later change may put all weights into memory."""
     return True if external_data is None and _has_external(model) else external_data
 
 
@@ -265,14 +265,14 @@ def _free_data_name(target: Path) -> str:
 
 
 def data_files(target: Path) -> list[Path]:
-    """Returns the data files of the model at `target` that are named after it: they go when the model is replaced."""
+    """Returns the data files that are named after the model at `target`. Replacing the model removes them."""
     own = re.compile(re.escape(as_text(target.name)) + r"(\.\d+)?\.data")
     return [target.parent / name for name in _locations(target) if own.fullmatch(name)]
 
 
 def left_behind(target: Path) -> list[Path]:
-    """Returns the data files of the model at `target` that stay when it is replaced, and that no other model in the
-    folder names: they have other names than ours, so somebody else made them."""
+    """Returns the data files that would be unused once the model at `target` is replaced. Their names are not
+    onnxsmith's, so another program made them, and they are not removed."""
     target = Path(os.path.realpath(target))
     own = data_files(target)
     files = [target.parent / name for name in _locations(target)]
@@ -281,7 +281,7 @@ def left_behind(target: Path) -> list[Path]:
 
 def named_data(target: Path) -> list[str]:
     """Returns the names of the data files that the model at `target` reads, in order, without links out of its folder.
-    Most models have none; their messages are not parsed for it."""
+    The message is not parsed if the model has no data files, as most."""
     if not _holds(target, b"location"):  # the key under which a tensor names its file
         return []
     folder = Path(os.path.realpath(target.parent))
@@ -289,7 +289,7 @@ def named_data(target: Path) -> list[str]:
 
 
 def _locations(target: Path) -> list[str]:
-    """The names of the data files of the model at `target`."""
+    """Returns the names of the data files of the model at `target`."""
     if not target.is_file():
         return []
     try:
@@ -300,7 +300,7 @@ def _locations(target: Path) -> list[str]:
 
 
 def _is_needed(data: Path, target: Path) -> bool:
-    """Whether another model in the folder of `target` names the data file, for example a copy of the old model."""
+    """Whether another model in the folder of `target` reads the data file, for example a copy of the old model."""
     name = os.fsencode(data.name)
     for other in target.parent.glob("*.onnx"):
         with contextlib.suppress(OSError, ValueError):  # an unreadable or empty file names no data file
@@ -324,7 +324,7 @@ def _link(file: Path, to: Path) -> None:
 
 def _is_full(target: Path) -> bool:
     """Whether the target's disk is full. Needed because numpy reports a short write without an error number."""
-    return shutil.disk_usage(target.parent).free < 2**20  # 1 MiB: some file systems keep a few blocks back
+    return shutil.disk_usage(target.parent).free < 2**20  # 1 MiB: some file systems reserve a few blocks
 
 
 @contextmanager
@@ -349,7 +349,7 @@ def disk_problems(target: Path, what: str = "the model could not be written") ->
 
 
 def unwritten(target: Path, error: OSError, what: str) -> OnnxsmithError:
-    """The problem of a file or folder that the operating system refused to write."""
+    """Returns the problem of a file or folder that the operating system refused to write."""
     folder = target.absolute().parent
     if not folder.exists():
         return no_folder(folder)

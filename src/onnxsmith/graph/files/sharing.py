@@ -1,7 +1,7 @@
 """Moves large weights to one data file, which a model and its later copies share.
 
-A model with inline weights has them in memory, and every piece of the model that is run would be written with them.
-Weights in a data file are memory-mapped by every process that reads them, and a piece is written without them.
+Inline weights are in memory, and would be written with every piece of the model that is run. Weights in a data file are
+memory-mapped by every process that reads them, and a piece is written without them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.structure import model_copy, walk
 
 LARGE = 2**24
-"""Bytes of weights from which on a data file is worth it. A choice: serialising a message needs about three copies."""
+"""Weights of at least this many bytes are moved. A choice: serialising a message needs about three copies of them."""
 
 
 def held(model: ir.Model) -> int:
@@ -24,9 +24,8 @@ def held(model: ir.Model) -> int:
 
 
 def share_weights(model: ir.Model, data: Path) -> None:
-    """Writes the weights of `model` to the file `data` and makes the model refer to it, if it has large weights in
-    memory. The file must exist as long as the model and its later copies are used. Earlier copies keep their own
-    weights.
+    """If `model` has large weights in memory, writes them to the file `data` and makes the model refer to that file.
+    The file must exist as long as the model and its later copies are used. Earlier copies keep their own weights.
 
     Raises:
         OnnxsmithError: `save/no-folder`; `save/failed` when the disk is full or refuses.

@@ -38,11 +38,11 @@ _DIFFERENCES = (
         "the operator gives {dtype}, and the file declares {other}. ",
     ),
 )
-"""What onnx's strict inference says, and what that means."""
+"""Messages of onnx's strict inference, and plain texts with the same meaning."""
 
 
 def check(model: ir.Model, *, where: str = "the model", file: Path | None = None) -> tuple[Problem, ...]:
-    """Raises when the model is invalid; returns doubts: shapes that contradict each other.
+    """Raises if the model is invalid; returns shapes that contradict each other as doubtful.
 
     The checks are onnx's own (`onnx.checker`, strict shape inference). `file` is the file that the model was just
     loaded from: the checks then read it. Without `file` they run on a copy without the large weights. External data is
@@ -54,7 +54,7 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
     checked = _checker(model, file)
     try:
         checked(full_check=True)
-    except Exception as error:  # noqa: BLE001 — either check, or shape inference, raised this
+    except Exception as error:  # noqa: BLE001 — raised by one of the two checks, or by shape inference
         said = _first_lines(str(error))
     else:
         return ()
@@ -76,7 +76,8 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
 
 
 def _conflict(model: ir.Model, said: str, where: str) -> Problem:
-    """The doubt of a shape or type that strict inference refuses, with the node's label and the two sizes in words."""
+    """Returns the problem of a shape or type that strict inference refuses, with the node's label and the two sizes in
+    words."""
     if _UNNAMED.search(said):
         said = _with_labels(model) or said
     nodes = _NODE.findall(said)
@@ -90,7 +91,8 @@ def _conflict(model: ir.Model, said: str, where: str) -> Problem:
 
 
 def _plain(said: str) -> str:
-    """What onnx says of two sizes, ranks or dtypes that differ, as a sentence; "" if it says something else."""
+    """Rewrites onnx's message about two different sizes, ranks or dtypes as a sentence; returns "" for other
+    messages."""
     for pattern, sentence in _DIFFERENCES:
         found = pattern.search(said)
         if found:
@@ -102,7 +104,8 @@ def _plain(said: str) -> str:
 
 
 def _with_labels(model: ir.Model) -> str:
-    """What strict inference says if nodes without a name are called after their results; "" if it says nothing."""
+    """Repeats strict inference with nameless nodes called after their results. Returns its message; "" if there is
+    none."""
     copy = cloned(in_memory(model))
     for node in walk.all_nodes(copy):
         node.name = node.name or walk.node_label(node)

@@ -1,4 +1,4 @@
-"""Checks every tensor message of a model: does it hold as much data as its shape and dtype need?"""
+"""Checks that every tensor message of a model holds as much data as its shape and dtype need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBERS_IN = {
     "uint64_data": {"UINT32", "UINT64"},
     "string_data": {"STRING"},
 }
-"""Field → dtypes that it may hold, from onnx.proto; `int32_data` may hold every other dtype of at most 32 bits."""
+"""Field → dtypes that it may hold, from onnx.proto. `int32_data` may hold all other dtypes of at most 32 bits."""
 
 
 _HOLDING = frozenset(
@@ -29,11 +29,11 @@ _HOLDING = frozenset(
         *(onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS),
     )
 )
-"""The types of attributes that hold a tensor, or a graph that may have some."""
+"""The attribute types that hold tensors, or graphs, in which tensors may be."""
 
 
 def tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Yields every tensor: initializers and attributes, those of subgraphs and functions too."""
+    """Yields every tensor: initializers and attributes, also of subgraphs and functions."""
     yield from _graph_tensors(proto.graph)
     for function in proto.functions:
         yield from _attribute_tensors(function.attribute_proto)
@@ -75,8 +75,8 @@ def nbytes(tensor: onnx.TensorProto) -> int:
 
 
 def check(proto: onnx.ModelProto, where: str) -> list[onnx.TensorProto]:
-    """Raises if a tensor inside the file holds more or less data than its shape and dtype need: a damaged file, mostly.
-    Returns the tensors whose data is outside the file, for `external.check`.
+    """Raises if a tensor inside the file holds more or less data than its shape and dtype need. Then the file is
+    usually damaged. Returns the tensors whose data is outside the file, for `external.check`.
 
     Raises:
         OnnxsmithError: `model/invalid`.
@@ -153,8 +153,8 @@ def _may_hold(field: str, dtype: ir.DataType) -> bool:
 
 
 def _numbers(dtype: ir.DataType, size: int) -> int:
-    """Returns how many numbers of a typed field `size` elements take: two per complex element; several small integers
-    share a number."""
+    """Returns how many numbers of a typed field `size` elements take. A complex element takes two; several elements of
+    fewer than 8 bits share one."""
     if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
         return 2 * size
     if dtype != ir.DataType.STRING and dtype.bitwidth in (2, 4):

@@ -14,19 +14,19 @@ from onnxsmith.graph.structure import carried_fields, name_validation
 
 
 def to_text(model: ir.Model, *, weights: bool = False) -> str:
-    """The model as ONNX text; without `weights`, initializers are left out, because one can be gigabytes long."""
+    """Returns the model as ONNX text. Without `weights`, leaves out initializers, which can be gigabytes long."""
     proto = ir.to_proto(in_memory(model)) if weights else carried_fields.to_proto(model)
     if not weights:
         del proto.graph.initializer[:]
         del proto.graph.sparse_initializer[:]
     for attribute in (attribute for node in name_validation.all_nodes(proto) for attribute in node.attribute):
-        if attribute.type == onnx.AttributeProto.STRING:  # other domains keep compiled code in such
+        if attribute.type == onnx.AttributeProto.STRING:  # other domains keep compiled code in such attributes
             attribute.s = attribute.s.decode(errors="backslashreplace").encode()
     return str(onnx.printer.to_text(proto))
 
 
 def from_text(text: str) -> ir.Model:
-    """The model that ONNX text describes.
+    """Returns the model that ONNX text describes.
 
     Raises:
         OnnxsmithError: `model/text-syntax` when the text does not parse, or another `model/…` problem of its graph.
@@ -36,10 +36,9 @@ def from_text(text: str) -> ir.Model:
 
 
 def attributes_from_text(texts: Sequence[str], where: str) -> list[dict[str, ir.Attr]]:
-    """The attributes that texts describe as ONNX text does between angle brackets: `axis = 1, mode = "linear"`.
+    """Returns the attributes in ONNX text, as it stands between angle brackets: `axis = 1, mode = "linear"`.
 
-    Raises:
-        OnnxsmithError: `model/text-syntax`.
+    Raises: OnnxsmithError: `model/text-syntax`.
     """
     body = "\n".join(f"a{index} = Of <{text}> ()" if text else f"a{index} = Of ()" for index, text in enumerate(texts))
     proto = parse_text(f'<ir_version: 8, opset_import: ["": 17]> g () => () {{\n{body}\n}}', where=where)

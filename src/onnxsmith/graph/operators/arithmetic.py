@@ -25,8 +25,8 @@ _BITWISE = {"And": "BitwiseAnd", "Or": "BitwiseOr", "Xor": "BitwiseXor"}
 
 
 def binary(home: Operators, op: str, tensor: Tensor, other: Any, *, swapped: bool) -> Any:
-    """Makes the nodes of `tensor op other`; with `swapped`, of `other op tensor`. Returns NotImplemented for an object
-    that is no operand, so that Python asks it."""
+    """Makes the nodes of `tensor op other`; with `swapped`, of `other op tensor`. Returns NotImplemented if `other`
+    cannot be an operand, so that Python asks `other`."""
     if isinstance(other, Parameter):
         other = home.constant(other)
     if not (
@@ -52,7 +52,8 @@ def binary(home: Operators, op: str, tensor: Tensor, other: Any, *, swapped: boo
 
 
 def _floor_div(home: Operators, a: Any, b: Any, dtype: ir.DataType | None) -> Any:
-    """a // b rounds down. Div of whole numbers rounds towards zero, so the rest, with the sign of b, goes first."""
+    """Makes a // b, which rounds down. Div of integers rounds towards zero, so the remainder, which has the sign of b,
+    is subtracted first."""
     if dtype is not None and dtype.is_floating_point():
         return home.Floor(home.Div(a, b))
     if dtype is not None and not dtype.is_signed():
@@ -61,7 +62,8 @@ def _floor_div(home: Operators, a: Any, b: Any, dtype: ir.DataType | None) -> An
 
 
 def _mod(home: Operators, a: Any, b: Any, dtype: ir.DataType | None) -> Any:
-    """a % b has the sign of b. ONNX's Mod of floats has the sign of a, so the rest is computed."""
+    """Makes a % b, which has the sign of b. ONNX's Mod of floats has the sign of a, so the remainder is computed by
+    other nodes."""
     if dtype is None or not dtype.is_floating_point():
         return home.Mod(a, b)
     return home.Sub(a, home.Mul(home.Floor(home.Div(a, b)), b))

@@ -1,4 +1,4 @@
-"""Makes attributes of Python values, as the operator's schema demands."""
+"""Turns Python values into attributes of the types that the operator's schema demands."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from onnxsmith.graph.operators.operands import is_tensor, listed, near_argument,
 from onnxsmith.graph.structure.schema import Schema
 
 OF_DTYPES = ("to", "dtype", "stash_type", "output_datatype", "output_dtype", "kernel_type", "softmax_precision")
-"""Attributes that hold the number of a dtype; the schema only says that they are integers."""
+"""Attributes that hold the number of a dtype. Their schemas only say "integer"."""
 _TYPE = ir.AttributeType
 
 
 def made(op: str, schema: Schema | None, given: Mapping[str, Any], where: str) -> list[ir.Attr]:
-    """Makes the attributes of a node; None leaves an attribute out. Without a schema, Python's type decides.
+    """Makes the attributes of a node. None leaves an attribute out. Without a schema, the Python type decides.
 
-    Raises:
-        OnnxsmithError: `build/attribute` if the operator has no such attribute, lacks one, or cannot take the value.
+    Raises: OnnxsmithError: `build/attribute` if the operator has no such attribute, a required one is missing, or the
+        operator cannot take the value.
     """
     given = {name: value for name, value in given.items() if value is not None}
     if schema is None:
@@ -82,7 +82,7 @@ def _made(op: str, name: str, type_: ir.AttributeType, value: Any, where: str) -
 
 
 def _guessed(op: str, name: str, value: Any, where: str) -> ir.Attr:
-    """An attribute of an operator without a schema."""
+    """Returns an attribute of an operator without a schema."""
     if isinstance(value, Parameter):
         return _of(value, _guessed(op, name, value.value, where))
     if isinstance(value, ir.Attr):
@@ -152,7 +152,7 @@ def _int(value: Any) -> int | None:
 
 
 def _float(value: Any) -> float | None:
-    """A float within float32, which is how an attribute is stored."""
+    """Returns the value as a float if it is in the range of float32, in which attributes are stored."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):

@@ -1,4 +1,4 @@
-"""Traces a Python function into a branch or a body: its operators go there, and its results become the outputs."""
+"""Traces a Python function into a branch or a body. Its operators become nodes there, and its results the outputs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 def traced(
     home: Operators, what: str, function: Any, inputs: Sequence[ir.Value], wishes: Sequence[Any] = ()
 ) -> ir.Graph:
-    """Returns a graph with the nodes that `function` makes of handles of the inputs. `wishes` are the dtypes that
-    Python results get, by position.
+    """Calls `function` with handles of the inputs; returns a graph with the nodes that it makes. `wishes` are the
+    dtypes for results that are Python values, by position.
 
-    Raises:
-        OnnxsmithError: `build/body` if it is no function, takes other arguments, or returns no tensors.
+    Raises: OnnxsmithError: `build/body` if `function` is not callable, takes other arguments, or returns no tensors.
     """
     where = home.blame()
     if not callable(function):
@@ -78,7 +77,8 @@ def _output(
     taken: Sequence[ir.Value],
     where: str,
 ) -> ir.Value:
-    """A value that the graph itself makes: others go through Identity, because a subgraph cannot return them."""
+    """Returns the output for one result. A value that the graph does not make itself passes through an Identity,
+    because a subgraph cannot return it."""
     if not isinstance(one, Tensor | ir.Value):
         if not (constant_tensors.is_array(one) or constant_tensors.is_python(one)):
             raise problem(
@@ -98,7 +98,7 @@ def _output(
 
 
 def refuse_difference(what: str, index: int, a: str, b: str, labels: tuple[str, str], where: str) -> OnnxsmithError:
-    """The error that two results of one place have different types."""
+    """Returns the error for two results with different types in the same position."""
     return problem(
         "build/body",
         f"result {index} of {what} is of {a} in {labels[0]}, and of {b} in {labels[1]}",

@@ -1,4 +1,4 @@
-"""The texts that an attribute may hold, where the specification lists them. Schemas say them in prose only."""
+"""Lists the texts that an attribute may hold, if the specification names them. Schemas have them in prose only."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     ("RoiAlign", "mode"): ("avg", "max"),
     ("StringNormalizer", "case_change_action"): ("NONE", "LOWER", "UPPER"),
 }  # fmt: skip
-"""By operator and attribute; ("", name) stands for every operator."""
+"""The allowed texts by (operator, attribute). ("", attribute) stands for every operator."""

@@ -1,4 +1,4 @@
-"""Makes tensors of Python numbers, lists and arrays."""
+"""Makes tensors from Python numbers, lists and arrays."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _USUAL = {
     "f": _FLOATS,
     "s": (ir.DataType.STRING,),
 }
-"""The dtypes of a Python value if nothing demands one, by its kind, the first that the operator allows."""
+"""By kind of Python value: the dtypes to try, in order, if nothing demands a dtype. The first that the operator allows
+is used."""
 _KINDS = {"b": "bool", "i": "whole number", "f": "float", "s": "text"}
 
 
 def is_python(given: Any) -> bool:
-    """Whether a value takes the dtype that its place demands: Python numbers, texts, and lists of them.
+    """Whether a value has no dtype of its own: a Python number or text, or a list of them.
 
-    np.float64 counts: it is a Python float, and what `np.sqrt(64)` returns.
+    np.float64 counts, too: it is a subclass of float, and `np.sqrt(64)` returns one.
     """
     if isinstance(given, list | tuple):
         return all(is_python(one) for one in given)
@@ -34,12 +35,13 @@ def is_python(given: Any) -> bool:
 
 
 def is_array(given: Any) -> bool:
-    """Whether a value is an array, a numpy scalar or a tensor of onnx-ir; such a value has a dtype of its own."""
+    """Whether a value has a dtype of its own: an array, a numpy scalar or a tensor of onnx-ir."""
     return isinstance(given, np.ndarray | np.generic | ir.TensorProtocol) and not is_python(given)
 
 
 def kind_of(given: Any) -> str:
-    """`b`, `i`, `f` or `s` of a Python value, the widest of a list's; "" for an empty list.
+    """Returns the kind of a Python value: `b`, `i`, `f` or `s`. For a list returns the widest kind; "" for an empty
+    list.
 
     Raises:
         ValueError: if a list mixes texts or bools with numbers.
@@ -59,13 +61,13 @@ def kind_of(given: Any) -> str:
 
 
 def usual(given: Any, allowed: frozenset[str]) -> ir.DataType | None:
-    """The dtype that a Python value gets where nothing demands one; None if no usual dtype is allowed."""
+    """Returns the dtype that a Python value gets if nothing demands a dtype; None if no usual dtype is allowed."""
     wishes = _USUAL.get(kind_of(given), (ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.STRING))
     return next((dtype for dtype in wishes if not allowed or f"tensor({dtype.name.lower()})" in allowed), None)
 
 
 def of_array(given: Any, what: str, where: str) -> ir.TensorProtocol:
-    """A tensor of an array. The array is copied, because its owner may change it later.
+    """Makes a tensor from an array. The array is copied, because its owner may change it later.
 
     Raises:
         OnnxsmithError: `build/constant` if ONNX has no such dtype.
@@ -90,7 +92,7 @@ def of_array(given: Any, what: str, where: str) -> ir.TensorProtocol:
 
 
 def of_python(given: Any, dtype: ir.DataType, what: str, where: str) -> ir.TensorProtocol:
-    """A tensor of `dtype` with a Python number, text, or (nested) list.
+    """Makes a tensor of `dtype` from a Python number, text, or (nested) list.
 
     Raises:
         OnnxsmithError: `build/constant` if the dtype cannot hold the value: 1.5 as int64, 300 as uint8.
@@ -166,7 +168,8 @@ def _flatten(given: Any, into: list[Any]) -> None:
 
 
 def _apart(given: Any) -> str:
-    """The fix for a list with texts among numbers: most often the name of a dimension, from `x.shape`."""
+    """Returns the fix for a list with texts among numbers. The text is mostly the name of a dimension, from
+    `x.shape`."""
     texts = [one for one in given if isinstance(one, str)] if isinstance(given, list | tuple) else []
     if not texts:
         return "give values of one kind"

@@ -54,7 +54,7 @@ def loop(
         starts = [_state(home, one) for one in states]
         types: list[Type] = [(one.value.type, one.value.shape) for one in starts]
         opened: set[str] = set()
-        while True:  # each turn makes a size or a rank unknown, so there are few
+        while True:  # ends soon: each turn makes a size or a rank unknown
             mark = home.mark()
             iteration = _input(home, "iteration", ir.TensorType(ir.DataType.INT64), ir.Shape([]))
             goes_on = _input(home, "condition", ir.TensorType(ir.DataType.BOOL), ir.Shape([]))
@@ -78,7 +78,7 @@ def loop(
 def scan(
     home: Operators, operands: Sequence[Any], body: Any, attributes: dict[str, Any], name: str | None, outputs: Any
 ) -> Any:
-    """Makes a Scan: the last `num_scan_inputs` operands are scanned, the others are states."""
+    """Makes a Scan. The last `num_scan_inputs` operands are scanned, the others are states."""
     where = home.blame()
     number = attributes.get("num_scan_inputs", 1)
     if not isinstance(number, int) or not 1 <= number <= len(operands):
@@ -176,8 +176,8 @@ def _check_states(op: str, outputs: Sequence[ir.Value], states: Sequence[ir.Valu
 
 
 def _loosened(home: Operators, types: Sequence[Type], after: Sequence[ir.Value], open_: set[str]) -> list[Type] | None:
-    """The types of the states with a new name for every size that an iteration changes; None if there is no other.
-    `open_` are the names made so far: such a size may be another one in every iteration."""
+    """Returns the types of the states with a new name for every size that an iteration changes; None if none changes.
+    `open_` are the names made so far. Their sizes may differ between iterations."""
     found: list[Type] = []
     changed = False
     for (type_, shape), value in zip(types, after, strict=True):
@@ -199,7 +199,7 @@ def _loosened(home: Operators, types: Sequence[Type], after: Sequence[ir.Value],
 
 
 def _either(home: Operators, a: ir.Shape | None, b: ir.Shape | None) -> ir.Shape | None:
-    """The shape of a value that has one of two shapes."""
+    """Returns the shape of a value that has either of two shapes."""
     if a is None or b is None or len(a) != len(b):
         return None
     return ir.Shape([x if x == y else home.new_dim() for x, y in zip(a, b, strict=True)])

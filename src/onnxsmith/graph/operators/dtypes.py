@@ -1,4 +1,4 @@
-"""Reads and writes dtypes: `"float32"`, `np.float32`, `torch.float32` and `ir.DataType.FLOAT` are the same."""
+"""Reads and writes dtypes: `"float32"`, `np.float32`, `torch.float32` and `ir.DataType.FLOAT` mean the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes of a model-local function: while its body is traced, each is a parameter that stands for its value."""
+"""Handles attributes of a model-local function. While the body is traced, a `Parameter` stands for each."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.structure import walk
 
 PARAMETER = "onnxsmith.parameter"
-"""The key in `Attr.meta` with the name of the function's attribute that the attribute refers to."""
+"""Key of an attribute's `meta`: the name of the function's attribute that it refers to."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """An attribute of the function that is traced. `value` is its value in the call that traces the function."""
+    """An attribute of the traced function. `value` is its value in the traced call."""
 
     name: str
     value: Any
 
     def as_constant(self) -> dict[str, Any]:
-        """The attribute of a Constant node that refers to the parameter."""
+        """Returns the attribute of a Constant node that refers to the parameter."""
         value = self.value
         several = isinstance(value, list | tuple)
         first = next(iter(value), 0) if several else value
@@ -36,10 +36,9 @@ class Parameter:
 
 
 def given_to(python: Callable[..., Any], keywords: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The attributes of a call: the keywords, and the defaults of the keyword-only parameters of `python`.
+    """Returns the attributes of a call: the keywords, and the defaults of the keyword-only parameters of `python`.
 
-    Raises:
-        OnnxsmithError: `build/attribute` if `python` has no such parameter, or one has no value.
+    Raises: OnnxsmithError: `build/attribute` if `python` has no such parameter, or a parameter has no value.
     """
     try:
         known = inspect.signature(python).parameters.values()

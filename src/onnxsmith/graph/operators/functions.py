@@ -1,4 +1,4 @@
-"""Python functions as model-local functions: one definition in the model, a call node for each call."""
+"""Adds Python functions as model-local functions: one definition in the model, and a node for each call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class LocalFunction:
-    """A function of the model. Calling it adds a node; the first call defines the function."""
+    """A model-local function. Every call adds a node; the first call also adds the definition."""
 
     home: Operators
     domain: str
@@ -31,11 +31,10 @@ class LocalFunction:
     text: str = ""
 
     def __call__(self, *operands: Any, name: str | None = None, **attributes: Any) -> Any:
-        """Adds a call. The Python function is traced for every call, which checks it on these operands and attributes.
+        """Adds a call. Traces the Python function in every call, to check it on these operands and attributes.
 
-        Raises:
-            OnnxsmithError: `build/function` if the body is another one than that of the first call; `build/attribute`
-                if the Python function has no such keyword-only parameter, or one has no value.
+        Raises: OnnxsmithError: `build/function` if the body differs from that of the first call; `build/attribute` if
+            the Python function has no such keyword-only parameter, or such a parameter has no value.
         """
         where = self.home.blame()
         with self.home.atomic():
@@ -80,7 +79,8 @@ def _handle(home: Operators, given: Any) -> Tensor:
 
 
 def _text(graph: ir.Graph) -> str:
-    """The body as text, without shapes: the names of a trace begin anew in every trace."""
+    """Returns the body as text, to compare two traces. Without shapes, because dimensions may have other names in each
+    trace."""
     lines = []
     for node in graph:
         inputs = [value.name if value is not None else "" for value in node.inputs]

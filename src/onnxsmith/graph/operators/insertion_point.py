@@ -1,4 +1,4 @@
-"""The place of new nodes: the end of a graph, or before one of its nodes."""
+"""Represents the place of new nodes: the end of a graph, or before one of its nodes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import onnx_ir as ir
 from onnxsmith.graph.structure import captures, walk
 
 _SHARED = 64
-"""Bytes up to which equal constants share an initializer. A choice: axes, shapes and scalars, but no weights."""
+"""Equal constants of at most this many bytes share an initializer. A choice: axes, shapes and scalars, but no
+weights."""
 
 
 class Place:
-    """The end of a graph, or the place before a node of it. `around` are the graphs around it, the innermost first."""
+    """The end of a graph, or the place before one of its nodes. `around` are the outer graphs, the innermost first."""
 
     def __init__(
         self,
@@ -38,7 +39,7 @@ class Place:
 
     @classmethod
     def of(cls, model: ir.Model, graph: ir.Graph | ir.Function | None, before: ir.Node | None) -> Place:
-        """The place in a graph of the model, by default in the graph of `before`, or in the main graph."""
+        """Returns the place in a graph of the model, by default in the graph of `before`, or in the main graph."""
         wanted = graph if graph is not None else before.graph if before is not None else None
         inner = wanted.graph if isinstance(wanted, ir.Function) else wanted or model.graph
         chain = _path(model, inner)
@@ -62,15 +63,15 @@ class Place:
 
     @classmethod
     def of_function(cls, opsets: MutableMapping[str, int]) -> Place:
-        """The place in a new graph, the body of a function."""
+        """Returns the place in a new graph, the body of a function."""
         return cls(ir.Graph([], [], nodes=[], name="function"), opsets=opsets, is_function=True)
 
     def inside(self, graph: ir.Graph) -> Place:
-        """The place in a branch or body that a node here will have."""
+        """Returns the place in a branch or body of a node that will be made here."""
         return Place(graph, opsets=self.opsets, around=(self, *self.around), own_initializers=self._own_initializers)
 
     def add(self, node: ir.Node) -> None:
-        """Adds a node."""
+        """Adds a node at this place."""
         if self._before is None:
             self.graph.append(node)
         else:
@@ -78,7 +79,8 @@ class Place:
         self._added.append(node)
 
     def constant(self, tensor: ir.TensorProtocol, given: Any, name: Callable[[], str]) -> ir.Value:
-        """Returns a constant: one that is there already and equal if it is small, or if `given` is the same array."""
+        """Returns a constant with the tensor. Reuses an earlier constant if it is small and equal, or was made from the
+        same array."""
         key = _key(tensor, given)
         held = self._constants.get(key) if key is not None else None
         if held is not None and (key[0] != "array" or _equal(held[0].const_value, tensor)):
@@ -103,7 +105,7 @@ class Place:
         return value
 
     def find(self, name: str) -> ir.Value | None:
-        """The value of this name that a node here can read."""
+        """Returns the value of this name that a node here can read."""
         for place in (self, *self.around):
             found = next((value for value in place.values() if value.name == name), None)
             if found is not None:
@@ -111,12 +113,12 @@ class Place:
         return None
 
     def names(self) -> Iterator[str]:
-        """The names that a node here can read."""
+        """Yields the names that a node here can read."""
         for place in (self, *self.around):
             yield from (value.name for value in place.values() if value.name)
 
     def values(self) -> Iterator[ir.Value]:
-        """The inputs, initializers and results of this graph alone."""
+        """Yields the inputs, initializers and results of this graph only."""
         yield from self.graph.inputs
         yield from self.graph.initializers.values()
         for node in self.graph:
@@ -124,7 +126,7 @@ class Place:
 
     @contextmanager
     def undone_on_error(self) -> Iterator[None]:
-        """Removes what the block added if it fails."""
+        """If the block fails, removes the nodes and constants that it added."""
         count = len(self._added)
         try:
             yield
@@ -146,7 +148,7 @@ class Place:
 
 
 def _path(model: ir.Model, graph: ir.Graph) -> list[ir.Graph]:
-    """The graphs from the main graph, or from a function's, to `graph`."""
+    """Returns the graphs from the main graph, or from a function, down to `graph`."""
     roots = [model.graph, *(function.graph for function in model.functions.values())]
     for root in roots:
         found = _descend(root, graph)

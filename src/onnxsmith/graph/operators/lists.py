@@ -1,4 +1,4 @@
-"""Lists with tensors in them, such as the shape `[g.Shape(x)[0], -1]`, as one tensor."""
+"""Joins lists with tensors in them, such as the shape `[g.Shape(x)[0], -1]`, into one tensor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def joined(home: Operators, given: Sequence[Any]) -> Any:
-    """Returns one vector with the elements of the list: scalars and vectors of the graph, and Python numbers. Returns
+    """Returns one vector with the elements of a list of scalars and vectors of the graph, and Python numbers. Returns
     other lists as they are.
 
     Raises:

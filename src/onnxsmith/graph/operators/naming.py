@@ -1,4 +1,4 @@
-"""Names of new nodes and values: readable, unique, with the prefix of the current scope."""
+"""Chooses the names of new nodes and values: readable, unique, with the prefix of the current scope."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.graph.structure.fresh import Names
 
 
 class Naming:
-    """Finds free names in a model. Nodes and values share them, so that a node is called like its result."""
+    """Finds free names in a model. A node has the same name as its result."""
 
     def __init__(self, model: ir.Model, place: Place) -> None:
         self._names = Names(model)
@@ -25,7 +25,7 @@ class Naming:
         self.enter(place)
 
     def enter(self, place: Place) -> None:
-        """Avoids the names of the values of a function, which the model does not count."""
+        """Marks the names of a function's values as used; the model's own names do not include them."""
         self._local = set(place.names()) if place.is_function else set()
 
     @contextmanager
@@ -38,7 +38,7 @@ class Naming:
             self._prefix = before
 
     def free(self, wish: str, *, scoped: bool = True) -> str:
-        """Reserves the wished name, or the name with a number."""
+        """Reserves and returns the wished name, with a number if it is taken."""
         wish = self._prefix + wish if scoped else wish
         while True:
             name = self._names.free(wish)

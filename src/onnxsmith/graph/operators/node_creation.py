@@ -1,4 +1,5 @@
-"""Makes nodes at one place of a model: checks a call, adds the node, infers its results, or takes all back."""
+"""Makes nodes at one place of a model: checks a call, adds the node, infers its results. Undoes everything on an
+error."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ LINE = "onnxsmith.line"
 
 
 class Maker:
-    """Makes nodes at the end of a graph, or before a node. `Operators` has the methods that users call."""
+    """Makes nodes at the end of a graph, or before a node. Its subclass `Operators` has the methods that users call."""
 
     def __init__(
         self,
@@ -54,26 +55,26 @@ class Maker:
         self._bodies: list[ir.Graph] = []
 
     def at(self, graph: ir.Graph | ir.Function | None = None, before: ir.Node | None = None) -> None:
-        """Moves the place of the next nodes."""
+        """Sets the place of the next nodes."""
         self._places = [Place.of(self._model, graph, before)]
         self._naming.enter(self._places[0])
 
     @property
     def opset(self) -> int:
-        """The opset of ONNX's own domain."""
+        """The model's opset of ONNX's own domain."""
         return self._place.opsets.get("", 0)
 
     @property
     def made(self) -> Sequence[ir.Node]:
-        """The nodes that were made, in order."""
+        """All nodes made so far, in order."""
         return tuple(self._made)
 
     def blame(self) -> str:
-        """The user's `file:line`."""
+        """Returns the `file:line` of the user's code that made the current call."""
         return self._blame()
 
     def begin(self) -> str:
-        """Begins a call that changes the model; returns the user's line."""
+        """Begins a call that changes the model; returns the `file:line` of the user's code."""
         return self._blame()
 
     @property
@@ -95,16 +96,16 @@ class Maker:
         return self._naming.exact(name, self.blame(), scoped=scoped)
 
     def handle(self, value: ir.Value) -> Tensor:
-        """The handle of a value."""
+        """Returns the handle of a value."""
         return Tensor(value, self._whole)
 
     @property
     def _whole(self) -> Operators:
-        """This maker, as the class that it is made as."""
+        """Returns this object typed as `Operators`, its actual class."""
         return cast("Operators", self)
 
     def readable(self, given: Any, what: str) -> Tensor:
-        """The handle of a tensor that can be read here.
+        """Returns the handle of a tensor that can be read here.
 
         Raises:
             OnnxsmithError: `build/tensor` if it cannot.
@@ -125,7 +126,7 @@ class Maker:
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Makes nodes in the body of a function: it reads nothing of the graph, and its names begin anew."""
+        """Makes nodes in the body of a function, which reads nothing of the graph and has names of its own."""
         places, naming, made = self._places, self._naming, len(self._made)
         self._places = [Place.of_function(places[-1].opsets)]
         self._naming = Naming(ir.Model(self._places[0].graph, ir_version=10), self._places[0])
@@ -136,7 +137,7 @@ class Maker:
             del self._made[made:]
 
     def mark(self) -> tuple[int, int, int]:
-        """The state before something that may be taken back."""
+        """Returns the current state, for `take_back`."""
         return len(self._made), self._naming.count(), len(self._bodies)
 
     def take_back(self, mark: tuple[int, int, int]) -> None:
@@ -155,7 +156,7 @@ class Maker:
         return self._naming.free(wish)
 
     def new_dim(self) -> ir.SymbolicDim:
-        """A dimension of unknown size, with a new name."""
+        """Returns a dimension of unknown size, with a new name."""
         return self._growing.new_dim()
 
     def call(
@@ -201,7 +202,7 @@ class Maker:
 
     @contextmanager
     def atomic(self) -> Iterator[None]:
-        """Takes back everything that the block made if it fails."""
+        """If the block fails, undoes everything that it made."""
         mark, naming = self.mark(), self._naming
         try:
             with self._place.undone_on_error():
@@ -219,7 +220,7 @@ class Maker:
         """
         version = self._place.opsets.get(node.domain, 1)
         where = node.meta.get(LINE, "")
-        if not any(attribute.is_ref() for attribute in node.attributes.values()):  # the caller decides
+        if not any(attribute.is_ref() for attribute in node.attributes.values()):  # the value is known only in a call
             check_sizes(node, version, where)
         try:
             self._growing.infer(node, version)
@@ -240,7 +241,8 @@ class Maker:
         return schema.input_name(index) if schema is not None else f"operand {index}"
 
     def _value(self, op: str, operand: Operand, where: str) -> ir.Value | None:
-        """The operand if it is a value that a node here can read."""
+        """Returns the value of an operand that is a tensor of the graph and can be read here; None for other
+        operands."""
         if not is_tensor(operand.given):
             return None
         value: ir.Value = operand.given.value if isinstance(operand.given, Tensor) else operand.given
@@ -260,7 +262,7 @@ class Maker:
         )
 
     def _visible(self) -> Iterator[Place]:
-        """The places whose values can be read here, the innermost first."""
+        """Yields the places whose values a node here can read, the innermost first."""
         for place in reversed(self._places):
             yield place
             yield from place.around
@@ -273,15 +275,15 @@ class Maker:
         )
 
     def _joined(self, given: Any) -> Any:
-        """Makes one tensor of a list with tensors in it, `[g.Shape(x)[0], -1]`, and of a function's attribute."""
+        """Makes one tensor from a list with tensors in it, such as `[g.Shape(x)[0], -1]`, or from a function's
+        attribute."""
         if isinstance(given, Parameter):
             return self.call("Constant", (), given.as_constant(), None, None)
         return joined(self._whole, given) if isinstance(given, list | tuple) else given
 
     @contextmanager
     def _importing(self, op: str, domain: str) -> Iterator[None]:
-        """Imports the domain for the block, and for good if the block succeeds: the newest version that has the
-        operator."""
+        """Imports the domain, in the newest version that has the operator. Removes the import if the block fails."""
         is_new = domain not in self._place.opsets
         is_new_in_model = domain not in self._model.opset_imports
         if is_new:
@@ -324,4 +326,4 @@ _REPLACED = {
     "Upsample": "use g.Resize(x, scales=[…])",
     "Scatter": "use g.ScatterElements",
 }
-"""What took the place of a deprecated operator."""
+"""Deprecated operators and their replacements."""

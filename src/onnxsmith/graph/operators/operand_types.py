@@ -1,4 +1,5 @@
-"""Finds the dtypes of operands: type variables of the schema are bound by tensors and arrays, Python values follow."""
+"""Finds the dtypes of operands. Tensors and arrays bind the type variables of the schema; Python values then follow
+them."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ from onnxsmith.graph.structure.schema import Parameter
 from onnxsmith.graph.structure.type_texts import of_dtype, type_text
 
 _VECTORS = {"K", "axes", "starts", "ends", "steps", "split", "shape", "repeats", "pads", "sizes", "scales"}
-"""Operands that are vectors in every operator that has them: a single Python number is a vector of one element."""
+"""Operands that are vectors in every operator. So a single Python number becomes a vector of one element."""
 
 Typed = ir.Value | ir.TensorProtocol | None
 """An operand: a value of the graph, a tensor that becomes a constant, or None for a missing one."""
 
 
 def typed(op: str, operands: Sequence[Operand], values: Sequence[ir.Value | None], where: str) -> list[Typed]:
-    """Returns the operands with their dtypes checked; `values` are those of the graph, None elsewhere.
+    """Checks the dtypes of the operands and returns them. `values` are the operands that are values of the graph, None
+    for the others.
 
     Raises:
         OnnxsmithError: `build/type` if a dtype is not allowed, or two operands of one type variable differ;
@@ -129,7 +131,7 @@ def _conversion(operand: Operand, dtype: str) -> str:
 
 
 def plain(type_: str) -> str:
-    """`float32` of `tensor(float)`; other types as they are."""
+    """Returns `float32` for `tensor(float)`; returns other types as they are."""
     name = type_.removeprefix("tensor(").removesuffix(")").upper()
     if type_.startswith("tensor(") and name in ir.DataType.__members__:
         return dtypes.shown(ir.DataType[name]) or type_

@@ -17,7 +17,7 @@ from onnxsmith.graph.structure.schema import Parameter, Schema
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand of a call. `label` is its formal name; `formal` is None without a schema."""
+    """One operand of a call. `label` is its formal name; `formal` is its formal parameter, None without a schema."""
 
     label: str
     given: Any
@@ -32,10 +32,10 @@ def is_tensor(given: Any) -> bool:
 def assigned(
     op: str, schema: Schema | None, positional: Sequence[Any], keywords: Mapping[str, Any], where: str
 ) -> tuple[list[Operand], dict[str, Any]]:
-    """Returns the operands in order, None for a missing optional one, and the arguments that are left: attributes.
+    """Returns the operands in order, None for a missing optional operand, and the other arguments, which are
+    attributes.
 
-    Raises:
-        OnnxsmithError: `build/operands` if there are too few or too many, or one twice.
+    Raises: OnnxsmithError: `build/operands` if there are too few or too many operands, or one is given twice.
     """
     if schema is None:
         operands = [Operand(f"operand {index}", given, None) for index, given in enumerate(positional)]
@@ -121,7 +121,7 @@ def _too_many(op: str, schema: Schema, given: Sequence[Any], where: str) -> Onnx
 
 
 def signature(schema: Schema) -> str:
-    """`X, W, B (optional)`."""
+    """Returns the operands of a schema as text: `X, W, B (optional)`."""
     marks = {True: " (optional)", False: ""}
     names = [one.name + ("…" if one.variadic else marks[one.optional]) for one in schema.inputs]
     return ", ".join(names) or "none"
@@ -139,18 +139,18 @@ _SYNONYMS = {
     "weight": ("W", "scale", "Scale"), "bias": ("B",),
     "dtype": ("to",), "axis": ("axes",), "axes": ("axis",), "upscale_factor": ("blocksize",),
 }  # fmt: skip
-"""What torch and numpy call an attribute or operand, and what ONNX calls it."""
+"""Names of attributes and operands in torch and numpy, with their ONNX names."""
 
 
 def near_argument(name: str, names: Iterable[str]) -> str | None:
-    """The argument that a wrong name most likely stands for; None if there is no such."""
+    """Returns the argument that a wrong name most likely means; None if no name is similar."""
     known = list(names)
     meant = next((one for one in _SYNONYMS.get(name, ()) if one in known), None)
     return meant or nearest(name, known)
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name most like a mistyped one; None if none is like it."""
+    """Returns the name that is most similar to a mistyped name; None if none is similar."""
     by_small = {one.lower(): one for one in names}
     found = difflib.get_close_matches(name.lower(), by_small, 1, 0.5)
     return by_small[found[0]] if found else None

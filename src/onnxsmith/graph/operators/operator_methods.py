@@ -25,20 +25,19 @@ class Operators(Maker):
     """Makes nodes in a model: `g.Relu(x)`, `g.Conv(x, w, pads=[1, 1, 1, 1])`, `g.node("com.microsoft::Gelu", x)`.
 
     Every operator of the model's opset is a method. Operands are tensors of the graph (handles or `ir.Value`), numpy
-    arrays, Python numbers and lists, which become constants of the dtype that the operator demands, and None for a
-    missing optional operand. Operands and attributes can be given by the names of the schema. The result is a `Tensor`,
-    or a tuple if the operator has several results. `name` names the node; `outputs` is the number of results or a list
-    of their names.
+    arrays, Python numbers and lists, or None for a missing optional operand. Python numbers and lists become constants
+    of the dtype that the operator demands. Operands and attributes can be given by their names in the schema. The
+    result is a `Tensor`, or a tuple if the operator has several results. `name` names the node; `outputs` is the number
+    of results or a list of their names.
 
     Nodes are made at the end of `graph` (the main graph by default), or before the node `before`. `graph` may be a
     branch, a body, or a function. A refused call changes nothing.
     """
 
     def tensor(self, value: ir.Value | str) -> Tensor:
-        """A handle of a value of the graph, or of the value with this name in the graph or around it.
+        """Returns a handle of a value, given itself or by its name in this graph or an outer graph.
 
-        Raises:
-            OnnxsmithError: `build/tensor` if there is none.
+        Raises: OnnxsmithError: `build/tensor` if there is no such value.
         """
         found = self._place.find(value) if isinstance(value, str) else value
         if found is None:
@@ -52,7 +51,7 @@ class Operators(Maker):
         return Tensor(found, self)
 
     def weight(self, name: str, array: Any) -> Tensor:
-        """Adds a constant with a name of its own: an initializer, in a function a Constant node. The array is copied.
+        """Adds a constant with a given name: an initializer, or a Constant node in a function. Copies the array.
 
         Raises:
             OnnxsmithError: `build/name` if the name is taken, `build/constant` if the value cannot be a tensor.
@@ -66,7 +65,8 @@ class Operators(Maker):
         return Tensor(self._place.constant(tensor, None, lambda: self._naming.exact(name, where)), self)
 
     def constant(self, value: Any, dtype: Any = None) -> Tensor:
-        """Adds a constant: an array, or a Python number or list as `dtype` (float32, int64, bool or string if None)."""
+        """Adds a constant: an array, or a Python number or list as `dtype` (by default float32, int64, bool or
+        string)."""
         where = self.begin()
         if isinstance(value, Parameter):
             made: Tensor = self.call("Constant", (), value.as_constant(), None, None)
@@ -88,10 +88,9 @@ class Operators(Maker):
             yield
 
     def declare(self, tensor: Tensor, dtype: Any, shape: Sequence[int | str | None] | None) -> None:
-        """Sets the type of a value of which nothing is known.
+        """Sets the type of a value whose type is unknown.
 
-        Raises:
-            OnnxsmithError: `build/type` if its dtype is known and another one.
+        Raises: OnnxsmithError: `build/type` if its dtype is known and differs.
         """
         where = self.blame()
         wanted = dtypes.read(dtype, where)
@@ -135,8 +134,8 @@ class Operators(Maker):
     def node(self, op: str, *operands: Any, name: str | None = None, outputs: Any = None, **keywords: Any) -> Any:
         """Makes a node of any domain, `domain::Operator`, or a call of a function of the model. Imports the domain.
 
-        Without a schema nothing is known of the operands, attributes and results: Python's types decide, there is one
-        result if `outputs` does not say otherwise, and its type is unknown (see `Tensor.declare`).
+        Without a schema, Python types decide the types of attributes. The node has one result unless `outputs` says
+        otherwise, and its type is unknown (see `Tensor.declare`).
         """
         domain, _, op_type = op.rpartition("::")
         domain = "" if domain == "ai.onnx" else domain
@@ -145,7 +144,7 @@ class Operators(Maker):
             return self._call(op_type, domain, operands, keywords, name, outputs)
 
     def If(self, cond: Any, then: Any, orelse: Any, *, name: str | None = None, outputs: Any = None) -> Any:  # noqa: N802
-        """Makes an If. `then` and `orelse` are functions without parameters, which return as many tensors."""
+        """Makes an If. `then` and `orelse` are functions without parameters; both return the same number of tensors."""
         return control_flow.branch(self, cond, then, orelse, name, outputs)
 
     def Loop(  # noqa: N802
@@ -172,7 +171,8 @@ class Operators(Maker):
         return control_flow.scan(self, operands, body, attributes, name, outputs)
 
     def function(self, name: str, python: Callable[..., Any]) -> LocalFunction:
-        """Makes a model-local function, `domain::Name`, of a Python function of tensors: call the result like it.
+        """Makes a model-local function, `domain::Name`, from a Python function of tensors. Call the result like the
+        Python function.
 
         Raises:
             OnnxsmithError: `build/function` if the name has no domain, or is defined already.
@@ -200,7 +200,7 @@ class Operators(Maker):
 
 
 def _agree(known: Sequence[int | str | None], dims: Sequence[Any]) -> bool:
-    """Whether a declared shape does not contradict the known one."""
+    """Whether a declared shape agrees with the known shape."""
     return len(known) == len(dims) and all(
         a == b or not (isinstance(a, int) and isinstance(b, int)) for a, b in zip(known, dims, strict=True)
     )

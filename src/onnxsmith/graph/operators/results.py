@@ -1,4 +1,4 @@
-"""Decides how many results a node has, and what they are called."""
+"""Decides how many results a node has, and their names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def wished(
     attributes: Sequence[ir.Attr],
     where: str,
 ) -> Wishes:
-    """Returns the wishes that `outputs`, a number or a list of names, stands for; by default the required results.
+    """Turns `outputs`, a number or a list of names, into wishes. By default these are the required results.
 
     Raises:
         OnnxsmithError: `build/outputs`.
@@ -53,7 +53,7 @@ def wished(
 
 
 def named(wishes: Wishes, schema: Schema | None, base: str, naming: Naming, where: str) -> list[str]:
-    """Returns a free name for each result, "" for one that is left out."""
+    """Returns a free name for each result, "" for a result that is left out."""
     single = len(wishes) == 1
     names = []
     for index, wish in enumerate(wishes):
@@ -77,7 +77,8 @@ def _usual(
     attributes: Sequence[ir.Attr],
     where: str,
 ) -> int:
-    """The number of results if the caller says nothing: the required ones; all, if none is required."""
+    """Returns the number of results if the caller says nothing: that of the required results, or of all results if none
+    is required."""
     if schema is None:
         return 1
     if schema.outputs and schema.outputs[-1].variadic:
@@ -98,7 +99,7 @@ def _usual(
 def _counted(
     op: str, operands: Sequence[ir.Value | ir.TensorProtocol | None], attributes: Sequence[ir.Attr]
 ) -> int | None:
-    """The number of results that the arguments of Split say."""
+    """Returns the number of results that follows from the arguments of a Split; None for other operators."""
     parts = operands[1] if op == "Split" and len(operands) > 1 else None
     if parts is not None and parts.shape is not None and len(parts.shape) == 1 and isinstance(parts.shape[0], int):
         return parts.shape[0]

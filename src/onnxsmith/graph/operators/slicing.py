@@ -1,4 +1,4 @@
-"""`x[…]`: integers, slices, None and `...`, as Slice, Gather, Squeeze and Unsqueeze."""
+"""Makes Slice, Gather, Squeeze and Unsqueeze from `x[…]` with integers, slices, None and `...`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _END = 2**63 - 1
 
 @dataclass
 class _Plan:
-    """What an index does, axis by axis. `gathered` are axes with an integer tensor, `new` axes of the result."""
+    """The effect of an index, axis by axis. `gathered` are axes with an integer tensor, `new` are axes of the
+    result."""
 
     starts: list[Any] = field(default_factory=list)
     ends: list[Any] = field(default_factory=list)
@@ -80,7 +81,7 @@ def _planned(home: Operators, tensor: Tensor, index: list[Any]) -> _Plan:
 
 
 def _one_axis(home: Operators, tensor: Tensor, one: Any, axis: int, plan: _Plan) -> int:
-    """Plans the index of one axis; returns how many axes the result has for it."""
+    """Plans the index of one axis; returns how many axes of the result it makes."""
     if isinstance(one, slice):
         if one == slice(None):
             return 1

@@ -1,4 +1,5 @@
-"""The handle of a tensor in a graph that is being written: its name, dtype and shape, and Python's operators."""
+"""Defines the handle of a tensor in a graph that is being written: its name, dtype and shape, and Python's
+operators."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ _METHODS = {
 class Tensor:
     """A tensor of a graph, or another value (a list, an optional, a map).
 
-    Python's operators make nodes where `home` makes them: `+ - * / // % ** @`, `-x`, `abs(x)`, `< <= > >= == !=`,
-    `& | ^ ~`, and `x[1:, None, ..., -1]`. `==` compares elements; `a is b` asks whether two handles are the same.
+    Python's operators make nodes through `home`: `+ - * / // % ** @`, `-x`, `abs(x)`, `< <= > >= == !=`, `& | ^ ~`, and
+    `x[1:, None, ..., -1]`. `==` compares elements; `a is b` asks whether two handles are the same.
     """
 
     __slots__ = ("_home", "value")
@@ -46,7 +47,7 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int | str | None, ...] | None:
-        """A size, a name or expression, or None for each dimension; None if not even the rank is known."""
+        """For each dimension a number, a name or expression, or None if it is unknown. None without a known rank."""
         if self.value.shape is None:
             return None
         return written(self.value.shape)
@@ -57,7 +58,8 @@ class Tensor:
         return None if self.value.shape is None else len(self.value.shape)
 
     def declare(self, dtype: Any, shape: Any = None) -> Tensor:
-        """Says the type of a result of which nothing is known: of an operator without a schema. Returns this handle."""
+        """Declares the type of a result whose type is unknown: that of an operator without a schema. Returns this
+        handle."""
         self._home.declare(self, dtype, shape)
         return self
 
@@ -97,7 +99,7 @@ class Tensor:
     __index__ = __int__
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **_: Any) -> Any:
-        """Makes a node of `array + x`; refuses functions of numpy."""
+        """Makes a node for `array + x` and the like; refuses other functions of numpy."""
         from onnxsmith.graph.operators.arithmetic import UFUNCS, binary
 
         name = getattr(ufunc, "__name__", str(ufunc))

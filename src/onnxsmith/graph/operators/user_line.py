@@ -11,7 +11,8 @@ _OWN = str(Path(onnxsmith.__file__).parent)
 
 
 def user_line() -> str:
-    """Returns `file:line` of the innermost caller outside onnxsmith; the file is relative below the current folder."""
+    """Returns `file:line` of the innermost caller outside onnxsmith. A file inside the current folder gets a relative
+    path."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_OWN) and frame.f_back is not None:
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""The base class of passes. A pass changes a whole model and keeps its meaning."""
+"""Defines the base class of passes. A pass changes a whole model and keeps its meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 @dataclass(frozen=True)
 class PassResult:
-    """The changed model, whether it changed, and one line for each place where it did."""
+    """The model, whether it changed, and one line for each changed place."""
 
     model: ir.Model
     changed: bool
@@ -20,7 +20,7 @@ class PassResult:
 
 
 May = Callable[[str], bool]
-"""A function that is called with the place before each change; if it returns False, the change is not made."""
+"""Called with the place before each change. If it returns False, the change is not made."""
 
 
 def always(where: str) -> bool:

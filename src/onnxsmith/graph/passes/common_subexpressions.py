@@ -1,4 +1,4 @@
-"""Merges nodes that compute the same."""
+"""Merges nodes that compute the same values."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ its stream of random numbers."""
 class CommonSubexpressions(Pass):
     """Merges nodes of one graph with the same operator, attributes and inputs into the first of them, in one walk.
 
-    In the main graph, also merges integers of rank 0 or 1 that are the same expression over symbolic dimensions
-    (`batch`, taken from two places).
+    In the main graph, also merges integers of rank 0 or 1 that are equal expressions over symbolic dimensions, such as
+    `batch` taken from two tensors.
 
     Not merged: random operators, seeded or not, and Dropout; nodes with subgraphs; operators of other domains and calls
     of functions, which may keep a state; two nodes whose results are both graph outputs, because each output needs its

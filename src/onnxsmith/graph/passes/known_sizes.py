@@ -1,4 +1,4 @@
-"""Replaces computed sizes by the Shape of a tensor that has these sizes."""
+"""Replaces computed sizes by the Shape of a tensor with these sizes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from onnxsmith.graph.structure.value_replacement import take_over
 _SINCE = 15
 """The opset since which Shape has a start and an end."""
 _MOST_PLACES = 8
-"""Tensors that are remembered for each size. A choice: a vector of sizes needs a tensor with all of them side by
-side."""
+"""Tensors remembered for each size. A choice: several, because a vector of sizes needs a tensor that has all of them
+side by side."""
 _Places = dict[facts.Element, list[tuple[ir.Value, int]]]
 
 

@@ -75,8 +75,8 @@ def _move_to_front(graph: ir.Graph, constant: ir.Node | None) -> None:
 
 
 def _alike_at_a_glimpse(groups: Iterable[list[ir.Value]]) -> Iterator[list[ir.Value]]:
-    """Yields groups of initializers that may be equal, by a sample of their bytes. Most large tensors are not read
-    further."""
+    """Yields groups of initializers with equal samples of their bytes, which may be equal. So most large tensors are
+    never read in full."""
     for group in groups:
         seen: dict[bytes, list[ir.Value]] = {}
         for value in group if len(group) > 1 else ():
@@ -88,7 +88,7 @@ def _alike_at_a_glimpse(groups: Iterable[list[ir.Value]]) -> Iterator[list[ir.Va
 
 
 def _annotated(graph: ir.Graph) -> set[str]:
-    """Returns the names in quantisation annotations: the described tensors, their scales and zero points."""
+    """Returns the names in quantisation annotations: the annotated tensors, their scales and zero points."""
     names: set[str] = set()
     values = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
     for value in values:

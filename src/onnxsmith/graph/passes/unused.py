@@ -12,7 +12,7 @@ class Unused(Pass):
     """Removes nodes without readers, then initializers and functions without readers.
 
     Always kept: graph inputs, graph outputs, initializers that are graph inputs (defaults that a caller may replace),
-    unread outputs of a used node (positions have meaning), nodes that a used subgraph captures.
+    unread outputs of a used node (their positions have meaning), nodes whose results a used subgraph captures.
     """
 
     title = "nodes, initializers and functions that no output depends on"
@@ -33,7 +33,7 @@ class Unused(Pass):
 
 
 def _nodes(graph: ir.Graph) -> list[str]:
-    """Removes unread nodes in one walk backwards, so that the unread readers of a node are removed before it."""
+    """Removes unread nodes in one backward walk, so that a node's unread readers are removed before the node."""
     gone: list[str] = []
     for node in reversed(graph):
         for output in node.outputs:  # not `any`: a generator for each node is slow

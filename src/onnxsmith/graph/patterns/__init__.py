@@ -1,1 +1,1 @@
-"""Patterns of operators, and where a model has them."""
+"""Describes patterns of operators, and finds them in models."""

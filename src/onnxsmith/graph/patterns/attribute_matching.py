@@ -1,4 +1,5 @@
-"""Compares the attributes of a node with those of a pattern. A default value of the schema counts as given."""
+"""Compares the attributes of a node with those of a pattern. An attribute that is left out has the schema's default
+value."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from onnxsmith.graph.structure import attribute_keys, schema
 
 @cache
 def form(op_type: str, domain: str, version: int) -> schema.Schema | None:
-    """The schema of the operator at a version of its domain."""
+    """Returns the schema of the operator at a version of its domain."""
     return schema.find(op_type, domain, version) if version > 0 else None
 
 
@@ -34,7 +35,7 @@ def default(node: ir.Node, name: str, version: int) -> ir.Attr | None:
 
 
 def operand_place(node: ir.Node, name: str, version: int) -> int | None:
-    """Returns the position of the operand of this name, for what an older opset has as an attribute."""
+    """Returns the position of the operand with this name. An older opset may have it as an attribute."""
     schema_ = form(node.op_type, node.domain, version)
     names = [one.name for one in schema_.inputs] if schema_ is not None else []
     return names.index(name) if name in names else None
@@ -51,7 +52,8 @@ def named_operands(wanted: PatternNode, node: ir.Node, version: int) -> dict[str
 
 
 def operand_equals(value: ir.Value | None, wanted: Wanted) -> bool:
-    """Whether an operand is what the pattern says of the attribute that it was in an older opset."""
+    """Whether an operand has the value that the pattern demands of the attribute. In an older opset it was an
+    attribute."""
     if isinstance(wanted, Absent) or value is None:
         return isinstance(wanted, Absent) and value is None
     if isinstance(wanted, AttributeVariable):
@@ -64,7 +66,7 @@ def operand_equals(value: ir.Value | None, wanted: Wanted) -> bool:
 
 
 def of_operand(name: str, value: ir.Value | None) -> ir.Attr | None:
-    """Returns a constant list or number as the attribute that it was in an older opset; None if it is neither."""
+    """Converts a constant list or number to the attribute that an older opset has; returns None for other values."""
     array = facts.constant(value)
     if array is None or array.ndim > 1 or array.dtype.kind not in "iufb":
         return None
@@ -76,7 +78,8 @@ def of_operand(name: str, value: ir.Value | None) -> ir.Attr | None:
 
 
 def attribute_equals(attribute: ir.Attr | None, wanted: Wanted, default: ir.Attr | None) -> bool:
-    """Whether an attribute is what the pattern says; one that refers to an attribute of a function is nothing known."""
+    """Whether an attribute has the value that the pattern demands. A reference to a function's attribute has no known
+    value."""
     if isinstance(wanted, Absent):
         return attribute is None or (default is not None and same_attribute(attribute, default))
     if isinstance(wanted, AttributeVariable):
@@ -95,14 +98,14 @@ def attribute_equals(attribute: ir.Attr | None, wanted: Wanted, default: ir.Attr
 
 
 def same_attribute(a: ir.Attr | None, b: ir.Attr | None) -> bool:
-    """Whether two attributes are exactly equal; None is one that is left out."""
+    """Whether two attributes are exactly equal. None stands for an attribute that is left out."""
     if a is None or b is None:
         return a is b
     return attribute_keys.exact(a) == attribute_keys.exact(b)
 
 
 def _plain(value: Any) -> Any:
-    """A value that compares as the stored one: floats are stored as float32."""
+    """Returns the value in the form in which it is stored, to compare: floats as float32."""
     if isinstance(value, float):
         return float(np.float32(value))
     return value.decode(errors="replace") if isinstance(value, bytes) else value

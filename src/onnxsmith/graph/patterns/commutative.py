@@ -1,4 +1,4 @@
-"""Operators whose operands may change places."""
+"""Tells which operators are commutative."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ COMMUTATIVE = frozenset(
 
 
 def is_commutative(node: ir.Node) -> bool:
-    """Whether the operands of the node may change places. Before opset 7 they may not if `broadcast` is set: then the
-    second is broadcast to the first."""
+    """Whether the operands of the node may be swapped. Before opset 7 they may not if `broadcast` is set, which
+    broadcasts only the second operand."""
     return node.op_type in COMMUTATIVE and not node.domain and "broadcast" not in node.attributes

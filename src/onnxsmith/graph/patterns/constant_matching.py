@@ -54,7 +54,7 @@ def value_dtype(value: ir.Value) -> ir.DataType | None:
 
 
 def is_number(element: Any, dtype: np.dtype[Any], wanted: float | bool, rel: float = 0.0) -> bool:
-    """Whether an element is this number after rounding to its dtype, or differs by at most the share `rel`."""
+    """Whether an element equals this number after rounding to the dtype, or within the relative tolerance `rel`."""
     if isinstance(wanted, bool) or dtype.kind == "b":
         return isinstance(wanted, bool) and dtype.kind == "b" and bool(element) == wanted
     try:
@@ -75,8 +75,8 @@ def is_number(element: Any, dtype: np.dtype[Any], wanted: float | bool, rel: flo
 
 
 def same(a: ir.Value, b: ir.Value, kind: Kind = Kind.VALUE) -> bool:
-    """Whether two values are the same: one value, or equal constants. Constants are equal if their dtypes, shapes and
-    bits are; of scalars, the shape does not count."""
+    """Whether two values are identical, or equal constants. Constants are equal if their dtypes, shapes and bits are
+    equal. The shape of scalars does not count."""
     if a is b:
         return True
     first, second = number_of_elements(a), number_of_elements(b)
@@ -87,7 +87,7 @@ def same(a: ir.Value, b: ir.Value, kind: Kind = Kind.VALUE) -> bool:
 
 
 def _alike(a: Array, b: Array) -> bool:
-    """Whether two arrays of one dtype have the same bits."""
+    """Whether two arrays of the same dtype have the same bits."""
     if a.dtype.kind == "O" or b.dtype.kind == "O":
         return [_bytes(one) for one in a.ravel()] == [_bytes(one) for one in b.ravel()]
     return a.tobytes() == b.tobytes()

@@ -1,4 +1,4 @@
-"""A place where a model has a pattern."""
+"""Defines a match: a place where a model has a pattern."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from onnxsmith.graph.structure import walk
 class Match:
     """A place where a model has a pattern.
 
-    `graph` is the graph, body or function of the results. `nodes` are the nodes of the model by the pattern's nodes,
-    None for a node of a choice that was not taken. `bindings` are the values of the variables, `attributes` the
-    attributes of attribute variables, None for one that is left out. `outputs` are the results. `kept` are the nodes
-    that a replacement of the results leaves in use: their result is read elsewhere, is a graph output, or is computed
-    in an outer graph."""
+    `graph` is the graph, body or function of the results. `nodes` has the model's node for each node of the pattern,
+    None in a choice that was not taken. `bindings` are the values of the variables. `attributes` are the attributes of
+    the attribute variables, None if left out. `outputs` are the results. `kept` are the nodes that stay in use if the
+    results are replaced, because their result is read elsewhere, is a graph output, or is computed in an outer
+    graph."""
 
     pattern: Pattern
     graph: ir.Graph | ir.Function
@@ -54,19 +54,20 @@ class Match:
         return {**results, **self.bindings}
 
     def integer(self, name: str) -> int | None:
-        """The integer that an attribute variable is bound to; None if it is left out, no integer, or a function's."""
+        """Returns the integer that an attribute variable is bound to; None if the attribute is left out, is no integer,
+        or refers to a function's attribute."""
         found = self.attributes.get(name)
         plain = found is not None and not found.is_ref() and found.type is ir.AttributeType.INT
         return found.as_int() if found is not None and plain else None
 
     def made(self, name: str) -> ir.Node:
-        """The node whose result the pattern calls `name`."""
+        """Returns the node whose result the pattern calls `name`."""
         found = self.values[name].producer()
         assert found is not None
         return found
 
     def names(self, node: ir.Node) -> set[str]:
-        """What the pattern calls the results of a node."""
+        """Returns the names that the pattern gives to the results of a node."""
         return {
             name
             for one, found in zip(self.pattern.nodes, self.nodes, strict=True)
@@ -76,23 +77,23 @@ class Match:
 
     @property
     def removable(self) -> tuple[ir.Node, ...]:
-        """The nodes that nothing needs once the results are replaced."""
+        """The nodes that become unused if the results are replaced."""
         return tuple(dict.fromkeys(node for node in self.nodes if node is not None and node not in self.kept))
 
     @property
     def constants(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of the variables that are bound to constants."""
+        """The arrays of the variables that are bound to constants, by name."""
         found = ((name, facts.constant(value)) for name, value in self.bindings.items())
         return {name: array for name, array in found if array is not None}
 
     def constant(self, name: str) -> npt.NDArray[Any]:
-        """The array of a variable that stands for a constant."""
+        """Returns the array of a variable that stands for a constant."""
         found = facts.constant(self.bindings[name])
         assert found is not None
         return found
 
     def __getitem__(self, name: str) -> ir.Value:
-        """The value of a variable, or of a result of a node of the pattern."""
+        """Returns the value of a variable, or of a result of a node of the pattern."""
         return self.bindings[name] if name in self.bindings else self.values[name]
 
     def __str__(self) -> str:

@@ -1,4 +1,5 @@
-"""Tells cheaply that a node cannot end a match: by the number of its operands, and the operators that make them."""
+"""Excludes nodes that cannot end a match, cheaply: by the number of their operands, and the operators that make
+these."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _Types = frozenset[str]
 
 @dataclass(frozen=True)
 class _End:
-    """A node that ends the pattern: the most operands that it may have, and for some operands, by position (None is any
-    position), the operators that make them."""
+    """A node that ends the pattern: how many operands it may have, and which operators make some of them, by position
+    (None means any position)."""
 
     most: float
     made_by: tuple[tuple[int | None, _Types], ...]
@@ -31,8 +32,8 @@ class _End:
 
 
 class Producers:
-    """The operands of the nodes that end a pattern. Domains and attributes are not compared, nor what is further away:
-    a node that passes may still be no match."""
+    """The producers of the operands of the nodes that end a pattern. Domains, attributes and earlier nodes are not
+    compared, so a node that passes may still be no match."""
 
     def __init__(self, plan: Plan) -> None:
         self._ends: dict[str, list[_End]] = {}
@@ -55,7 +56,7 @@ def _end(plan: Plan, node: PatternNode) -> _End:
 
 
 def _op_types(plan: Plan, operand: Operand) -> _Types:
-    """Returns the operators that may make an operand; empty if it need not be made by certain operators."""
+    """Returns the operators that may make an operand; empty if any operator may."""
     types = {plan.pattern.nodes[one.node].op_type if isinstance(one, Result) else "" for one in choices(operand)}
     return frozenset() if "" in types else frozenset(types)
 

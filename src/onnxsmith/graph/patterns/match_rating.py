@@ -1,4 +1,4 @@
-"""Compares a node of a model with a node of a pattern as far as they agree, and notes where they do not."""
+"""Rates how far a node of a model agrees with a node of a pattern, and notes the differences."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from onnxsmith.graph.patterns.search_plan import Plan, operands
 from onnxsmith.graph.structure import walk
 
 _ALIKE = 0.6
-"""Share of letters in common of two operators with similar names: HardSigmoid and Sigmoid. A choice."""
+"""Names of operators are similar from this ratio of common letters on: HardSigmoid and Sigmoid. A choice."""
 
 
 @dataclass(frozen=True)
 class Rating:
-    """How much of a part of a pattern matches: its nodes, the number of those that do not, and what differs.
+    """How much of a part of a pattern matches: its nodes, the number of nodes that do not match, and the differences.
     `agreeing` counts constants and names that agree, and operators with similar names."""
 
     nodes: Mapping[int, ir.Node] = field(default_factory=dict)
@@ -33,13 +33,13 @@ class Rating:
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """Larger is nearer."""
+        """The sort key: a larger rank is a nearer match."""
         total = len(self.nodes) + self.missing
         return (len(self.nodes) / total if total else 1.0, -len(self.notes), self.agreeing)
 
 
 class Rater:
-    """Rates nodes of the graphs that have these versions of operator sets."""
+    """Rates nodes of graphs that import these opset versions."""
 
     def __init__(self, plan: Plan, imports: Mapping[str, int]) -> None:
         self._plan, self._imports = plan, imports
@@ -47,14 +47,14 @@ class Rater:
         self._sizes = [self._size(index) for index in range(len(plan.pattern.nodes))]
 
     def at(self, index: int, node: ir.Node) -> Rating:
-        """Rates a node that has the operator of this node of the pattern."""
+        """Rates a node that has the same operator as this node of the pattern."""
         found = self._known.get((index, node))
         if found is None:
             found = self._known[index, node] = self._rated(index, node)
         return found
 
     def size(self, index: int) -> int:
-        """The number of nodes in the part of the pattern behind a node, with the node."""
+        """Returns the number of the pattern's nodes that a node depends on, the node included."""
         return self._sizes[index]
 
     def _size(self, index: int) -> int:
@@ -84,7 +84,7 @@ class Rater:
     def _best_order(
         self, rating: Rating, fixed: Sequence[Operand], given: Sequence[ir.Value | None], node: ir.Node
     ) -> Rating:
-        """Rates operands that may change places: both orders of two, otherwise each takes the best that is left."""
+        """Rates commutative operands. Tries both orders of two; of more, gives each the best remaining value."""
         if len(given) == 2:
             orders = (self._row(rating, fixed, given, node), self._row(rating, fixed, given[::-1], node))
             return max(orders, key=lambda one: one.rank)
@@ -129,7 +129,7 @@ class Rater:
         return self._sizes[operand.node] if isinstance(operand, Result) else 0
 
     def _result(self, operand: Result, value: ir.Value) -> Rating:
-        """Rates the producer of a value; if it is another operator, also the operator before it."""
+        """Rates the producer of a value. If its operator differs, also rates the operator before it."""
         wanted = self._plan.pattern.nodes[operand.node]
         node = value.producer()
         if node is None:

@@ -1,8 +1,8 @@
-"""Finds the ways in which a node of a model is the result of a pattern.
+"""Finds all ways in which a pattern matches with a node of a model as its result.
 
-The search goes over the pattern bottom-up, with a memo: for a node of the pattern and a node of the model it keeps one
-way for each combination of what the rest of the pattern can see, which are variables and nodes that stand outside of
-this part, too. So a nest of commutative operators costs the number of these combinations, not that of all orders."""
+The search walks up the pattern from its result and memoises: for each pair of a pattern node and a model node, it keeps
+one way per binding of the keys that other parts of the pattern use, too (variables, nodes). So nested commutative
+operators cost the number of such bindings, not the number of all orders."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from onnxsmith.graph.patterns.pattern_validation import choices
 from onnxsmith.graph.patterns.search_plan import Key, Plan, operands
 
 Way = dict[Key, Any]
-"""What a part of a pattern is bound to: values, nodes and attributes by their key."""
+"""One way to match a part of a pattern: values, nodes and attributes by their keys."""
 _MOST = 5000
-"""Ways that one part of a pattern may have at one node. A choice: patterns of 20 operators in real graphs have few."""
+"""The most ways to match one part of a pattern at one node. A choice: patterns of 20 operators in real graphs have
+few."""
 
 
 class Search:
-    """A search in the graphs that have these versions of operator sets. `blocked` nodes do not match, nor nodes
-    that are not directly `within` the given graph."""
+    """A search in graphs that import these opset versions. `blocked` nodes do not match. With `within`, only nodes
+    directly in this graph match."""
 
     def __init__(self, plan: Plan, imports: Mapping[str, int], within: ir.Graph | ir.Function | None = None) -> None:
         self._plan, self._imports, self._within = plan, imports, within
@@ -47,19 +48,19 @@ class Search:
         self._readers: dict[tuple[int, ir.Value], deque[ir.Node]] = {}
 
     def block(self, nodes: Iterable[ir.Node]) -> None:
-        """Lets these nodes match no more."""
+        """Excludes these nodes from further matches."""
         self._blocked.update(nodes)
         self._ways.clear()
 
     def ways(self, node: ir.Node) -> Iterator[tuple[Way, tuple[ir.Value, ...]]]:
-        """Yields the ways in which the node makes the first result, with the values of all results."""
+        """Yields the ways to match with the node making the first result, each with the values of all results."""
         for choice in self._plan.anchors:
             if choice.output < len(node.outputs):
                 for way in self._at(choice.node, node):
                     yield from self._further(way, (node.outputs[choice.output],))
 
     def _further(self, way: Way, outputs: tuple[ir.Value, ...]) -> Iterator[tuple[Way, tuple[ir.Value, ...]]]:
-        """Yields the ways with the further results of the pattern."""
+        """Extends a way by the further results of the pattern; yields each extension."""
         wanted = self._plan.pattern.outputs
         if len(outputs) == len(wanted):
             yield way, outputs
@@ -81,7 +82,8 @@ class Search:
                         yield from self._further(merged, (*outputs, node.outputs[choice.output]))
 
     def _candidates(self, root: int, way: Way) -> Sequence[ir.Node]:
-        """Returns the nodes that may make another result of the pattern: they read something that is bound."""
+        """Returns the nodes that may make a further result of the pattern, found as readers of values that are bound
+        already."""
         approach = next((one for one in self._plan.approaches[root] if one.key in way), None)
         if approach is None:
             return ()
@@ -94,7 +96,7 @@ class Search:
         return nodes
 
     def _reading(self, index: int, value: ir.Value) -> Sequence[ir.Node]:
-        """Returns the readers of a value that may be this node of the pattern."""
+        """Returns the readers of a value that may match this node of the pattern."""
         found = self._readers.get((index, value))
         if found is None:
             wanted = self._plan.pattern.nodes[index]
@@ -105,7 +107,7 @@ class Search:
         return tuple(found)
 
     def _at(self, index: int, node: ir.Node) -> Sequence[Way]:
-        """Returns the ways in which a node of the model is a node of the pattern."""
+        """Returns the ways to match a node of the pattern at a node of the model."""
         key = (index, node)
         if key in self._never or node in self._blocked or (self._within is not None and node.graph is not self._within):
             return ()
@@ -134,7 +136,7 @@ class Search:
         return self._distinct(self._orders(index, fixed, given, start, node), self._plan.visible[index])
 
     def _attributes(self, wanted: PatternNode, node: ir.Node) -> Way | None:
-        """Returns what the attribute variables are bound to; None if an attribute differs."""
+        """Returns the bindings of the attribute variables; None if an attribute differs."""
         version = self._imports.get(node.domain, 0)
         bound: Way = {}
         for name, value in wanted.attributes:
@@ -159,7 +161,7 @@ class Search:
     def _orders(
         self, index: int, fixed: Sequence[Operand], given: Sequence[ir.Value | None], start: Way, node: ir.Node
     ) -> Iterator[Way]:
-        """Yields the ways of all orders of operands that count as one."""
+        """Yields the ways for every order of the operands if the operator is commutative, else for the given order."""
         if not is_commutative(node) or len(given) < 2:
             yield from self._row(fixed, given, start)
         elif len(given) == 2 and len(fixed) == 2:
@@ -170,7 +172,7 @@ class Search:
             yield from self._any_order(fixed, given, start)
 
     def _row(self, fixed: Sequence[Operand], given: Sequence[ir.Value | None], start: Way) -> Sequence[Way]:
-        """Returns the ways in which the operands match in their order."""
+        """Returns the ways to match the operands in the given order."""
         found: Sequence[Way] = (start,)
         for operand, value in zip(fixed, given, strict=False):
             found = self._joined(found, self._operand(operand, value))
@@ -179,7 +181,7 @@ class Search:
         return found
 
     def _any_order(self, fixed: Sequence[Operand], given: Sequence[ir.Value | None], start: Way) -> Iterator[Way]:
-        """Yields the ways in which operands match in any order; those that take any value come last."""
+        """Yields the ways to match operands in any order. Operands that take any value are assigned last."""
         picky = [operand for operand in fixed if not self._plan.is_free(operand)]
         free = [operand for operand in fixed if self._plan.is_free(operand)]
         states: dict[Any, tuple[frozenset[int], Way]] = {(): (frozenset(), start)}
@@ -198,7 +200,7 @@ class Search:
             yield from self._row(free, left, way)
 
     def _operand(self, operand: Operand, value: ir.Value | None) -> Sequence[Way]:
-        """Returns the ways in which a value is an operand of the pattern."""
+        """Returns the ways to match an operand of the pattern with a value."""
         if operand is None or value is None:
             return ({},) if operand is None and value is None else ()
         if isinstance(operand, Variable):
@@ -213,7 +215,7 @@ class Search:
         return ({},) if constant_matching.equals(value, operand) else ()
 
     def _joined(self, left: Sequence[Way], right: Sequence[Way]) -> Sequence[Way]:
-        """Returns the ways that agree with one of both sides."""
+        """Returns the merged ways of all pairs, one from each side, that do not contradict each other."""
         if len(right) == 1 and not right[0]:
             return left
         if len(left) == 1 == len(right):
@@ -258,7 +260,7 @@ class Search:
 
 
 def actual_operands(wanted: PatternNode, node: ir.Node, version: int) -> list[ir.Value | None]:
-    """Returns the operands of a node without missing ones at the end, and without those that the pattern names as
+    """Returns the operands of a node, without missing operands at the end and without operands that the pattern has as
     attributes."""
     named = attribute_matching.named_operands(wanted, node, version).values() if wanted.attributes else ()
     found = [value for place, value in enumerate(node.inputs) if place not in named]

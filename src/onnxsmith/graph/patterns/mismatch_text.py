@@ -1,4 +1,4 @@
-"""Says in words where a node of a model differs from a node of a pattern."""
+"""Describes in words how a node of a model differs from a node of a pattern."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import walk
 
 _SHOWN = 4
-"""Elements of a constant that a sentence shows. A choice."""
+"""The most elements of a constant that a sentence shows. A choice."""
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
@@ -57,7 +57,7 @@ def of_constant(value: ir.Value, wanted: Number | Numbers | Exact) -> str:
 
 
 def held(value: ir.Value | None) -> str:
-    """Says what a constant holds: its elements if they are few, otherwise its dtype and shape."""
+    """Describes a constant: by its elements if they are few, otherwise by its dtype and shape."""
     if value is None:
         return "left out"
     count = constant_matching.number_of_elements(value)
@@ -88,7 +88,7 @@ def of_operands(wanted: int, given: int, node: ir.Node) -> str:
 
 
 def of_producer(value: ir.Value, wanted: PatternNode) -> str:
-    """Says that another operator, or none, makes a value."""
+    """Says that a different operator, or no operator, makes a value."""
     node = value.producer()
     if node is not None:
         found = f"`{walk.op_name(node)}` {walk.node_label(node)}"

@@ -1,4 +1,4 @@
-"""Explains where a model nearly has a pattern."""
+"""Finds places of a model that nearly match a pattern, and explains the differences."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from onnxsmith.graph.structure import walk
 
 @dataclass(frozen=True)
 class NearMiss:
-    """A place that nearly matches: the node, the number of operators that match there, the number that the pattern has,
-    and what differs. Without a node it says which operators the model lacks."""
+    """A place that nearly matches: the node, how many operators match there, how many the pattern has, and the
+    differences. Without a node, `notes` say which operators the model lacks."""
 
     node: ir.Node | None
     matched: int
@@ -39,9 +39,8 @@ class NearMiss:
 
 
 def near_misses(model: ir.Model, pattern: Pattern | str | Callable[..., Any], *, most: int = 3) -> list[NearMiss]:
-    """Returns at most this many places that nearly match, those with the largest share of matching operators first.
-    Places that match are left out; if less than half of the operators match anywhere, one sentence says which the model
-    lacks.
+    """Returns the `most` places that nearly match, the nearest first. Places that match are left out. If less than half
+    of the operators match everywhere, returns one entry that says which operators the model lacks.
 
     Raises:
         OnnxsmithError: a `pattern/…` problem.
@@ -64,8 +63,8 @@ def near_misses(model: ir.Model, pattern: Pattern | str | Callable[..., Any], *,
 def _rated(
     plan: Plan, rater: Rater, graph: ir.Graph | ir.Function, whole: set[ir.Node]
 ) -> Iterator[tuple[ir.Node, Rating]]:
-    """Yields places and their ratings: nodes that may be the result, then nodes that may be inner ones and belong to no
-    place before."""
+    """Yields places and their ratings: first nodes that may be the pattern's result, then nodes that may be inner nodes
+    and belong to no earlier place."""
     by_type: dict[tuple[str, str], list[ir.Node]] = {}
     for node in walk.nodes(graph):
         by_type.setdefault((node.domain, node.op_type), []).append(node)
@@ -85,7 +84,8 @@ def _rated(
 
 
 def _completed(plan: Plan, rater: Rater, index: int, node: ir.Node, rating: Rating) -> Rating:
-    """Adds what is missing around a node: the operator that would read it, or a further result."""
+    """Adds to the rating of an inner node what is missing around it: the operator that would read it, or a further
+    result."""
     notes, missing = rating.notes, rating.missing
     roots = {anchor.node for anchor in plan.anchors}
     if index not in roots:

@@ -1,7 +1,7 @@
-"""What a pattern of operators is, as plain data.
+"""Defines a pattern of operators as plain data.
 
-A pattern is a small graph: nodes, the operands that they read, and the results that stand for the whole. An operand is
-a variable, a constant that is written out, a result of another node of the pattern, or a choice between operands."""
+A pattern is a small graph: nodes, the operands that they read, and the results that a replacement would replace. An
+operand is a variable, a constant, a result of another node of the pattern, or a choice between operands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import onnx_ir as ir
 class Kind(Enum):
     """What a variable stands for: any value, a constant, or a constant with one element.
 
-    Two scalars are equal if their numbers are, whatever their shapes: `[]`, `[1]` and `[1, 1]`."""
+    Two scalars are equal if their numbers are equal; their shapes may be `[]`, `[1]` or `[1, 1]`."""
 
     VALUE = ""
     CONSTANT = "const"
@@ -26,7 +26,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Variable:
-    """A value that the pattern names. A name that stands twice is the same value twice."""
+    """A value that the pattern names. Wherever the name stands again, it means the same value."""
 
     name: str
     kind: Kind = Kind.VALUE
@@ -34,8 +34,8 @@ class Variable:
 
 @dataclass(frozen=True)
 class Number:
-    """A constant with one element, of any dtype and rank, that is this number after rounding to its dtype; with `rel`,
-    one that differs from it by at most this share."""
+    """A constant with one element, of any dtype and rank, that equals this number after rounding to its dtype, or
+    within the relative tolerance `rel`."""
 
     value: float | bool
     rel: float = 0.0
@@ -43,7 +43,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A constant list, a tensor of rank 1, of any dtype."""
+    """A constant list: a tensor of rank 1 of any dtype."""
 
     values: tuple[float | bool, ...]
 
@@ -65,7 +65,7 @@ class Exact:
 
 @dataclass(frozen=True)
 class Anything:
-    """Any value. Unlike a variable, it has no name, and two of them may differ."""
+    """Any value, without a name. Unlike a variable, it may be a different value each time."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Rest:
 
 @dataclass(frozen=True)
 class Result:
-    """The output, by its position, of a node of the pattern, by its index."""
+    """An output of a node of the pattern: the node's index, and the output's position."""
 
     node: int
     output: int = 0
@@ -83,18 +83,19 @@ class Result:
 
 @dataclass(frozen=True)
 class Either:
-    """One of these operands; the first that matches counts."""
+    """A choice between operands; the first that matches counts."""
 
     choices: tuple[Operand, ...]
 
 
 Operand = Variable | Number | Numbers | Exact | Anything | Rest | Result | Either | None
-"""What a node of a pattern reads. None is an operand that has to be left out."""
+"""An operand of a pattern's node. None stands for an operand that must be left out."""
 
 
 @dataclass(frozen=True)
 class AttributeVariable:
-    """An attribute of any value. A name that stands twice is an equal value twice; an empty name is not compared."""
+    """An attribute of any value. Attributes with the same name must have equal values; an empty name is not
+    compared."""
 
     name: str = ""
 
@@ -105,12 +106,12 @@ class Absent:
 
 
 Wanted = AttributeVariable | Absent | Number | Exact | int | float | str | tuple[Any, ...]
-"""What a pattern says of an attribute: a variable, left out, a number within a share, a tensor, or a value."""
+"""The demand on an attribute: a variable, left out, a number within a tolerance, a tensor, or a value."""
 
 
 @dataclass(frozen=True)
 class PatternNode:
-    """One operator of a pattern. `op_type` is empty for any operator, `outputs` are the names of its results.
+    """One operator of a pattern. `op_type` is empty for any operator. `outputs` are the names of its results.
 
     An attribute that is not in `attributes` may have any value."""
 
@@ -130,8 +131,8 @@ class PatternNode:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern of operators. `nodes` are sorted, `outputs` are the results that stand for the whole: a result, or a
-    choice between results. `variables` are in the order of the parameters, or of first use."""
+    """A pattern of operators. `nodes` are sorted topologically. `outputs` are its results; each may be a choice between
+    results. `variables` are in the order of the parameters, or of first use."""
 
     nodes: tuple[PatternNode, ...]
     outputs: tuple[Result | Either | Variable, ...]
@@ -139,10 +140,9 @@ class Pattern:
     name: str = "find"
 
     def text(self) -> str:
-        """The pattern as ONNX text with variables, which `pattern_of` reads back equal.
+        """Returns the pattern as ONNX text with variables, which `pattern_of` reads back equal.
 
-        Raises:
-            OnnxsmithError: `pattern/no-text` if the text cannot say something of it.
+        Raises: OnnxsmithError: `pattern/no-text` if a part of the pattern cannot be written as text.
         """
         from onnxsmith.graph.patterns.pattern_printer import text
 

@@ -1,4 +1,4 @@
-"""Makes a pattern of what a person writes: a Python function or ONNX text with variables."""
+"""Makes a pattern from a Python function or from ONNX text with variables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.graph.patterns.pattern_tracing import from_function
 
 
 def pattern_of(source: Callable[..., Any] | str | Pattern) -> Pattern:
-    """Makes a pattern of a function of operators, of ONNX text, or returns a pattern as it is.
+    """Makes a pattern from a function of operators or from ONNX text; returns a pattern as it is.
 
     Raises:
         OnnxsmithError: a `pattern/…` problem that says what is wrong, and where.

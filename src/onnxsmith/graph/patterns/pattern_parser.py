@@ -1,4 +1,4 @@
-"""Makes a pattern of ONNX text with variables: `{ a = Relu(x)  y = Mul(a, c_scale) }`.
+"""Makes a pattern from ONNX text with variables: `{ a = Relu(x) y = Mul(a, c_scale) }`.
 
 Beyond ONNX text, an operand may be a number, a list, a call, `either(…)`, `near(…)`, `_` or `...`, and an attribute
 may be `?`, `?name` or `none`."""
@@ -38,7 +38,7 @@ _KINDS = {"const": Kind.CONSTANT, "scalar": Kind.SCALAR}
 
 
 def from_text(text: str, *, is_replacement: bool = False) -> Pattern:
-    """Makes a pattern, or a replacement, of ONNX text.
+    """Makes a pattern, or a replacement, from ONNX text.
 
     Raises:
         OnnxsmithError: a `pattern/…` problem.
@@ -50,7 +50,7 @@ def from_text(text: str, *, is_replacement: bool = False) -> Pattern:
 
 @dataclass
 class _Reader:
-    """Reads one pattern. `named` are results and choices by their name."""
+    """Reads one pattern. `named` maps names to results and choices."""
 
     tokens: Tokens
     where: str
@@ -83,7 +83,7 @@ class _Reader:
         return Pattern(tuple(self.nodes), results, tuple(self.variables.values()), name)
 
     def _head(self) -> tuple[str, list[str] | None, bool]:
-        """Reads `name (x, const scale) => (y)`, of which every part may be missing."""
+        """Reads the head, `name (x, const scale) => (y)`. Every part of it may be missing."""
         tokens, name, outputs = self.tokens, "find", None
         is_head = tokens.peek() == "(" or (tokens.peek(1) == "(" and "=>" in self._before_brace())
         if is_head:
@@ -225,7 +225,7 @@ class _Reader:
         return Number(value, rel)
 
     def _attributes(self) -> tuple[list[str], dict[str, Wanted]]:
-        """Reads attributes up to `>`: those that ONNX text has, as they are written, and the others."""
+        """Reads attributes up to `>`. Returns the plain ones as ONNX text, and the parsed special ones."""
         tokens, raw = self.tokens, []
         found: dict[str, Wanted] = {}
         while not tokens.take(">"):

@@ -1,4 +1,4 @@
-"""Writes a pattern as ONNX text with variables, which `reading.py` reads back equal."""
+"""Writes a pattern as ONNX text with variables, which `pattern_parser.py` reads back as an equal pattern."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _PLAIN = {
     ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64,
 }  # fmt: skip
 _BITS = {ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
-"""Dtypes whose elements ONNX text writes as their bits."""
+"""Dtypes whose elements ONNX text writes as bit patterns."""
 
 
 def text(pattern: Pattern) -> str:
-    """The pattern as ONNX text.
+    """Returns the pattern as ONNX text.
 
     Raises:
         OnnxsmithError: `pattern/no-text`.
@@ -60,7 +60,7 @@ def text(pattern: Pattern) -> str:
 
 
 def _names(pattern: Pattern) -> dict[tuple[int, int], str]:
-    """Names the results; a name that a variable or another result has gets a number."""
+    """Names the results. A name that a variable or another result has already gets a number."""
     taken = {one.name for one in pattern.variables} | {f"choice_{n}" for n in range(len(pattern.outputs))}
     found: dict[tuple[int, int], str] = {}
     for index, node in enumerate(pattern.nodes):
@@ -112,7 +112,7 @@ def _number(value: float | bool) -> str:
 
 
 def attribute_text(value: Any) -> str:
-    """Writes what the pattern says of an attribute."""
+    """Writes the pattern's demand on an attribute."""
     match value:
         case AttributeVariable():
             return f"?{value.name}"
@@ -132,7 +132,7 @@ def attribute_text(value: Any) -> str:
 
 
 def _single(value: float) -> str:
-    """A number of an attribute, which is stored as float32."""
+    """Returns a number of an attribute, which is stored as float32."""
     if not np.isfinite(value):
         raise _unsayable(f"the attribute {value}")
     written = str(np.float32(value))

@@ -27,10 +27,10 @@ def find(
 ) -> list[Match]:
     """Returns the places where the model has the pattern, in the order of the model's nodes.
 
-    Matches do not overlap: a node that a replacement of one match removes is in no other; the first comes first. With
-    `overlapping`, each node that makes the first result of the pattern gives its first match. With
-    `allowed`, only the matches that it allows count; of the ways to match at one node it sees those that differ in the
-    names that it `looks_at`.
+    Matches do not overlap: a node that replacing one match would remove is in no other match, and earlier matches win.
+    With `overlapping`, returns the first match of each node that makes the pattern's first result. With `allowed`, only
+    matches for which it returns True count. At each node it is called for the ways to match that differ in the names in
+    `looks_at`.
 
     Raises:
         OnnxsmithError: a `pattern/…` problem.
@@ -51,7 +51,7 @@ def find(
 
 
 def scopes(model: ir.Model) -> Iterator[tuple[ir.Graph | ir.Function, Mapping[str, int]]]:
-    """Yields the main graph and the functions, with the versions of their operator sets."""
+    """Yields the main graph and the functions, with the opset versions that they import."""
     yield model.graph, model.opset_imports
     for function in model.functions.values():
         yield function, function.opset_imports
@@ -63,15 +63,15 @@ def may_end_at(plan: Plan, node: ir.Node) -> bool:
 
 
 def every_match(plan: Plan, node: ir.Node) -> Iterator[Match]:
-    """Yields the matches whose first result the node makes, and whose nodes are all in the node's graph. With a plan
-    that keeps all names apart, these are all there are. Which nodes stay in use is not computed: `kept` is empty."""
+    """Yields the matches whose first result the node makes, and whose nodes are all in the node's graph. Yields all of
+    them if the plan keeps all names apart. Leaves `kept` empty."""
     assert node.graph is not None
     for way, outputs in Search(plan, node.graph.opset_imports, node.graph).ways(node):
         yield _match(plan.pattern, way, outputs)
 
 
 def ways(plan: Plan, search: Search, node: ir.Node) -> Iterator[Match]:
-    """Yields the matches whose first result the node makes."""
+    """Yields the matches in which the node makes the pattern's first result."""
     for way, outputs in search.ways(node):
         found = _match(plan.pattern, way, outputs)
         nodes = [one for one in found.nodes if one is not None]

@@ -1,4 +1,4 @@
-"""Makes a pattern of a Python function: the function is called once, with an object whose calls are operators."""
+"""Makes a pattern by tracing a Python function: calls it once, with an object whose methods are operators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from onnxsmith.graph.patterns.pattern_validation import checked, invalid
 from onnxsmith.graph.structure import schema
 
 CONSTANT_PREFIX = "c_"
-"""A variable whose name begins so is a constant."""
+"""A variable whose name has this prefix stands for a constant."""
 
 
 class Const:
@@ -47,20 +47,20 @@ _KINDS = {"Const": Kind.CONSTANT, "Scalar": Kind.SCALAR}
 
 
 def near(value: float, rel: float = 1e-6) -> Number:
-    """A constant with one element, which differs from `value` by at most the share `rel`."""
+    """Returns a constant with one element that equals `value` within the relative tolerance `rel`."""
     return Number(value, rel)
 
 
 def variable(name: str, kind: Kind = Kind.VALUE) -> Variable:
-    """A variable; a name that begins with `c_` makes it a constant."""
+    """Returns a variable; a name that begins with `c_` makes it a constant."""
     if kind is Kind.VALUE and name.startswith(CONSTANT_PREFIX):
         kind = Kind.CONSTANT
     return Variable(name, kind)
 
 
 def from_function(function: Callable[..., Any], *, is_replacement: bool = False) -> Pattern:
-    """Makes a pattern, or a replacement, of a function: its first parameter is the object with the operators, the
-    others are variables.
+    """Makes a pattern, or a replacement, from a function. Its first parameter is the object with the operators; the
+    other parameters are variables.
 
     Raises:
         OnnxsmithError: a `pattern/…` problem.
@@ -111,8 +111,8 @@ def _kind(annotation: Any) -> Kind:
 
 
 class Ops:
-    """The operators of a pattern: `op.Relu(x)` is a node. Operands are variables, results, numbers, lists, arrays, None
-    for one that must be left out, and `...` for any further ones; keywords are attributes."""
+    """The operators of a pattern: `op.Relu(x)` makes a node. Operands are variables, results, numbers, lists, arrays,
+    None for an operand that must be left out, and `...` for any further operands. Keywords are attributes."""
 
     def __init__(self, where: str) -> None:
         self.nodes: list[PatternNode] = []
@@ -126,8 +126,8 @@ class Ops:
         return lambda *operands, **attributes: self.node(name, *operands, **attributes)
 
     def node(self, name: str, *operands: Any, outputs: int | None = None, **attributes: Any) -> Any:
-        """A node: `op.node("com.microsoft::Gelu", x)`. Its result, or a tuple of them if it has `outputs` or its schema
-        demands several."""
+        """Makes a node: `op.node("com.microsoft::Gelu", x)`. Returns its result, or a tuple of results if `outputs` or
+        the schema says so."""
         domain, _, op_type = name.rpartition("::")
         domain = "" if domain == "ai.onnx" else domain
         number = outputs if outputs is not None else _number_of_results(op_type, domain)
@@ -146,35 +146,35 @@ class Ops:
         return self._added(op_type, domain, given, wanted, number)
 
     def any(self, *operands: Any, outputs: int = 1) -> Any:
-        """One node of any operator whose first operands are these."""
+        """Makes a node of any operator, with these as its first operands."""
         return self._added("", "", operands, {}, outputs)
 
     def maybe(self, name: str, operand: Any, *operands: Any, **attributes: Any) -> Either:
-        """The node, or its first operand where the node is not there."""
+        """Makes an optional node: a choice between the node and its first operand."""
         return self.either(self.node(name, operand, *operands, **attributes), operand)
 
     def either(self, *operands: Any) -> Either:
-        """One of these; the first that matches counts."""
+        """Makes a choice between these operands; the first that matches counts."""
         return Either(tuple(self.operand(one) for one in operands))
 
     def constant(self, name: str) -> Variable:
-        """A variable that stands for a constant."""
+        """Returns a variable that stands for a constant."""
         return self._declare(Variable(name, Kind.CONSTANT))
 
     def scalar(self, name: str) -> Variable:
-        """A variable that stands for a constant with one element."""
+        """Returns a variable that stands for a constant with one element."""
         return self._declare(Variable(name, Kind.SCALAR))
 
     def anything(self) -> Anything:
-        """Any value."""
+        """Returns an operand that matches any value."""
         return Anything()
 
     def attribute(self, name: str = "") -> AttributeVariable:
-        """An attribute of any value; the same name twice is an equal value twice."""
+        """Returns an attribute of any value. Attributes with the same name must have equal values."""
         return AttributeVariable(name)
 
     def operand(self, given: Any) -> Operand:
-        """Reads what stands in the place of an operand."""
+        """Converts a Python object to an operand."""
         if isinstance(given, EllipsisType):
             return Rest()
         if given is None or isinstance(given, Variable | Number | Numbers | Exact | Anything | Rest | Result | Either):
@@ -228,7 +228,7 @@ class Ops:
 
 
 def exact(given: Any) -> Exact:
-    """The constant with the dtype, shape and elements of an array or tensor."""
+    """Returns the constant with the dtype, shape and elements of an array or tensor."""
     if isinstance(given, ir.TensorProtocol):
         return Exact(given.dtype, tuple(given.shape.numpy()), tuple(given.numpy().ravel().tolist()))
     array = np.asarray(given)
@@ -252,7 +252,8 @@ def as_dtype(attribute: str, value: Any, where: str) -> Any:
 
 
 def constant_node(op_type: str, domain: str, wanted: Mapping[str, Wanted]) -> Exact | None:
-    """Returns the constant that a `Constant` node of a pattern holds; None if it is another node, or has a variable."""
+    """Returns the constant that a `Constant` node of a pattern holds; None for other nodes, or if an attribute is a
+    variable."""
     if (op_type, domain) != ("Constant", "") or len(wanted) != 1:
         return None
     ((name, value),) = wanted.items()

@@ -1,4 +1,4 @@
-"""Checks a pattern once it is made: every error that would make it match nothing is said at once."""
+"""Checks a new pattern. Raises at once for errors because of which the pattern would never match."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from onnxsmith.graph.patterns.pattern import (
 from onnxsmith.graph.structure import schema
 
 DEEPEST = 100
-"""Operators between a result of a pattern and its variables. A choice: far above any pattern that a person writes."""
+"""The most operators between a result of a pattern and its variables. A choice: far above any pattern that a person
+writes."""
 
 RESERVED = frozenset({"_", "true", "false", "inf", "nan"})
-"""Words of the text that cannot be names of variables."""
+"""Words of pattern text that cannot be names of variables."""
 
 
 def checked(pattern: Pattern, where: str, *, is_replacement: bool = False) -> Pattern:
-    """Returns the pattern. A replacement may have variables as results, and variables that it does not read.
+    """Checks and returns the pattern. A replacement may have variables as results, and unread variables.
 
     Raises:
         OnnxsmithError: `pattern/invalid`, `pattern/unconnected` or `pattern/attribute`.
@@ -54,12 +55,12 @@ def checked(pattern: Pattern, where: str, *, is_replacement: bool = False) -> Pa
 
 
 def invalid(what: str, where: str, fix: str) -> OnnxsmithError:
-    """Makes the error of a pattern that is not one."""
+    """Makes the error for an invalid pattern."""
     return problem("pattern/invalid", what, where=where, fix=fix)
 
 
 def choices(operand: Operand) -> Iterator[Operand]:
-    """Yields the operand, or what it is a choice between, at any depth."""
+    """Yields the operand, or the alternatives if it is a choice, at any depth."""
     if isinstance(operand, Either):
         for one in operand.choices:
             yield from choices(one)
@@ -68,7 +69,7 @@ def choices(operand: Operand) -> Iterator[Operand]:
 
 
 def items(pattern: Pattern, operand: Operand) -> set[str | int]:
-    """Returns the names of variables and the indices of nodes in the part of the pattern behind an operand."""
+    """Returns the names of the variables and the indices of the nodes that an operand depends on."""
     found: set[str | int] = set()
     queue = [operand]
     while queue:
@@ -125,8 +126,7 @@ def _check_node(node: PatternNode, where: str) -> None:
 
 @cache
 def _known(op_type: str, domain: str) -> frozenset[str]:
-    """Returns the names of all attributes and operands that the operator has in some version; empty without a
-    schema."""
+    """Returns the names of all attributes and operands that the operator has in any version; empty without a schema."""
     found: set[str] = set()
     for version in schema.versions(op_type, domain):
         one = schema.find(op_type, domain, version)

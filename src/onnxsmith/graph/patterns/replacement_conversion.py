@@ -1,5 +1,5 @@
-"""Makes a replacement of what a person writes. A replacement is a pattern that says which nodes to make, so a result
-of it may also be a variable."""
+"""Makes a replacement from a Python function or from ONNX text. A replacement is a pattern of the nodes to make; its
+results may also be variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.graph.patterns.pattern_tracing import from_function
 
 
 def replacement_of(source: Callable[..., Any] | str | Pattern) -> Pattern:
-    """Makes a replacement of a function of operators, of ONNX text, or returns one as it is.
+    """Makes a replacement from a function of operators or from ONNX text; returns a pattern as it is.
 
     Raises:
         OnnxsmithError: a `pattern/…` problem that says what is wrong, and where.

@@ -1,4 +1,4 @@
-"""Which nodes of a match stay in use when its results are replaced."""
+"""Finds the nodes of a match that stay in use when its results are replaced."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import onnx_ir as ir
 
 
 def kept(nodes: Sequence[ir.Node], outputs: Collection[ir.Value], graph: ir.Graph | ir.Function) -> tuple[ir.Node, ...]:
-    """Returns the nodes, of those given in the order of their pattern, that are still needed without the `outputs`:
-    another node reads a result, it is a graph output, or a node that is kept reads it. A node of an outer graph always
-    is."""
+    """Returns the nodes that are still needed without the `outputs`. A node is needed if a result of it is a graph
+    output, or is read by a needed node or by a node outside the match. A node of an outer graph is always needed.
+    `nodes` are in the order of the pattern."""
     inside = dict.fromkeys(nodes)
     found: dict[ir.Node, None] = {}
     for node in reversed(inside):

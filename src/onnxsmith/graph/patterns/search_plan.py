@@ -1,4 +1,4 @@
-"""What a search has to know of a pattern, computed once."""
+"""Computes once what a search needs to know about a pattern."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from onnxsmith.graph.patterns.pattern import (
 from onnxsmith.graph.patterns.pattern_validation import choices
 
 Key = str | int | tuple[str]
-"""What a way binds: a variable (its name), a node of the pattern (its index), an attribute variable (its name)."""
+"""A part of the pattern that a way binds: a variable (its name), a node (its index), an attribute variable (its name in
+a tuple)."""
 
 
 @dataclass(frozen=True)
 class Approach:
-    """How to find a node of the pattern from something that is bound: `key`, and the nodes from its reader on."""
+    """A path to a node of the pattern: the bound `key` where it starts, and the nodes from the reader of that key
+    on."""
 
     key: Key
     path: tuple[int, ...]
@@ -35,11 +37,12 @@ class Approach:
 class Plan:
     """A pattern, prepared for the search.
 
-    `shared` are the keys that stand at several places of the pattern, `visible` those of each node that stand outside
-    of the part behind it, too. `free` tells of each node which operands bind a name that stands once, or none.
+    `shared` are the keys that stand at several places of the pattern. `visible` are, for each node, the shared keys
+    that stand both in the part that the node depends on and outside of it. `symmetric` tells which nodes have two equal
+    operands.
 
-    The search gives one way of those that differ in nothing else than variables and results which stand once; with
-    `apart`, one for each choice of these names, or with None of all names."""
+    If ways differ only in variables and results that stand once, the search gives one of them. With `apart`, it gives
+    one for each binding of these names; with None, of all names."""
 
     pattern: Pattern
     apart: Collection[str] | None = ()
@@ -75,19 +78,19 @@ class Plan:
         self.approaches = {index: tuple(self._approaches(index)) for index in others}
 
     def _apart(self, every: Collection[Key]) -> Collection[Key]:
-        """Returns the keys of the names in which ways may not differ unseen."""
+        """Returns the keys of the names for which every binding gives a way of its own (see `apart`)."""
         if self.apart is None:
             return every
         nodes = (index for index, node in enumerate(self.pattern.nodes) if not set(node.outputs).isdisjoint(self.apart))
         return {*self.apart, *nodes}
 
     def is_free(self, operand: Operand) -> bool:
-        """Whether the operand takes any value, whatever the others take."""
+        """Whether the operand takes any value, independent of the other operands."""
         is_any = isinstance(operand, Variable) and operand.kind is Kind.VALUE and operand.name not in self.shared
         return is_any or isinstance(operand, Anything)
 
     def readers(self, index: int) -> list[int]:
-        """Returns the nodes of the pattern that read a result of this one."""
+        """Returns the nodes of the pattern that read a result of this node."""
         found = []
         for reader, node in enumerate(self.pattern.nodes):
             reads = (one for operand in node.inputs for one in choices(operand) if isinstance(one, Result))
@@ -96,12 +99,13 @@ class Plan:
         return found
 
     def title(self, output: Operand) -> str:
-        """The operators that may make a result of the pattern."""
+        """Returns the titles of the operators that may make a result of the pattern, joined by "or"."""
         titles = [self.pattern.nodes[one.node].title for one in choices(output) if isinstance(one, Result)]
         return " or ".join(dict.fromkeys(titles))
 
     def _approaches(self, root: int) -> Iterator[Approach]:
-        """Yields ways from what earlier results may have bound, the surest first: nodes, values, constants."""
+        """Yields the approaches to a node from keys that earlier results may have bound: from nodes first, then values,
+        then constants."""
         found: dict[Key, Approach] = {}
         queue: list[tuple[int, tuple[int, ...]]] = [(root, (root,))]
         for index, path in queue:
@@ -124,7 +128,7 @@ class Plan:
 
 
 def _counted(index: int, node: PatternNode, counted: list[Counter[Key]]) -> Counter[Key]:
-    """Counts how often each key stands in the part of the pattern behind a node, the node included."""
+    """Counts how often each key stands in the part of the pattern that a node depends on, the node included."""
     found: Counter[Key] = Counter([index])
     found.update((value.name,) for _, value in node.attributes if isinstance(value, AttributeVariable) and value.name)
     for operand in node.inputs:
@@ -137,7 +141,7 @@ def _counted(index: int, node: PatternNode, counted: list[Counter[Key]]) -> Coun
 
 
 def operands(node: PatternNode) -> tuple[tuple[Operand, ...], bool]:
-    """Returns the operands of a node of the pattern without `...`, and whether further ones may follow."""
+    """Returns the operands of a node of the pattern without `...`, and whether further operands may follow."""
     if node.inputs and isinstance(node.inputs[-1], Rest):
         return node.inputs[:-1], True
     return node.inputs, not node.op_type

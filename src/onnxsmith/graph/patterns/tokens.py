@@ -1,4 +1,4 @@
-"""Cuts the text of a pattern into tokens."""
+"""Splits the text of a pattern into tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}", "<": ">"}, set(")]}>")
 
 
 class Tokens:
-    """The tokens of a text, and the place in it."""
+    """The tokens of a text, and the current position."""
 
     def __init__(self, text: str, where: str) -> None:
         self._where, self._text = where, text
@@ -32,7 +32,7 @@ class Tokens:
         self._at = 0
 
     def peek(self, ahead: int = 0) -> str:
-        """The token at the place, or some tokens further; "" at the end."""
+        """Returns the token at the position, or `ahead` tokens further; "" at the end."""
         return self._found[self._at + ahead][0] if self._at + ahead < len(self._found) else ""
 
     def next(self) -> str:
@@ -44,14 +44,14 @@ class Tokens:
         return token
 
     def take(self, token: str) -> bool:
-        """Takes the token if it is this one."""
+        """Takes the next token if it is the given one; returns whether it was."""
         if self.peek() != token:
             return False
         self._at += 1
         return True
 
     def expect(self, token: str) -> None:
-        """Takes the token, which has to be this one."""
+        """Takes the next token; raises if it is not the given one."""
         if not self.take(token):
             raise self.wrong(f"{token!r} is expected" + (f", not {self.peek()!r}" if self.peek() else " at the end"))
 
@@ -63,7 +63,7 @@ class Tokens:
         return self.next()
 
     def until(self, stops: str) -> str:
-        """Takes everything up to one of the characters, outside of brackets, and returns it as it is written."""
+        """Takes the text up to one of the characters outside of brackets, and returns it unchanged."""
         begin, depth, end = self._at, 0, self._at
         while depth or self.peek() not in stops or not self.peek():
             token = self.next()
@@ -74,7 +74,7 @@ class Tokens:
         return self._text[self._found[begin][1] : self._found[end - 1][2]] if end > begin else ""
 
     def wrong(self, what: str, offset: int | None = None) -> OnnxsmithError:
-        """Makes the error of the text at the place."""
+        """Makes the error for the text at the position."""
         if offset is None:
             offset = self._found[self._at][1] if self._at < len(self._found) else len(self._text)
         line = self._text.count("\n", 0, offset) + 1

@@ -39,12 +39,12 @@ def kind(one: Parameter) -> str:
 
 
 def short(type_: str) -> str:
-    """`float` for `tensor(float)`; other types stay."""
+    """Returns `float` for `tensor(float)`; other types stay."""
     return type_.removeprefix("tensor(").removesuffix(")") if type_.startswith("tensor(") else type_
 
 
 def default(one: Schema, name: str) -> str:
-    """The default value of an attribute as text; "" without one."""
+    """Returns the default value of an attribute as text; "" without one."""
     found = one.defaults.get(name)
     return "" if found is None else attribute_text(found)
 

@@ -24,7 +24,7 @@ class Scope:
     in_function: bool
 
     def version(self, domain: str) -> int | None:
-        """The imported version of a domain; None without an import."""
+        """Returns the imported version of a domain; None without an import."""
         if domain in ("", "ai.onnx"):
             return self.opsets.get("", self.opsets.get("ai.onnx"))
         return self.opsets.get(domain)

@@ -92,7 +92,7 @@ def _same(walk: _Walk, node: ir.Node) -> Affine | None:
 
 
 def _view(walk: _Walk, node: ir.Node) -> Affine | None:
-    """A Reshape, Unsqueeze or Squeeze that only adds or removes axes of size 1."""
+    """Returns a Reshape, Unsqueeze or Squeeze that only adds or removes axes of size 1."""
     data, before, after = walk.look(node.inputs[0]), facts.dims(node.inputs[0]), facts.dims(node.outputs[0])
     if data is None or before is None or after is None:
         return None
@@ -109,7 +109,7 @@ def _expand(walk: _Walk, node: ir.Node) -> Affine | None:
 
 
 def _widened(walk: _Walk, value: ir.Value | None, node: ir.Node) -> Affine | None:
-    """The value after a broadcast to the shape of the node's result. An axis with a step must keep its size."""
+    """Returns the value after a broadcast to the shape of the node's result. An axis with a step must keep its size."""
     data, before, after = walk.look(value), facts.dims(value), facts.dims(node.outputs[0])
     if data is None or before is None or after is None or len(before) > len(after):
         return None
@@ -143,7 +143,7 @@ def _combined(walk: _Walk, node: ir.Node, operation: Callable[[Element, Element]
 
 
 def _product(walk: _Walk, node: ir.Node) -> Affine | None:
-    """A product with a constant: one operand has no steps."""
+    """Returns a product with a constant: one operand has no steps."""
     a, b = (_widened(walk, value, node) for value in node.inputs)
     if a is None or b is None:
         return None
@@ -155,7 +155,7 @@ def _product(walk: _Walk, node: ir.Node) -> Affine | None:
 
 
 def _slice(walk: _Walk, node: ir.Node) -> Affine | None:
-    """A Slice with known starts and step 1: the start moves, the steps stay."""
+    """Returns a Slice with known starts and step 1: the start moves, the steps stay."""
     data = walk.look(node.inputs[0])
     starts = facts.integers(node.inputs[1]) if len(node.inputs) > 2 else None
     axes = facts.integers(node.inputs[3]) if len(node.inputs) > 3 else None
@@ -172,7 +172,7 @@ def _slice(walk: _Walk, node: ir.Node) -> Affine | None:
 
 
 def _cumulated(walk: _Walk, node: ir.Node) -> Affine | None:
-    """A CumSum of one number everywhere: the running sum grows by that number."""
+    """Returns a CumSum of one number everywhere: the running sum grows by that number."""
     data, axis = walk.look(node.inputs[0]), facts.integers(node.inputs[1])
     flags = [node.attributes.get(name) for name in ("exclusive", "reverse")]
     if data is None or axis is None or len(axis) != 1 or not isinstance(axis[0], int) or not data.steps:
@@ -192,7 +192,7 @@ def _filled(walk: _Walk, node: ir.Node) -> Affine | None:
 
 
 def _gathered(walk: _Walk, node: ir.Node) -> Affine | None:
-    """A Gather from a tensor with one number everywhere: the indices do not matter."""
+    """Returns a Gather from a tensor with one number everywhere: the indices do not matter."""
     data, dims = walk.look(node.inputs[0]), facts.dims(node.outputs[0])
     if data is None or dims is None or any(step != 0 for step in data.steps):
         return None

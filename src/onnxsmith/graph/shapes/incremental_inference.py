@@ -44,7 +44,7 @@ class Growing:
         known_integers.note(self._context, value, elements)
 
     def new_dim(self) -> ir.SymbolicDim:
-        """A dimension of unknown size, with a new name."""
+        """Returns a dimension of unknown size, with a new name."""
         made: ir.SymbolicDim = self._context.new_symbolic_dim()
         return made
 

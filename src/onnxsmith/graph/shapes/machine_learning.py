@@ -56,7 +56,8 @@ labels", "the size of each input"); classifiers make a vector of labels first.""
 
 
 def _columns(node: ir.Node) -> int | None:
-    """The columns of the result; None where they are not said. Two labels or more: a single one has its own rules."""
+    """Returns the columns of the result; None where they are not said. Two labels or more: a single one has its own
+    rules."""
     found = next((node.attributes[name] for name in _COLUMNS[node.op_type] if name in node.attributes), None)
     if node.op_type == "LinearRegressor" and found is None:
         return 1  # the attribute's default
@@ -71,5 +72,5 @@ def _columns(node: ir.Node) -> int | None:
 
 
 def versions() -> dict[str, tuple[int, ...]]:
-    """The operators of the domain, with the versions at which they changed."""
+    """Returns the operators of the domain, with the versions at which they changed."""
     return {name: schema.versions(name, DOMAIN) for name in schema.every_name(DOMAIN)}

@@ -36,17 +36,17 @@ class UnreadableError(ValueError):
 
 
 def constant(number: int) -> Poly:
-    """The polynomial that is a number."""
+    """Returns the polynomial that is a number."""
     return (((), number),) if number else ()
 
 
 def name(text: str) -> Poly:
-    """The polynomial that is a name."""
+    """Returns the polynomial that is a name."""
     return (((text,), 1),)
 
 
 def as_constant(poly: Poly) -> int | None:
-    """The number that a polynomial is, if it is one."""
+    """Returns the number that a polynomial is, if it is one."""
     if not poly:
         return 0
     return poly[0][1] if len(poly) == 1 and poly[0][0] == () else None
@@ -65,7 +65,7 @@ def subtract(a: Poly, b: Poly) -> Poly:
 
 
 def scale(poly: Poly, number: int) -> Poly:
-    """The polynomial times a number."""
+    """Returns the polynomial times a number."""
     return tuple((monomial, factor * number) for monomial, factor in poly) if number else ()
 
 

@@ -57,7 +57,7 @@ def enter_map(context: Any, node: ir.Node) -> None:
 
 
 def _own(context: Any, shape: ir.Shape | None) -> ir.Shape | None:
-    """The shape of one element: other elements may have other sizes where the engine made up a name."""
+    """Returns the shape of one element: other elements may have other sizes where the engine made up a name."""
     if shape is None:
         return None
     return ir.Shape([dim if _is_shared(context, dim) else context.new_symbolic_dim() for dim in shape])
@@ -68,7 +68,7 @@ def _is_shared(context: Any, dim: Dim) -> bool:
 
 
 def _joined(context: Any, shapes: Iterable[ir.Shape | None]) -> ir.Shape | None:
-    """The shape of elements of these shapes; None if one is unknown or the ranks differ."""
+    """Returns the shape of elements of these shapes; None if one is unknown or the ranks differ."""
     known = list(shapes)
     first = known[0] if known else None
     if first is None or any(shape is None or len(shape) != len(first) for shape in known):
@@ -117,7 +117,8 @@ def _split(context: Any, node: ir.Node) -> ir.Shape | None:
 
 
 def _chunk(split: ir.Value, whole: Dim) -> int | None:
-    """The size of all parts; None if they differ, or nothing is known. The last part of a size is what is left."""
+    """Returns the size of all parts; None if they differ, or nothing is known. The last part of a size is what is
+    left."""
     tensor = ir.convenience.get_const_tensor(split)
     if tensor is None or split.is_graph_input():
         return None
@@ -139,7 +140,8 @@ def _concat(context: Any, node: ir.Node) -> ir.Shape | None:
 
 
 def _axis(node: ir.Node, shape: ir.Shape | None, *, default: int | None, more: bool = False) -> int | None:
-    """The axis, counted from the front; None if it is unknown or out of range. `more`: the result has one axis more."""
+    """Returns the axis, counted from the front; None if it is unknown or out of range. `more`: the result has one axis
+    more."""
     axis = _integer(node, "axis", default)
     if shape is None or axis is None:
         return None

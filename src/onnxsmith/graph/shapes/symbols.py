@@ -46,7 +46,7 @@ def assumption(least: Mapping[str, int]) -> Least:
 
 
 def assumptions() -> Least:
-    """The least sizes that are assumed now, as a key."""
+    """Returns the least sizes that are assumed now, as a key."""
     return LEAST.get()
 
 

@@ -113,7 +113,7 @@ def _same(walk: _Walk, node: ir.Node) -> Number | None:
 
 
 def _resized(walk: _Walk, node: ir.Node) -> Number | None:
-    """A nearest-neighbour Resize. `tf_crop_and_resize` would fill in another number outside the input."""
+    """Returns a nearest-neighbour Resize. `tf_crop_and_resize` would fill in another number outside the input."""
     mode, place = node.attributes.get("mode"), node.attributes.get("coordinate_transformation_mode")
     if any(one is not None and one.is_ref() for one in (mode, place)):
         return None

@@ -24,7 +24,7 @@ class Refused:
 
 
 def refused(model: ir.Model, dtype: ir.DataType) -> Iterator[Refused]:
-    """The nodes of ONNX's own operators that do not take `dtype` where they have it."""
+    """Yields the nodes of ONNX's own operators that do not take `dtype` where they have it."""
     version = model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
     for node in walk.all_nodes(model):
         if node.domain not in ("", "ai.onnx"):

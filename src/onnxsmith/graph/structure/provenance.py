@@ -83,7 +83,8 @@ def calls(node: ir.Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _outer(text: str) -> tuple[str, ...]:
-    """The items of a list without the last, which is the operation. Many nodes share them, and parsing is slow."""
+    """Returns the items of a list without the last, which is the operation. Many nodes share them, and parsing is
+    slow."""
     outer, comma, own = text.rpartition(", ")
     if comma and _OWN.fullmatch(own):
         return _parsed(f"{outer}]")

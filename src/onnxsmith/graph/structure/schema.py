@@ -48,24 +48,25 @@ class Schema:
     attributes: dict[str, ir.AttributeType] = field(default_factory=dict)
 
     def input_name(self, index: int) -> str:
-        """The formal name of the input at a position: `W`, `inputs[3]` of a variadic one, "" beyond the last."""
+        """Returns the formal name of the input at a position: `W`, `inputs[3]` of a variadic one, "" beyond the
+        last."""
         return _name(self.inputs, index)
 
     def input(self, index: int) -> Parameter | None:
-        """The formal input at a position: the variadic one from its position on, None beyond the last."""
+        """Returns the formal input at a position: the variadic one from its position on, None beyond the last."""
         return _at(self.inputs, index)
 
     def output(self, index: int) -> Parameter | None:
-        """The formal output at a position."""
+        """Returns the formal output at a position."""
         return _at(self.outputs, index)
 
     def output_name(self, index: int) -> str:
-        """The formal name of the output at a position."""
+        """Returns the formal name of the output at a position."""
         return _name(self.outputs, index)
 
 
 def find(op_type: str, domain: str, version: int) -> Schema | None:
-    """The schema in force at `version` of `domain`, or None when the installed onnx has none.
+    """Returns the schema in force at `version` of `domain`, or None when the installed onnx has none.
 
     A deprecated operator is found too: its schema is the last that it had.
     """

@@ -50,7 +50,7 @@ class Signature:
     outputs: tuple[Port, ...]
 
     def symbols(self) -> tuple[str, ...]:
-        """The free symbols in the dimensions of the required inputs, in order of first appearance.
+        """Returns the free symbols in the dimensions of the required inputs, in order of first appearance.
 
         A name that appears only inside an expression (`N` in `2*N`) counts, too.
         """
@@ -63,7 +63,7 @@ class Signature:
         return tuple(found)
 
     def required(self) -> tuple[Port, ...]:
-        """The inputs without a default."""
+        """Returns the inputs without a default."""
         return tuple(port for port in self.inputs if not port.default)
 
 
@@ -89,7 +89,7 @@ def names_something(dim: str) -> bool:
 
 
 def signature(model: ir.Model) -> Signature:
-    """The signature of a model."""
+    """Returns the signature of a model."""
     graph = model.graph
     names = set(graph.initializers)
     return Signature(

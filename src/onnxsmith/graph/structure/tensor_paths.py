@@ -51,7 +51,7 @@ class Place:
         return tuple(str(body) for body in self.bodies)
 
     def constant(self) -> ir.TensorProtocol | None:
-        """The tensor of a `constant`, None if it has no values."""
+        """Returns the tensor of a `constant`, None if it has no values."""
         return ir.convenience.get_const_tensor(self.value)
 
 

@@ -74,12 +74,12 @@ def _where(wanted: Sequence[bool], values: Sequence[ir.Value]) -> list[ir.Value]
 
 
 def _read(tape: ir.tape.Tape) -> list[ir.Value]:
-    """The values that the nodes of a tape read."""
+    """Returns the values that the nodes of a tape read."""
     return [value for node in tape.nodes for value in node.inputs if value is not None]
 
 
 def _needed(values: Iterable[ir.Value]) -> set[ir.Node | None]:
-    """The nodes of a graph that these values depend on."""
+    """Returns the nodes of a graph that these values depend on."""
     found: set[ir.Node | None] = set()
     todo = [value.producer() for value in values]
     while todo:
@@ -111,7 +111,7 @@ def _rename(model: ir.Model, like: ir.Model) -> None:
 
 
 def _symbols(model: ir.Model) -> set[str]:
-    """The names in the symbolic dimensions of a model's values."""
+    """Returns the names in the symbolic dimensions of a model's values."""
     shapes = [value.shape for value in walk.values(model) if value.shape is not None]
     dims = {dim.value for shape in shapes for dim in shape if isinstance(dim, ir.SymbolicDim)}
     return {name for dim in dims if dim is not None for name in names_in(dim)}
@@ -141,7 +141,7 @@ def _moved_weights(model: ir.Model, graph: ir.Graph, taken: Names) -> dict[ir.Va
 
 
 def _content(tensor: ir.TensorProtocol | None) -> tuple[object, ...] | None:
-    """The dtype, shape and a hash of the bytes; None for strings, and for what has no value."""
+    """Returns the dtype, shape and a hash of the bytes; None for strings, and for what has no value."""
     if tensor is None or tensor.dtype == ir.DataType.STRING:
         return None
     return tensor.dtype, tuple(tensor.shape), hashlib.blake2b(tensor.tobytes()).digest()
@@ -194,7 +194,7 @@ def _branch(name: str, graph: ir.Graph, nodes: Sequence[ir.Node], outputs: Seque
 
 
 def _common(one: ir.Shape | None, two: ir.Shape | None) -> ir.Shape | None:
-    """The shape of both; without a name in the axes that differ."""
+    """Returns the shape of both; without a name in the axes that differ."""
     if one is None or two is None or len(one) != len(two):
         return None
     return ir.Shape([a if a == b else None for a, b in zip(one, two, strict=True)])

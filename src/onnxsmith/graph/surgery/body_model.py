@@ -85,14 +85,14 @@ def _rename_inner(graph: ir.Graph) -> None:
 
 
 def _copied(model: ir.Model, body: ir.Graph) -> tuple[ir.Model, ir.Graph]:
-    """A copy of the model, and the body in it."""
+    """Returns a copy of the model, and the body in it."""
     copy = cloned(model)
     place = next(at for at, graph in enumerate(walk.graphs(model)) if graph is body)
     return copy, list(walk.graphs(copy))[place]
 
 
 def _visible(model: ir.Model, graph: ir.Graph) -> dict[str, ir.Value]:
-    """The values that nodes of the graph can read, by name: its own, and those of the graphs around it."""
+    """Returns the values that nodes of the graph can read, by name: its own, and those of the graphs around it."""
     found: dict[str, ir.Value] = {}
     for around in walk.around(model, graph):
         for value in (*around.inputs, *around.initializers.values(), *(one for node in around for one in node.outputs)):
@@ -101,7 +101,7 @@ def _visible(model: ir.Model, graph: ir.Graph) -> dict[str, ir.Value]:
 
 
 def _stand_in(value: ir.Value) -> ir.Value:
-    """A value with the name, type and shape of a captured one, and its tensor if it is a constant."""
+    """Returns a value with the name, type and shape of a captured one, and its tensor if it is a constant."""
     tensor = None if value.is_graph_input() else ir.convenience.get_const_tensor(value)
     type_ = value.type if value.type is not None or tensor is None else ir.TensorType(tensor.dtype)
     shape = value.shape if tensor is None else ir.Shape(list(tensor.numpy().shape))

@@ -45,7 +45,7 @@ def _opsets(schema: Any, target: int) -> Iterator[int]:
 
 
 def _body(schema: Any, node: ir.Node, opset: int) -> onnx.FunctionProto | None:
-    """The body at an opset, with `node`'s operands and attributes in mind."""
+    """Returns the body at an opset, with `node`'s operands and attributes in mind."""
     text = b""
     if opset in schema.function_opset_versions:
         text = schema.get_function_with_opset_version(opset)
@@ -99,7 +99,7 @@ def _inserted(node: ir.Node, schema: Any, body: onnx.FunctionProto, opset: int, 
 
 
 def _mini(node: ir.Node, schema: Any, body: onnx.FunctionProto, opset: int) -> tuple[ir.Model, list[ir.Value]]:
-    """A model that calls the body once, and the values of `node` that its inputs stand for."""
+    """Returns a model that calls the body once, and the values of `node` that its inputs stand for."""
     body.domain = _DOMAIN
     wanted = [name for name, value in zip(body.output, node.outputs, strict=False) if value.name]
     del body.output[:]
@@ -132,7 +132,7 @@ def _mini(node: ir.Node, schema: Any, body: onnx.FunctionProto, opset: int) -> t
 
 
 def _own(graph: ir.Graph, value: ir.Value) -> ir.Value:
-    """The value, or a copy of it by an Identity if it is an operand."""
+    """Returns the value, or a copy of it by an Identity if it is an operand."""
     if not value.is_graph_input():
         return value
     node = ir.node("Identity", [value])

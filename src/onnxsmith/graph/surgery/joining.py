@@ -74,7 +74,7 @@ def equal_functions(one: ir.Function, two: ir.Function) -> bool:
 
 
 def _body(function: ir.Function) -> onnx.FunctionProto:
-    """The message of a function without what no run reads."""
+    """Returns the message of a function without what no run reads."""
     proto = ir.serde.serialize_function(function)
     for field in ("doc_string", "metadata_props", "value_info"):
         proto.ClearField(field)

@@ -39,7 +39,7 @@ def fix_symbols(model: ir.Model, sizes: Mapping[str, int]) -> None:
 
 
 def fixed_shape(shape: ir.Shape, sizes: Mapping[str, int]) -> ir.Shape:
-    """The shape with sizes in place of the symbols that have one."""
+    """Returns the shape with sizes in place of the symbols that have one."""
     known = [dim if isinstance(dim, int) else evaluate(dim.value, sizes) for dim in shape]
     return ir.Shape([dim if size is None else size for dim, size in zip(shape, known, strict=True)])
 

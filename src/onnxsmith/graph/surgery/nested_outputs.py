@@ -78,7 +78,7 @@ class _Carrier:
         return value
 
     def _tensor_of(self, graph: ir.Graph, place: Place) -> ir.Value:
-        """The tensor itself, its shape, or a wider copy, as its carriage says."""
+        """Returns the tensor itself, its shape, or a wider copy, as its carriage says."""
         value, how = self._moved.get(place.value, place.value), self._wanted[place]
         if how.sizes:
             made = self._add(graph, "Shape", [value], place)

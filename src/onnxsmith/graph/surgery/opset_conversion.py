@@ -41,7 +41,7 @@ def convert(model: ir.Model, target: int | None) -> ir.Model:
 
 
 def inlined_functions(before: ir.Model, after: ir.Model) -> list[str]:
-    """A note if a change to a model left local functions out, which then were inlined; else nothing."""
+    """Returns a note if a change to a model left local functions out, which then were inlined; else nothing."""
     gone = [f"{domain}::{name}" for domain, name, _ in before.functions if (domain, name, _) not in after.functions]
     return [f"local functions were inlined: {', '.join(gone)}"] if gone else []
 
@@ -61,7 +61,7 @@ def _lower(model: ir.Model, now: int, target: int) -> ir.Model:
 
 
 def _nearest(model: ir.Model, now: int, target: int) -> str:
-    """The lowest opset above the requested one that the model can be brought to; each one is tried."""
+    """Returns the lowest opset above the requested one that the model can be brought to; each one is tried."""
     found = next((one for one in range(target + 1, now) if not lowered(model, one).stuck), None)
     if found is None:
         return f"omit the opset: the model stays at {now}"

@@ -30,7 +30,7 @@ class Piece:
 
 
 def computing(graph: ir.Graph) -> Nodes:
-    """The nodes to divide, in order: all but constants, which go to the pieces that read them."""
+    """Returns the nodes to divide, in order: all but constants, which go to the pieces that read them."""
     return [node for node in graph if not _is_constant(node)]
 
 
@@ -72,8 +72,8 @@ def at_tensors(graph: ir.Graph, tensors: Sequence[ir.Value]) -> list[Nodes]:
 
 
 def inseparable(graph: ir.Graph) -> list[Nodes]:
-    """The smallest pieces, each of one node where possible, in an order in which they can run. Nodes stay together
-    between which a value goes that may not cross, and nodes on a path from such nodes back to them."""
+    """Returns the smallest pieces, each of one node where possible, in an order in which they can run. Nodes stay
+    together between which a value goes that may not cross, and nodes on a path from such nodes back to them."""
     nodes = computing(graph)
     places = {node: at for at, node in enumerate(nodes)}
     behind: list[set[int]] = [set() for _ in nodes]
@@ -89,7 +89,7 @@ def inseparable(graph: ir.Graph) -> list[Nodes]:
 
 
 def _cycles(behind: Sequence[set[int]]) -> list[list[int]]:
-    """The strongly connected components of a graph of numbers (Kosaraju's algorithm), each sorted."""
+    """Returns the strongly connected components of a graph of numbers (Kosaraju's algorithm), each sorted."""
     before: list[set[int]] = [set() for _ in behind]
     for at, found in enumerate(behind):
         for other in found:
@@ -103,7 +103,7 @@ def _cycles(behind: Sequence[set[int]]) -> list[list[int]]:
 
 
 def _walked(start: int, behind: Sequence[set[int]], seen: set[int]) -> list[int]:
-    """The numbers that `start` leads to and that are not `seen`, each after those that it leads to."""
+    """Returns the numbers that `start` leads to and that are not `seen`, each after those that it leads to."""
     if start in seen:
         return []
     seen.add(start)
@@ -122,7 +122,8 @@ def _walked(start: int, behind: Sequence[set[int]], seen: set[int]) -> list[int]
 
 
 def _in_order(groups: list[list[int]], behind: Sequence[set[int]]) -> list[list[int]]:
-    """The groups in an order in which each runs after what it needs; as far as that leaves a choice, as they came."""
+    """Returns the groups in an order in which each runs after what it needs; as far as that leaves a choice, as they
+    came."""
     of = {at: number for number, group in enumerate(groups) for at in group}
     following = [{of[other] for at in group for other in behind[at]} - {number} for number, group in enumerate(groups)]
     waiting = [0] * len(groups)
@@ -183,7 +184,7 @@ def may_cross(value: ir.Value) -> bool:
 
 
 def reads(nodes: Iterable[ir.Node], graph: ir.Graph) -> list[ir.Value]:
-    """The values of `graph` that the nodes read, also from inside their bodies, each once."""
+    """Returns the values of `graph` that the nodes read, also from inside their bodies, each once."""
     found = (value for node in nodes for value in captures.reads(node))
     return list(dict.fromkeys(value for value in found if _owner(value) is graph))
 
@@ -229,7 +230,7 @@ def _constant(value: ir.Value) -> ir.Value:
 
 
 def _called(model: ir.Model, nodes: Nodes) -> list[ir.Function]:
-    """The functions that the nodes call, and those that these call."""
+    """Returns the functions that the nodes call, and those that these call."""
     found: dict[ir.OperatorIdentifier, ir.Function] = {}
     waiting = [inner for node in nodes for inner in (node, *walk.inside(node))]
     while waiting:
@@ -242,7 +243,7 @@ def _called(model: ir.Model, nodes: Nodes) -> list[ir.Function]:
 
 
 def dims(tensor: ir.TensorProtocol) -> list[int]:
-    """The sizes of a stored tensor."""
+    """Returns the sizes of a stored tensor."""
     return [int(size) for size in tensor.shape]  # type: ignore[arg-type]  # they are static
 
 
@@ -253,7 +254,7 @@ def _is_constant(node: ir.Node) -> bool:
 
 
 def _behind(value: ir.Value, graph: ir.Graph) -> set[ir.Node]:
-    """The nodes of the graph that a value needs."""
+    """Returns the nodes of the graph that a value needs."""
     found: set[ir.Node] = set()
     waiting = [value]
     while waiting:
@@ -265,7 +266,7 @@ def _behind(value: ir.Value, graph: ir.Graph) -> set[ir.Node]:
 
 
 def _weights(nodes: Nodes) -> list[int]:
-    """The bytes of weights that each node is the first to read."""
+    """Returns the bytes of weights that each node is the first to read."""
     seen: set[ir.Value] = set()
     found = []
     for node in nodes:

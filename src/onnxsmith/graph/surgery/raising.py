@@ -103,7 +103,8 @@ def _version(imports: Mapping[str, int], default: int) -> int:
 
 
 def _unchanged(model: ir.Model, target: int) -> set[ir.OperatorIdentifier]:
-    """The functions whose operators, and those of the functions that they call, mean the same in opset `target`."""
+    """Returns the functions whose operators, and those of the functions that they call, mean the same in opset
+    `target`."""
     own = _version(model.opset_imports, 0)
     kept = set(model.functions)
     while True:

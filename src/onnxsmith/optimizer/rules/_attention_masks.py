@@ -105,7 +105,7 @@ class Mask:
         return bool((array.max(axis=-1, initial=-math.inf) > _lowest(self.dtype) / 2).all())
 
     def write(self, tape: ir.tape.Tape) -> ir.Value | None:
-        """The mask: bool if a choice is all there is and each query sees a key, else of the scores' dtype."""
+        """Returns the mask: bool if a choice is all there is and each query sees a key, else of the scores' dtype."""
         mask: ir.Value | None = None
         first = self.steps[0] if len(self.steps) == 1 else None
         if isinstance(first, Chosen) and sees_a_key(first.value, first.keeps):
@@ -122,7 +122,7 @@ class Mask:
         return mask
 
     def _parts(self, value: ir.Value) -> Sequence[ir.Value]:
-        """The value itself, or the summands that it consists of where these are of different kinds."""
+        """Returns the value itself, or the summands that it consists of where these are of different kinds."""
         node = value.producer()
         whole = kind(value, self.dtype, guarded=self.guarded)
         if not isinstance(whole, NoMatch) or node is None or node.op_type != "Add" or node.domain:
@@ -130,7 +130,7 @@ class Mask:
         return [one for one in node.inputs if one is not None]
 
     def _softened(self, tape: ir.tape.Tape, value: ir.Value) -> ir.Value:
-        """The part of a mask with half of each number that swallows a score, where that decides anything."""
+        """Returns the part of a mask with half of each number that swallows a score, where that decides anything."""
         if self._is_constant_as_it_is() or kind(value, self.dtype, guarded=self.guarded) is not Kind.HUGE:
             return value
         return tape.op("Mul", [value, self._number(tape, 0.5)])
@@ -233,7 +233,7 @@ def _is_whole(value: ir.Value | None, depth: int) -> bool:
 
 
 def _bound(value: ir.Value | None, depth: int) -> float:
-    """A bound of the absolute values of a floating-point value; infinity if none is known."""
+    """Returns a bound of the absolute values of a floating-point value; infinity if none is known."""
     array, node = facts.constant(value), value.producer() if value is not None else None
     if array is not None:
         return float(np.abs(array).max(initial=0.0)) if np.isfinite(array).all() else math.inf

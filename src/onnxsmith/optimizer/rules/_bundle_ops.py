@@ -71,7 +71,7 @@ def _last_axes(nodes: Nodes, operands: Sequence[Operand], *, default: int) -> Pl
 
 
 def _transpose(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """The permutation that most parts have; others are transposed once more when they are parts again."""
+    """Returns the permutation that most parts have; others are transposed once more when they are parts again."""
     whole = operands[0]
     every = [_views.perm(node) for node in nodes]
     perms = [perm for perm in every if perm is not None]
@@ -98,7 +98,7 @@ def _permuted(value: ir.Value, perm: Sequence[int]) -> ir.Shape:
 
 
 def _reshape(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """A Reshape that keeps what is before the parts' axis and the number of elements in what follows."""
+    """Returns a Reshape that keeps what is before the parts' axis and the number of elements in what follows."""
     whole = operands[0]
     if not isinstance(whole, Bundle):
         return None
@@ -127,8 +127,8 @@ def _reshape(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
 
 
 def _binary(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """An operator of two values that broadcast, where each is a bundle, the same for all parts, or constant. What
-    changes nothing is left for algebra/neutral-operand to take away."""
+    """Returns an operator of two values that broadcast, where each is a bundle, the same for all parts, or constant.
+    What changes nothing is left for algebra/neutral-operand to take away."""
     if not _alike(nodes) or facts.opset(nodes[0]) < 7 or any(_is_neutral(node) for node in nodes):
         return None
     whole = next(operand for operand in operands if isinstance(operand, Bundle))
@@ -274,7 +274,7 @@ def _moving_axis(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
 
 
 def _slice(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """A Slice along other axes."""
+    """Returns a Slice along other axes."""
     whole = operands[0]
     if not isinstance(whole, Bundle) or len(operands) < 3:
         return None
@@ -288,7 +288,7 @@ def _slice(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
 
 
 def _concat(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """A Concat of bundles along another axis."""
+    """Returns a Concat of bundles along another axis."""
     whole, axis = operands[0], integer(nodes[0], "axis", 0)
     if not isinstance(whole, Bundle) or axis is None or axis % len(whole.dims) == whole.axis or not _alike(nodes):
         return None
@@ -300,7 +300,7 @@ def _concat(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
 
 
 def _split(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """A Split along another axis."""
+    """Returns a Split along another axis."""
     whole, axis = operands[0], integer(nodes[0], "axis", 0)
     if not isinstance(whole, Bundle) or axis is None or axis % len(whole.dims) == whole.axis:
         return None

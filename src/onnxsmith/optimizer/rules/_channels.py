@@ -38,8 +38,8 @@ class Step:
 
 
 def per_channel(array: npt.NDArray[Any], channels: int, rank: int, axis: int) -> Vector | None:
-    """The `channels` numbers, in float64, that broadcast along that axis of a tensor of that rank; None where the
-    constant varies along other axes, raises the rank, or has another number of them."""
+    """Returns the `channels` numbers, in float64, that broadcast along that axis of a tensor of that rank; None where
+    the constant varies along other axes, raises the rank, or has another number of them."""
     if array.ndim > rank or array.dtype.kind != "f" or not -rank <= axis < rank:
         return None
     full = (1,) * (rank - array.ndim) + array.shape
@@ -49,8 +49,8 @@ def per_channel(array: npt.NDArray[Any], channels: int, rank: int, axis: int) ->
 
 
 def steps(node: ir.Node) -> Iterator[tuple[ir.Value, Step | NoMatch]]:
-    """The ways to see a Mul, Div, Add, Sub, Neg or BatchNormalization as a step, each with the value that a refusal
-    names. Before opset 7 broadcasting, and whether one trains, were said by attributes: none."""
+    """Yields the ways to see a Mul, Div, Add, Sub, Neg or BatchNormalization as a step, each with the value that a
+    refusal names. Before opset 7 broadcasting, and whether one trains, were said by attributes: none."""
     if facts.opset(node) < 7 or node.inputs[0] is None:
         return
     if node.op_type == "BatchNormalization":

@@ -34,7 +34,7 @@ class Clamp:
 
 
 def clamp(node: ir.Node) -> Clamp | None:
-    """A node of `CLAMPS` as one; None where it is none, or its bounds are not known numbers in order."""
+    """Returns a node of `CLAMPS` as one; None where it is none, or its bounds are not known numbers in order."""
     source = node.inputs[0] if node.inputs else None
     if source is None or node.domain or source.dtype not in FLOATS:
         return None
@@ -86,7 +86,7 @@ def can_write(node: ir.Node, found: Clamp) -> bool:
 
 
 def write(tape: ir.tape.Tape, found: Clamp, opset: int) -> ir.Value:
-    """A Relu or a Clip."""
+    """Returns a Relu or a Clip."""
     if (found.low, found.high) == (0, math.inf):
         return tape.op("Relu", [found.source])
     bounds = {"min": found.low, "max": found.high}

@@ -12,7 +12,7 @@ DOMAIN = "com.microsoft"
 
 
 def given(operands: Sequence[ir.Value | None]) -> list[ir.Value | None]:
-    """The operands without omitted ones at the end."""
+    """Returns the operands without omitted ones at the end."""
     found = list(operands)
     while found and found[-1] is None:
         found.pop()

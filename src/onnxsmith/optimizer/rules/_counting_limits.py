@@ -39,7 +39,7 @@ def limit_of(value: ir.Value | None, axis: int) -> ir.Value | None:
 
 
 def _end(node: ir.Node, axis: int) -> ir.Value | None:
-    """The end of a Slice along one axis only, from 0 on."""
+    """Returns the end of a Slice along one axis only, from 0 on."""
     starts = facts.integers(node.inputs[1]) if len(node.inputs) > 2 else None
     axes = facts.integers(node.inputs[3]) if len(node.inputs) > 3 else (0,)
     dims = facts.dims(node.inputs[0])
@@ -66,7 +66,7 @@ def _axis_before(node: ir.Node, axis: int) -> int:
 
 
 def _counting_operand(node: ir.Node, axis: int) -> tuple[ir.Value | None, int]:
-    """The operand that counts along the axis, and its axis."""
+    """Returns the operand that counts along the axis, and its axis."""
     rank = len(facts.dims(node.outputs[0]) or ())
     for value in node.inputs:
         found = affine(value)

@@ -95,7 +95,8 @@ def _starts_at_0(node: ir.Node) -> bool:
 
 
 def _of_triangle(node: ir.Node, wanted: bool) -> bool:
-    """An upper triangle above the diagonal has zeros in the first column, a lower one with the diagonal keeps it."""
+    """Returns an upper triangle above the diagonal has zeros in the first column, a lower one with the diagonal keeps
+    it."""
     given = node.inputs[1] if len(node.inputs) > 1 else None
     diagonal = 0 if given is None else (facts.integers(given) or (None,))[0]
     if not isinstance(diagonal, int):
@@ -106,7 +107,8 @@ def _of_triangle(node: ir.Node, wanted: bool) -> bool:
 
 
 def _of_comparison(node: ir.Node, wanted: bool) -> bool:
-    """A comparison of positions that rise or stay along every axis but the last, where only the first counts."""
+    """Returns a comparison of positions that rise or stay along every axis but the last, where only the first
+    counts."""
     first, second = (affine(value) for value in node.inputs)
     if first is None or second is None:
         return False
@@ -126,5 +128,5 @@ def _of_comparison(node: ir.Node, wanted: bool) -> bool:
 
 
 def _in_front(value: Affine, rank: int) -> list[facts.Element]:
-    """The steps along all axes but the last, of a value that is broadcast to this rank."""
+    """Returns the steps along all axes but the last, of a value that is broadcast to this rank."""
     return [*(0,) * (rank - len(value.steps)), *value.steps][:-1]

@@ -76,12 +76,12 @@ class Linear:
         return (1, 3) if self.transposed else (2, 3)
 
     def by_group(self, weight: Array) -> npt.NDArray[np.float64]:
-        """The weights reshaped to (group, first axis within a group, second axis, rest)."""
+        """Returns the weights reshaped to (group, first axis within a group, second axis, rest)."""
         first, second = self.shape[:2]
         return weight.astype(np.float64).reshape(self.group, first // self.group, second, -1)
 
     def scaled(self, weight: Array, scale: Vector, *, data: bool = False) -> npt.NDArray[np.float64]:
-        """The weights times a number for each output channel, or (`data`) for each input channel."""
+        """Returns the weights times a number for each output channel, or (`data`) for each input channel."""
         along = scale.reshape(self.group, -1)
         factors = along[:, :, None, None] if self.transposed == data else along[:, None, :, None]
         return (self.by_group(weight) * factors).reshape(weight.shape)
@@ -96,7 +96,7 @@ class Folded:
     bias: Array | None
 
     def write(self, tape: ir.tape.Tape, source: ir.Value | None) -> ir.Value:
-        """The operator on `source`."""
+        """Returns the operator on `source`."""
         node, weight, bias = self.linear.node, self.linear.weight, self.linear.bias
         name = weight.name or "weights"
         if self.weight is not None:

@@ -61,7 +61,7 @@ def moved(node: ir.Node, perm: Perm) -> Moved | None:
 
 
 def rank(value: ir.Value | None) -> int | None:
-    """The number of axes, or None."""
+    """Returns the number of axes, or None."""
     dims = facts.dims(value)
     return None if dims is None else len(dims)
 
@@ -91,7 +91,7 @@ def _clip(node: ir.Node, perm: Perm) -> Moved | None:
 
 
 def _along(default: int) -> Callable[[ir.Node, Perm], Moved | None]:
-    """An attribute `axis`, one of an input that has as many axes as the result."""
+    """Returns an attribute `axis`, one of an input that has as many axes as the result."""
 
     def handler(node: ir.Node, perm: Perm) -> Moved | None:
         axis = integer(node, "axis", default)
@@ -140,7 +140,7 @@ def _slice(node: ir.Node, perm: Perm) -> Moved | None:
 
 
 def _axes(node: ir.Node) -> list[int] | None:
-    """The axes that an attribute or the second input names; None where they are not known, or all are meant."""
+    """Returns the axes that an attribute or the second input names; None where they are not known, or all are meant."""
     given = node.attributes.get("axes")
     if given is not None:
         return list(given.as_ints())
@@ -149,7 +149,7 @@ def _axes(node: ir.Node) -> list[int] | None:
 
 
 def _with_axes(node: ir.Node, axes: list[int], perm: Perm) -> Moved:
-    """The node with other axes, where it had its own, and `perm` for its data."""
+    """Returns the node with other axes, where it had its own, and `perm` for its data."""
     if "axes" in node.attributes:
         return Moved({0: perm}, {"axes": axes})
     return Moved({0: perm}, constants={1: np.array(axes, np.int64)})
@@ -165,7 +165,8 @@ def _reduce(node: ir.Node, perm: Perm) -> Moved | None:
 
 
 def _without(perm: Perm, gone: list[int], before: int) -> Perm:
-    """The permutation of data of which the axes `gone` go and the others end up as `perm` has them; those stay."""
+    """Returns the permutation of data of which the axes `gone` go and the others end up as `perm` has them; those
+    stay."""
     left = iter([axis for axis in range(before) if axis not in gone][place] for place in perm)
     return tuple(axis if axis in gone else next(left) for axis in range(before))
 
@@ -189,7 +190,7 @@ def _unsqueeze(node: ir.Node, perm: Perm) -> Moved | None:
 
 
 def _keeps_last(node: ir.Node, perm: Perm) -> Moved | None:
-    """A product with a constant matrix: the last axis is not to move."""
+    """Returns a product with a constant matrix: the last axis is not to move."""
     if rank(node.inputs[1]) != 2 or not facts.is_constant(node.inputs[1]) or perm[-1] != len(perm) - 1:
         return None
     return Moved({0: perm})

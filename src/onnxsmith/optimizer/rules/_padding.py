@@ -61,7 +61,7 @@ def _value(node: ir.Node) -> float | NoMatch:
 
 
 def _axes(node: ir.Node, count: int) -> tuple[int, list[int]] | NoMatch:
-    """The rank of the data and the axes that are padded."""
+    """Returns the rank of the data and the axes that are padded."""
     given = node.inputs[3] if len(node.inputs) > 3 else None
     if given is None:
         return count, list(range(count))
@@ -105,12 +105,12 @@ class PadInto(Rule):
         return tape.op(match.node.op_type, inputs, {**attributes, **self.written(match)})
 
     def written(self, match: Match) -> dict[str, list[int] | int]:
-        """The attributes that say the padding."""
+        """Returns the attributes that say the padding."""
         return {"pads": match.found["pads"]}
 
 
 def kernel(node: ir.Node) -> list[int] | None:
-    """The size of the window; None where it is not known."""
+    """Returns the size of the window; None where it is not known."""
     given = node.attributes.get("kernel_shape")
     if given is not None:
         return None if given.is_ref() else list(given.as_ints())

@@ -82,7 +82,7 @@ def _read(pattern: str, replacement: str) -> _Text:
 
 
 def _attribute(name: str, wanted: Any, values: Mapping[str, Any]) -> Any:
-    """The value of an attribute of the replacement; None leaves it out."""
+    """Returns the value of an attribute of the replacement; None leaves it out."""
     value = values[wanted.name] if isinstance(wanted, AttributeVariable) else wanted
     return ir.Attr(name, value.type, value.value, value.ref_attr_name) if isinstance(value, ir.Attr) else value
 

@@ -31,7 +31,7 @@ class Scaled:
         return dims[1]
 
     def operand(self, index: int) -> ir.Value | None:
-        """An operand of the product; None where it is left out."""
+        """Returns an operand of the product; None where it is left out."""
         return self.product.inputs[index] if index < len(self.product.inputs) else None
 
 

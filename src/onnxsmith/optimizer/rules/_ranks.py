@@ -49,7 +49,7 @@ class Supposed:
         self._ranks: dict[ir.Value, int | None] = {}
 
     def rank(self, value: ir.Value | None, depth: int = _DEEPEST) -> int | None:
-        """The rank of a value, or None."""
+        """Returns the rank of a value, or None."""
         if value is None:
             return None
         if value not in self._ranks:
@@ -77,7 +77,7 @@ class Supposed:
         return None
 
     def number(self, value: ir.Value | None, depth: int = _DEEPEST) -> int | bool | None:
-        """The one integer or boolean that a value holds, or None."""
+        """Returns the one integer or boolean that a value holds, or None."""
         if value is None:
             return None
         if value not in self._numbers:

@@ -52,7 +52,7 @@ def takes_axes_as_input(op_type: str, opset: int) -> bool:
 
 
 def write(tape: ir.tape.Tape, op_type: str, source: ir.Value | None, found: Reduction, opset: int) -> ir.Value:
-    """A reduction."""
+    """Returns a reduction."""
     attributes: dict[str, int | list[int]] = {} if found.kept else {"keepdims": 0}
     if not takes_axes_as_input(op_type, opset):
         return tape.op(op_type, [source], {"axes": list(found.axes), **attributes})

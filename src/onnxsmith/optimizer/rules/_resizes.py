@@ -18,13 +18,14 @@ REPEATS = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "n
 
 
 def given(node: ir.Node, index: int) -> ir.Value | None:
-    """An input of a node, where it has it and it is not empty by its shape."""
+    """Returns an input of a node, where it has it and it is not empty by its shape."""
     value = node.inputs[index] if len(node.inputs) > index else None
     return None if value is None or facts.dims(value) == (0,) else value
 
 
 def scales(node: ir.Node) -> list[float] | None:
-    """The scales of a Resize or Upsample, for each axis; None where they are no constants, or there are sizes."""
+    """Returns the scales of a Resize or Upsample, for each axis; None where they are no constants, or there are
+    sizes."""
     attribute = node.attributes.get("scales")
     if attribute is not None:
         return None if attribute.is_ref() else list(attribute.as_floats())
@@ -52,7 +53,7 @@ def is_plain(node: ir.Node) -> bool:
 def write(
     tape: ir.tape.Tape, source: ir.Value | None, factors: Sequence[float], attributes: dict[str, ir.Attr], opset: int
 ) -> ir.Value:
-    """A Resize by constant scales, from opset 11 on."""
+    """Returns a Resize by constant scales, from opset 11 on."""
     scale = tape.initializer(ir.Tensor(np.array(factors, np.float32)), name="scales")
     roi = tape.initializer(ir.Tensor(np.zeros(0, np.float32)), name="roi") if opset < 13 else None
     return tape.op("Resize", [source, roi, scale], attributes)

@@ -37,8 +37,8 @@ class Range:
 
 
 def ranges(node: ir.Node) -> dict[int, Range] | None:
-    """The ranges of a Slice by axis, counted from the first; None where they are not known numbers. Where a dimension
-    is known, they are plain if they go forward one by one. Before opset 10 bounds were attributes: None."""
+    """Returns the ranges of a Slice by axis, counted from the first; None where they are not known numbers. Where a
+    dimension is known, they are plain if they go forward one by one. Before opset 10 bounds were attributes: None."""
     if len(node.inputs) < 3 or node.domain:
         return None
     data = facts.dims(node.inputs[0])
@@ -67,7 +67,7 @@ def _numbers(node: ir.Node, index: int, default: list[int] | None = None) -> lis
 
 
 def _counted(start: int, end: int, step: int, dim: facts.Element | None) -> Range:
-    """The range between places that are counted from the beginning, where the dimension is known."""
+    """Returns the range between places that are counted from the beginning, where the dimension is known."""
     if step == 1 and isinstance(dim, int):
         start, end = (max(bound + dim, 0) if bound < 0 else bound for bound in (start, end))
         return Range(min(start, dim), min(end, dim))

@@ -14,7 +14,7 @@ from onnxsmith.optimizer.rules._patterns import integer
 def split(
     tape: ir.tape.Tape, value: ir.Value | None, axis: int, sizes: Sequence[int], opset: int
 ) -> Sequence[ir.Value]:
-    """The parts of `value`, of these sizes along the axis."""
+    """Returns the parts of `value`, of these sizes along the axis."""
     inputs, attributes = [value], {"axis": axis}
     if opset >= 13:
         inputs.append(tape.initializer(ir.Tensor(np.array(sizes, np.int64)), name="sizes"))
@@ -23,7 +23,8 @@ def split(
 
 
 def parts(node: ir.Node) -> tuple[int, list[int]] | None:
-    """The axis of a Split, counted from the front, and the sizes of its parts; None where they are not known."""
+    """Returns the axis of a Split, counted from the front, and the sizes of its parts; None where they are not
+    known."""
     dims, axis = facts.dims(node.inputs[0]), integer(node, "axis", 0)
     if dims is None or axis is None or not -len(dims) <= axis < len(dims):
         return None

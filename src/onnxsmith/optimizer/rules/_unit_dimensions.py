@@ -15,19 +15,19 @@ Order = list[int | None]
 
 
 def known_dims(value: ir.Value | None) -> Dims | None:
-    """The dimensions of a value where each has a number or a name."""
+    """Returns the dimensions of a value where each has a number or a name."""
     dims = facts.dims(value)
     known = tuple(dim for dim in dims or () if dim is not None)
     return known if dims is not None and len(known) == len(dims) else None
 
 
 def first_order(dims: Dims) -> Order:
-    """The order of a value that a row begins with."""
+    """Returns the order of a value that a row begins with."""
     return [None if dim == 1 else axis for axis, dim in enumerate(dims)]
 
 
 def viewed(node: ir.Node, order: Order) -> Order | None:
-    """The order after a view that only moves dimensions of 1; None where it does more."""
+    """Returns the order after a view that only moves dimensions of 1; None where it does more."""
     before, after = known_dims(node.inputs[0]), known_dims(node.outputs[0])
     if before is None or after is None:
         return None

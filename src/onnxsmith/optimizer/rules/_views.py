@@ -18,8 +18,8 @@ Dims = Sequence[facts.Element | None]
 
 
 def target(data: Dims | None, wanted: Dims | None) -> list[int] | None:
-    """The constant target with which a Reshape of `data` gives the dimensions `wanted`, for every size; None where
-    there is none.
+    """Returns the constant target with which a Reshape of `data` gives the dimensions `wanted`, for every size; None
+    where there is none.
 
     0 copies the dimension at the same place, -1 stands for one more that is worked out, where no other dimension can be
     empty: beside an empty one a Reshape fails. An empty dimension cannot be said.
@@ -41,7 +41,7 @@ def target(data: Dims | None, wanted: Dims | None) -> list[int] | None:
 
 
 def dims_after(node: ir.Node) -> tuple[facts.Element | None, ...] | None:
-    """The dimensions of the result of one of `VIEWS`, from its shape and, where that leaves some open, from the
+    """Returns the dimensions of the result of one of `VIEWS`, from its shape and, where that leaves some open, from the
     target; None without a rank."""
     inferred = facts.dims(node.outputs[0])
     target = facts.integers(node.inputs[1]) if node.op_type == "Reshape" and len(node.inputs) > 1 else None
@@ -68,20 +68,20 @@ def is_kept(data: Dims | None, wanted: Dims | None, element: int, index: int, al
 
 
 def integers(tape: ir.tape.Tape, numbers: Sequence[int], beside: ir.Value | None) -> ir.Value:
-    """A new int64 constant, named after the value whose place it takes."""
+    """Returns a new int64 constant, named after the value whose place it takes."""
     name = beside.name if beside is not None and beside.name else "target"
     return tape.initializer(ir.Tensor(np.array(numbers, np.int64)), name=f"{name}_known")
 
 
 def reshaped(tape: ir.tape.Tape, match: Match) -> ir.Value:
-    """A Reshape of `match.found["source"]` to the constant `match.found["target"]`."""
+    """Returns a Reshape of `match.found["source"]` to the constant `match.found["target"]`."""
     beside = match.node.inputs[1] if len(match.node.inputs) > 1 else None
     return tape.op("Reshape", [match.found["source"], integers(tape, match.found["target"], beside)])
 
 
 def axes(node: ir.Node, rank: int | None) -> tuple[int, ...] | None:
-    """The axes of a Squeeze or Unsqueeze, from 0 on and in order; None where they are not said or not known. `rank` is
-    that of the longer side."""
+    """Returns the axes of a Squeeze or Unsqueeze, from 0 on and in order; None where they are not said or not known.
+    `rank` is that of the longer side."""
     given = node.inputs[1] if len(node.inputs) > 1 else None
     attribute = node.attributes.get("axes")
     numbers: Sequence[facts.Element] | None

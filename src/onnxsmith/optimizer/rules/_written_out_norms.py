@@ -136,7 +136,7 @@ def _step(at: ir.Node, reader: ir.Node) -> tuple[ir.Value, ir.Node] | None:
 
 
 def _narrowed(at: ir.Node, reader: ir.Node) -> tuple[ir.DataType | None, Normed, tuple[ir.Node, ...]] | None:
-    """The normalisation that ends at a node, or before it where that is a Cast to 16 bits."""
+    """Returns the normalisation that ends at a node, or before it where that is a Cast to 16 bits."""
     if at.op_type != "Cast":
         whole = normed(at)
         return None if whole is None else (None, whole, ())
@@ -201,7 +201,7 @@ class WrittenOut(Rule):
         return tape.op(self.operator, inputs, {"axis": -found.normed.axes, "epsilon": found.normed.epsilon})
 
     def _whole(self, node: ir.Node) -> tuple[Affine, ir.Value, tuple[ir.Node, ...]] | None:
-        """The normalisation that ends at the node, what it normalises, and all of its nodes, the last first."""
+        """Returns the normalisation that ends at the node, what it normalises, and all of its nodes, the last first."""
         found = affine(node)
         data = self.source(found, node) if found is not None else None
         if found is None or data is None:

@@ -42,7 +42,7 @@ class NoMatch:
     where: Blamed = ""
 
     def place(self, anchor: ir.Node) -> str:
-        """The name of what is to blame."""
+        """Returns the name of what is to blame."""
         if isinstance(self.where, ir.Node):
             return walk.node_label(self.where)
         name = self.where.name if isinstance(self.where, ir.Value) else self.where

@@ -1,1 +1,1 @@
-"""The sizes that operands must have, where onnx's inference is lenient or its message names no operand."""
+"""Checks the sizes of operands where onnx's inference is lenient or its message names no operand."""

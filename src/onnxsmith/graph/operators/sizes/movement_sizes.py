@@ -1,4 +1,4 @@
-"""Sizes and axes of operators that move, join and reduce."""
+"""Checks sizes and axes of operators that move, join and reduce."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from onnxsmith.graph.operators.sizes.size_rule_call import Call, clash, normal, 
 
 
 def one_axis(call: Call) -> None:
-    """`axis` is an axis of the operand; TopK finds as many elements there as it is asked for."""
+    """Checks that `axis` is an axis of the operand; for TopK also that the axis has at least k elements."""
     rank, axis = call.rank(0), int(call.attribute("axis", -1))
     if rank is None:
         return
@@ -19,14 +19,14 @@ def one_axis(call: Call) -> None:
 
 
 def reduce_axes(call: Call) -> None:
-    """The axes are axes of the operand."""
+    """Checks that the axes are axes of the operand."""
     rank = call.rank(0)
     for axis in call.axes(1) or () if rank is not None else ():
         _refuse_axis(call, axis, rank or 0)
 
 
 def concat(call: Call) -> None:
-    """All operands have one rank, and equal sizes but for `axis`."""
+    """Checks that all operands have the same rank, and equal sizes except on `axis`."""
     shapes = [(index, dims) for index in range(len(call.node.inputs)) if (dims := call.dims(index)) is not None]
     if not shapes:
         return
@@ -48,7 +48,7 @@ def concat(call: Call) -> None:
 
 
 def reshape(call: Call) -> None:
-    """The new shape has as many elements; at most one -1; 0 copies a size."""
+    """Checks that the new shape has the same number of elements, and at most one -1. A 0 copies a size."""
     target, dims = call.integers(1), call.dims(0)
     if target is None:
         return
@@ -88,7 +88,7 @@ def reshape(call: Call) -> None:
 
 
 def expand(call: Call) -> None:
-    """The shape broadcasts with the operand."""
+    """Checks that the shape broadcasts with the operand."""
     dims, target = call.dims(0), call.integers(1)
     if dims is None or target is None:
         return
@@ -98,7 +98,7 @@ def expand(call: Call) -> None:
 
 
 def transpose(call: Call) -> None:
-    """`perm` has every axis once."""
+    """Checks that `perm` has every axis once."""
     rank, perm = call.rank(0), call.attribute("perm")
     if rank is not None and perm is not None and sorted(perm) != list(range(rank)):
         raise call.refuse_value(
@@ -109,7 +109,7 @@ def transpose(call: Call) -> None:
 
 
 def squeeze(call: Call) -> None:
-    """Removed axes have size 1."""
+    """Checks that the removed axes have size 1."""
     dims, axes = call.dims(0), call.axes(1)
     if dims is None:
         return
@@ -123,7 +123,7 @@ def squeeze(call: Call) -> None:
 
 
 def unsqueeze(call: Call) -> None:
-    """New axes are within the result, each once."""
+    """Checks that the new axes are axes of the result, each named once."""
     rank, axes = call.rank(0), call.axes(1)
     if rank is None or axes is None:
         return
@@ -134,14 +134,14 @@ def unsqueeze(call: Call) -> None:
 
 
 def flatten(call: Call) -> None:
-    """`axis` is within 0 and the rank."""
+    """Checks that `axis` is between 0 and the rank."""
     rank, axis = call.rank(0), int(call.attribute("axis", 1))
     if rank is not None and not -rank <= axis <= rank:
         raise call.refuse_value(f"axis={axis} is beyond the {rank} axes of the operand", f"write axis={rank} or less")
 
 
 def split(call: Call) -> None:
-    """The parts add up to the axis, and there is a result for each."""
+    """Checks that the parts add up to the size of the axis, and that each part has a result."""
     dims, parts = call.dims(0), call.axes(1, "split")
     axis, results = int(call.attribute("axis", 0)), len(call.node.outputs)
     count = call.node.attributes.get("num_outputs")
@@ -166,7 +166,7 @@ def split(call: Call) -> None:
 
 
 def slices(call: Call) -> None:
-    """starts, ends, axes and steps have one length; no step is 0."""
+    """Checks that starts, ends, axes and steps have the same length, and that no step is 0."""
     if call.schema.since < 10:
         return
     lengths = {index: (call.dims(index) or (None,))[0] for index in range(1, 5) if call.has(index)}
@@ -181,7 +181,7 @@ def slices(call: Call) -> None:
 
 
 def gather(call: Call) -> None:
-    """`axis` is an axis; indices that are known lie inside."""
+    """Checks that `axis` is an axis; also that known indices lie inside it."""
     dims, axis, indices = call.dims(0), int(call.attribute("axis", 0)), call.integers(1)
     if dims is None:
         return
@@ -193,12 +193,12 @@ def gather(call: Call) -> None:
 
 
 def gather_elements(call: Call) -> None:
-    """data and indices have one rank."""
+    """Checks that data and indices have the same rank."""
     _same_rank(call, (1,))
 
 
 def scatter_elements(call: Call) -> None:
-    """data, indices and updates have one rank; indices and updates one shape."""
+    """Checks that data, indices and updates have the same rank, and indices and updates the same shape."""
     _same_rank(call, (1, 2))
     indices, updates = call.dims(1), call.dims(2)
     if indices is not None and updates is not None and any(clash(a, b) for a, b in zip(indices, updates, strict=True)):
@@ -206,7 +206,7 @@ def scatter_elements(call: Call) -> None:
 
 
 def scatter_nd(call: Call) -> None:
-    """updates has the shape of the places that indices name."""
+    """Checks that updates has the shape of the slices that indices select."""
     data, indices, updates = (call.dims(index) for index in range(3))
     if data is None or not indices or updates is None or not isinstance(indices[-1], int):
         return
@@ -220,14 +220,14 @@ def scatter_nd(call: Call) -> None:
 
 
 def tile(call: Call) -> None:
-    """repeats has a number for each axis."""
+    """Checks that repeats has a number for each axis."""
     rank, repeats = call.rank(0), call.dims(1)
     if rank is not None and repeats is not None and (len(repeats) != 1 or clash(repeats[0], rank)):
         raise call.refuse(1, f"[{rank}], a number for each axis", "write 1 for an axis that is not repeated")
 
 
 def pad(call: Call) -> None:
-    """pads has two numbers for each axis."""
+    """Checks that pads has two numbers for each axis."""
     rank, pads = call.rank(0), call.dims(1)
     axes = call.dims(3)
     count = axes[0] if axes else rank
@@ -242,7 +242,7 @@ def pad(call: Call) -> None:
 
 
 def cumsum(call: Call) -> None:
-    """The axis is a scalar, and an axis of the operand."""
+    """Checks that the axis is a scalar, and an axis of the operand."""
     rank, axis = call.rank(0), call.integers(1)
     if call.rank(1) not in (None, 0) and call.dims(1) != (1,):
         raise call.refuse(1, "a scalar", "give one axis")

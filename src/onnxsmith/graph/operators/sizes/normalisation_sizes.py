@@ -1,4 +1,4 @@
-"""Sizes of normalisations."""
+"""Checks sizes of normalisations."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from onnxsmith.graph.operators.sizes.size_rule_call import Call, Dim, Dims, clas
 
 
 def batch(call: Call) -> None:
-    """scale, B, mean and var have a number for each channel."""
+    """Checks that scale, B, mean and var have a number for each channel."""
     _vectors(call, (1, 2, 3, 4), 1)
 
 
 def channels(call: Call) -> None:
-    """scale and B have a number for each channel; there is an axis after the channels."""
+    """Checks that scale and B have a number for each channel; and that an axis follows the channels."""
     x = call.dims(0)
     if x is not None and len(x) < 3:
         raise call.refuse(
@@ -21,8 +21,8 @@ def channels(call: Call) -> None:
 
 
 def group(call: Call) -> None:
-    """The channels are a multiple of the groups; scale and bias have a number for each channel (before opset 21: for
-    each group)."""
+    """Checks that the channels are a multiple of the groups, and that scale and bias have a number for each channel
+    (before opset 21: for each group)."""
     x, groups = call.dims(0), int(call.attribute("num_groups", 1))
     if x is not None and len(x) < 3:
         raise call.refuse(0, "[N, C, …] with one axis or more after the channels", "unsqueeze it")
@@ -35,7 +35,7 @@ def group(call: Call) -> None:
 
 
 def trailing(call: Call) -> None:
-    """Scale and B broadcast to the normalised axes: those from `axis` on."""
+    """Checks that scale and B broadcast to the normalised axes, which are all from `axis` on."""
     x = call.dims(0)
     if x is None:
         return

@@ -1,4 +1,4 @@
-"""Sizes of elementwise operators."""
+"""Checks sizes of elementwise operators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from onnxsmith.graph.operators.sizes.size_rule_call import Call, shown
 
 
 def broadcast(call: Call) -> None:
-    """Sizes are compared from the last axis; on each axis they are equal, or one is 1."""
+    """Checks that the shapes broadcast: counted from the last axis, the sizes are equal, or one is 1."""
     most: list[int | None] = []
     for index in range(len(call.node.inputs)):
         for place, dim in enumerate(reversed(call.dims(index) or ())):
@@ -26,7 +26,7 @@ def broadcast(call: Call) -> None:
 
 
 def prelu(call: Call) -> None:
-    """The slope broadcasts to X, and not the other way."""
+    """Checks that the slope broadcasts to X. X may not broadcast to the slope."""
     x, slope = call.dims(0), call.dims(1)
     if x is None or slope is None:
         return
@@ -39,33 +39,33 @@ def prelu(call: Call) -> None:
 
 
 def clip(call: Call) -> None:
-    """min and max are scalars."""
+    """Checks that min and max are scalars."""
     for index in (1, 2):
         if call.rank(index) not in (None, 0) and call.dims(index) != (1,):
             raise call.refuse(index, "a scalar", "use g.Max(g.Min(x, high), low) for bounds of several elements")
 
 
 def scalars(call: Call) -> None:
-    """All operands are scalars."""
+    """Checks that all operands are scalars."""
     for index in range(len(call.node.inputs)):
         if call.rank(index) not in (None, 0) and call.dims(index) != (1,):
             raise call.refuse(index, "a scalar", "take one element: x[0]")
 
 
 def dropout(call: Call) -> None:
-    """ratio and training_mode are scalars."""
+    """Checks that ratio and training_mode are scalars."""
     for index in (1, 2):
         if call.rank(index) not in (None, 0):
             raise call.refuse(index, "a scalar", "give a Python number")
 
 
 def condition(call: Call) -> None:
-    """The condition of If has one element."""
+    """Checks that the condition of If has one element."""
     _one_element(call, 0, 'g.ReduceMax(g.Cast(x, to="int32"), keepdims=0) > 0 asks for any, ReduceMin for all')
 
 
 def loop(call: Call) -> None:
-    """The number of iterations and the condition of Loop have one element."""
+    """Checks that the number of iterations and the condition of Loop have one element."""
     _one_element(call, 0, "take one element: x[0]")
     _one_element(call, 1, "take one element: x[0]")
 

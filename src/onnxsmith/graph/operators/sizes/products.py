@@ -1,4 +1,4 @@
-"""Sizes of matrix products."""
+"""Checks sizes of matrix products."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from onnxsmith.graph.operators.sizes.size_rule_call import Call, Dim, clash, sho
 
 
 def matmul(call: Call) -> None:
-    """The last axis of A is the axis before the last of B; the axes before them broadcast."""
+    """Checks that the last axis of A has the size of the last but one of B, and that the axes before them broadcast."""
     a, b = call.dims(0), call.dims(1)
     for index, dims in ((0, a), (1, b)):
         if dims == ():
@@ -26,7 +26,7 @@ def matmul(call: Call) -> None:
 
 
 def gemm(call: Call) -> None:
-    """A [M, K] · B [K, N] + C, each matrix transposed if its attribute says so."""
+    """Checks the shapes: A [M, K] · B [K, N] + C, each matrix transposed if its attribute says so."""
     for index in (0, 1):
         if call.rank(index) not in (None, 2):
             raise call.refuse(index, "a matrix", "use g.MatMul for more axes, or g.Flatten before")
@@ -52,7 +52,7 @@ def _turned(dims: tuple[Dim, ...] | None, is_turned: int) -> tuple[Dim, Dim]:
 
 
 def attention(call: Call) -> None:
-    """Q, K and V have 3 or 4 axes; K and V the same length; with 4 axes Q and K the same width."""
+    """Checks that Q, K and V have 3 or 4 axes, K and V the same length and, with 4 axes, Q and K the same width."""
     q, k, v = (call.dims(index) for index in range(3))
     for index in range(3):
         if call.rank(index) not in (None, 3, 4):
@@ -75,7 +75,7 @@ def attention(call: Call) -> None:
 
 
 def einsum(call: Call) -> None:
-    """Every letter stands for one size."""
+    """Checks that every letter stands for one size."""
     terms = str(call.attribute("equation", "")).replace(" ", "").partition("->")[0].split(",")
     if len(terms) != len(call.node.inputs):
         raise call.refuse_value(

@@ -1,4 +1,4 @@
-"""Sizes of scales and zero points."""
+"""Checks sizes of scales and zero points."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from onnxsmith.graph.operators.sizes.size_rule_call import Call, clash, normal, 
 
 
 def scales(call: Call) -> None:
-    """The scale is a scalar, a vector along `axis`, or one number for each block; the zero point has its shape."""
+    """Checks that the scale is a scalar, a vector along `axis`, or has one number for each block, and that the zero
+    point has the same shape."""
     x, scale, zero = call.dims(0), call.dims(1), call.dims(2)
-    single = [(), (1,)]  # a scalar and a vector of one element are taken for each other
+    single = [(), (1,)]  # runtimes accept a vector of one element as a scalar, and vice versa
     if scale is not None and zero is not None and not (scale in single and zero in single) and _differ(scale, zero):
         raise call.refuse(2, f"{shown(scale)} like {call.label(1)}", "give the zero point the shape of the scale")
     if x is None or scale is None or len(scale) == 0 or call.attribute("block_size", 0):
@@ -24,7 +25,7 @@ def scales(call: Call) -> None:
 
 
 def conv(call: Call) -> None:
-    """x [N, C, …], w [M, C/group, …], B [M]; scales of x and y are scalars."""
+    """Checks the shapes: x [N, C, …], w [M, C/group, …], B [M]; scales of x and y are scalars."""
     x, w, bias, group = call.dims(0), call.dims(3), call.dims(8), int(call.attribute("group", 1))
     for index, sizes in ((0, x), (3, w)):
         if sizes is not None and len(sizes) < 3:

@@ -1,4 +1,4 @@
-"""Sizes of LSTM, GRU and RNN."""
+"""Checks sizes of LSTM, GRU and RNN."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
 def gates(call: Call) -> None:
-    """X [sequence, batch, input], W [directions, gates · hidden, input], R [directions, gates · hidden, hidden]."""
+    """Checks the shapes: X [sequence, batch, input], W [directions, gates · hidden, input], R [directions, gates ·
+    hidden, hidden]."""
     count = _GATES[call.node.op_type]
     directions = 2 if call.attribute("direction", "forward") == "bidirectional" else 1
     for index, wanted in ((0, "[sequence, batch, input]"), (1, "[directions, gates * hidden, input]"),

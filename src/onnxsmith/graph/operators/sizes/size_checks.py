@@ -1,4 +1,4 @@
-"""The table of operators whose operands' sizes are checked here."""
+"""Lists the operators whose operands' sizes are checked here."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ RULES: dict[str, Callable[[Call], None]] = {
     "DequantizeLinear": quantised.scales,
     "QLinearConv": quantised.conv,
 }
-"""By operator of ONNX's own domain. A rule raises for sizes that are numbers and contradict each other; names and
-unknown sizes pass."""
+"""The size rules by operator of ONNX's own domain. A rule raises if two sizes are numbers that contradict each other;
+it accepts names and unknown sizes."""
 
 
 def check(node: ir.Node, version: int, where: str) -> None:
-    """Checks a new node.
+    """Checks the sizes of a new node's operands.
 
     Raises:
         OnnxsmithError: `build/shape`.

@@ -1,4 +1,4 @@
-"""What a rule of sizes sees of a node: shapes, attributes, constants; and how it refuses."""
+"""Represents a node for a size rule: its shapes, attributes and constants, and the errors that the rule raises."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Call:
     where: str
 
     def dims(self, index: int) -> Dims | None:
-        """The shape of an operand; None if it is missing or its rank is unknown."""
+        """Returns the shape of an operand; None if it is missing or its rank is unknown."""
         return facts.dims(self._value(index))
 
     def rank(self, index: int) -> int | None:
-        """The rank of an operand; None if it is missing or unknown."""
+        """Returns the rank of an operand; None if it is missing or unknown."""
         found = self.dims(index)
         return None if found is None else len(found)
 
@@ -37,27 +37,28 @@ class Call:
         return self._value(index) is not None
 
     def integers(self, index: int) -> list[int] | None:
-        """The elements of an operand if they are known numbers."""
+        """Returns the elements of an operand if all are known numbers, else None."""
         known = facts.integers(self._value(index))
         numbers = [number for number in known or () if isinstance(number, int)]
         return numbers if known is not None and len(numbers) == len(known) else None
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """The value of an attribute, or the schema's default, or `default`."""
+        """Returns the value of an attribute, or the schema's default, or `default`."""
         held = self.node.attributes.get(name) or self.schema.defaults.get(name)
         return default if held is None else held.value
 
     def axes(self, index: int, name: str = "axes") -> list[int] | None:
-        """Axes that are an operand in newer opsets and an attribute in older ones; None if they are unknown."""
+        """Returns the axes, which are an operand in newer opsets and an attribute in older opsets; None if they are
+        unknown."""
         held = self.node.attributes.get(name)
         return list(held.as_ints()) if held is not None else self.integers(index)
 
     def label(self, index: int) -> str:
-        """The name of an operand."""
+        """Returns the name of an operand."""
         return self.schema.input_name(index)
 
     def refuse(self, index: int, expected: str, fix: str, why: str = "") -> OnnxsmithError:
-        """The error that an operand has another shape than expected."""
+        """Returns the error for an operand whose shape differs from the expected one."""
         return problem(
             "build/shape",
             f"{self.node.op_type}: {self.label(index)} has the shape {shown(self.dims(index))}, not {expected}",
@@ -67,7 +68,7 @@ class Call:
         )
 
     def refuse_value(self, what: str, fix: str, why: str = "") -> OnnxsmithError:
-        """The error that an attribute or the elements of an operand do not fit."""
+        """Returns the error for an attribute, or for elements of an operand, that do not fit."""
         return problem(
             "build/shape", f"{self.node.op_type}: {what}", where=self.where, why=why or self._others(), fix=fix
         )
@@ -83,22 +84,22 @@ class Call:
 
 
 def shown(dims: Dims | None) -> str:
-    """`[batch, 3, ?]`."""
+    """Returns a shape as text: `[batch, 3, ?]`."""
     return "[…]" if dims is None else f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"
 
 
 def clash(a: Dim, b: Dim) -> bool:
-    """Whether two sizes are numbers that differ; a name may have any size."""
+    """Whether two sizes are different numbers. A name may have any size."""
     return isinstance(a, int) and isinstance(b, int) and a != b
 
 
 def normal(axis: int, rank: int) -> int:
-    """The axis counted from the front."""
+    """Returns the axis counted from the front."""
     return axis + rank if axis < 0 else axis
 
 
 def product(dims: Dims) -> int | None:
-    """The number of elements if every size is a number."""
+    """Returns the number of elements if every size is a number."""
     count = 1
     for dim in dims:
         if not isinstance(dim, int):

@@ -1,4 +1,4 @@
-"""Sizes of convolutions, pools and operators on images."""
+"""Checks sizes of convolutions, pools and operators on images."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from onnxsmith.graph.operators.sizes.size_rule_call import Call, Dim, clash
 
 
 def conv(call: Call) -> None:
-    """X [N, C, …], W [M, C/group, …], B [M]."""
+    """Checks the shapes: X [N, C, …], W [M, C/group, …], B [M]."""
     x, w, group = call.dims(0), call.dims(1), int(call.attribute("group", 1))
     _same_rank(call)
     if x is not None and w is not None and isinstance(x[1], int) and isinstance(w[1], int):
@@ -21,7 +21,7 @@ def conv(call: Call) -> None:
 
 
 def conv_transpose(call: Call) -> None:
-    """X [N, C, …], W [C, M/group, …], B [M]."""
+    """Checks the shapes: X [N, C, …], W [C, M/group, …], B [M]."""
     x, w, group = call.dims(0), call.dims(1), int(call.attribute("group", 1))
     _same_rank(call)
     if x is not None and w is not None and clash(x[1], w[0]):
@@ -34,18 +34,18 @@ def conv_transpose(call: Call) -> None:
 
 
 def pool(call: Call) -> None:
-    """X [N, C, …], and a number in kernel_shape for each axis after the second."""
+    """Checks the shape X [N, C, …], and that kernel_shape has a number for each axis after the second."""
     _images(call)
     _window(call, None)
 
 
 def global_pool(call: Call) -> None:
-    """X [N, C, …]."""
+    """Checks the shape X [N, C, …]."""
     _images(call)
 
 
 def depth_to_space(call: Call) -> None:
-    """The channels are a multiple of blocksize squared."""
+    """Checks that the channels are a multiple of blocksize squared."""
     x, block = call.dims(0), int(call.attribute("blocksize", 1))
     if x is not None and len(x) != 4:
         raise call.refuse(0, "[N, C, H, W]", "reshape it to four axes")
@@ -54,7 +54,7 @@ def depth_to_space(call: Call) -> None:
 
 
 def space_to_depth(call: Call) -> None:
-    """Height and width are multiples of blocksize."""
+    """Checks that height and width are multiples of blocksize."""
     x, block = call.dims(0), int(call.attribute("blocksize", 1))
     if x is not None and len(x) != 4:
         raise call.refuse(0, "[N, C, H, W]", "reshape it to four axes")
@@ -64,7 +64,7 @@ def space_to_depth(call: Call) -> None:
 
 
 def resize(call: Call) -> None:
-    """Exactly one of scales and sizes, a number for each axis."""
+    """Checks that either scales or sizes is given, not both, with a number for each axis."""
     if call.schema.since < 11:
         return
     given = [index for index in (2, 3) if call.has(index) and call.dims(index) != (0,)]
@@ -83,7 +83,7 @@ def resize(call: Call) -> None:
 
 
 def grid_sample(call: Call) -> None:
-    """The last axis of the grid has a number for each axis of the image."""
+    """Checks that the last axis of the grid has a number for each axis of the image."""
     x, grid = call.dims(0), call.dims(1)
     if x is not None and grid is not None:
         if len(x) != len(grid):

@@ -58,7 +58,7 @@ class AttributesForOperands(Lowering):
         return ""
 
     def _empty(self, node: ir.Node, found: dict[str, Any]) -> str:
-        """An empty list of axes stands for all axes, or for none with `noop_with_empty_axes`."""
+        """Returns an empty list of axes stands for all axes, or for none with `noop_with_empty_axes`."""
         if "axes" not in _ATTRIBUTES[node.op_type]:
             return ""
         if not found.get("axes"):
@@ -70,7 +70,7 @@ class AttributesForOperands(Lowering):
         return ""
 
     def _transform_axis(self, node: ir.Node, found: dict[str, Any]) -> str:
-        """The axis of DFT is the last but one by default, and was axis 1; negative axes were not allowed."""
+        """Returns the axis of DFT is the last but one by default, and was axis 1; negative axes were not allowed."""
         if node.op_type != "DFT":
             return ""
         axis, dims = int(found.get("axis", -2)), rank(node.inputs[0])

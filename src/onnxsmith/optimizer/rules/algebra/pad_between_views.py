@@ -86,7 +86,7 @@ def _is_for_conv(node: ir.Node, pad: ir.Node) -> bool:
 def _moved(
     node: ir.Node, pad: ir.Node, source: ir.Value, dims: Dims, order: Order, found: Padding
 ) -> Match | NoMatch | None:
-    """The Pad at the axes that it has after the view."""
+    """Returns the Pad at the axes that it has after the view."""
     after = viewed(node, order)
     if after is None:
         return None

@@ -60,7 +60,7 @@ class SlicesSplit(Rule):
 
 
 def _opens(node: ir.Node, axis: int, cut: _slices.Range) -> NoMatch | None:
-    """The refusal where another Slice begins at the end of this one, which is the first part."""
+    """Returns the refusal where another Slice begins at the end of this one, which is the first part."""
     source = node.inputs[0]
     if source is None or not cut.is_plain or cut.start != 0:
         return None

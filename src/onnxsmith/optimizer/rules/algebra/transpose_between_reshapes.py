@@ -115,7 +115,7 @@ def _same(a: facts.Element | None, b: facts.Element | None) -> bool:
 
 
 def _moved(groups: Sequence[int], perm: Sequence[int], after: _views.Dims) -> tuple[list[int], _views.Dims]:
-    """The permutation of the split axes, and the dimensions before it."""
+    """Returns the permutation of the split axes, and the dimensions before it."""
     starts = np.cumsum([0, *groups[:-1]]).tolist()
     places = [list(range(start, start + size)) for start, size in zip(starts, groups, strict=True)]
     order = [axis for old in range(len(perm)) for axis in places[list(perm).index(old)]]

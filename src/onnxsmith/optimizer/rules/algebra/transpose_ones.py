@@ -124,7 +124,7 @@ def _ones(before: Order, after: Order) -> _Ones | None:
 
 
 def _missing(long: Order, short: Order) -> tuple[int, ...] | None:
-    """The axes of 1 without which the longer order is the shorter one; None where that is not so."""
+    """Returns the axes of 1 without which the longer order is the shorter one; None where that is not so."""
     missing, place = [], 0
     for index, axis in enumerate(long):
         if place < len(short) and short[place] == axis:

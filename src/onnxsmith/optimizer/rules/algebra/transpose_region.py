@@ -163,7 +163,8 @@ class _Region:
                 yield value, perm
 
     def _through(self, value: ir.Value, perm: Perm) -> tuple[ir.Value, Perm]:
-        """The value before the Transpose that makes a value at the border, if any, and how that is to be permuted."""
+        """Returns the value before the Transpose that makes a value at the border, if any, and how that is to be
+        permuted."""
         node = maker(value, self._anchor, "Transpose")
         inner = perm_of(node) if node is not None else None
         if node is None or inner is None or node.inputs[0] is None or perm == tuple(range(len(perm))):

@@ -105,8 +105,8 @@ def _takes_one(node: ir.Node, axis: int) -> bool:
 
 
 def _taken(stack: ir.Value, axis: int) -> dict[ir.Value, tuple[int, list[ir.Node]]] | None:
-    """The values that are taken from the stack, each with its place and the nodes that take it, readers first; None
-    where the stack is read in another way too."""
+    """Returns the values that are taken from the stack, each with its place and the nodes that take it, readers first;
+    None where the stack is read in another way too."""
     dims = facts.dims(stack)
     size = dims[axis] if dims is not None else None
     found: dict[ir.Value, tuple[int, list[ir.Node]]] = {}

@@ -69,7 +69,7 @@ class ViewChain(Rule):
 
 
 def _axes(node: ir.Node) -> tuple[int, ...] | None:
-    """The axes of an Unsqueeze or Squeeze, in the shape with them; None for others."""
+    """Returns the axes of an Unsqueeze or Squeeze, in the shape with them; None for others."""
     if node.op_type not in ("Unsqueeze", "Squeeze"):
         return None
     longer = node.outputs[0] if node.op_type == "Unsqueeze" else node.inputs[0]
@@ -77,7 +77,7 @@ def _axes(node: ir.Node) -> tuple[int, ...] | None:
 
 
 def _merged(op_type: str, outer: tuple[int, ...], inner: tuple[int, ...]) -> list[int]:
-    """The axes of both in the longest shape. `inner` is that of the node that runs first."""
+    """Returns the axes of both in the longest shape. `inner` is that of the node that runs first."""
     late, early = (outer, inner) if op_type == "Unsqueeze" else (inner, outer)
     # the later Unsqueeze's axes are final; those of the earlier one fill what they leave free
     free = (axis for axis in range(len(late) + max(early, default=0) + 1) if axis not in late)

@@ -113,7 +113,7 @@ class ParallelMatmulInteger(Rule):
 
 
 def _twins(node: ir.Node) -> list[ir.Node]:
-    """The products of the same left operand with matrices of the same height and dtype."""
+    """Returns the products of the same left operand with matrices of the same height and dtype."""
     x, weight = node.inputs[:2]
     assert x is not None
     height = (facts.dims(weight) or (None,))[0]
@@ -129,7 +129,7 @@ def _twins(node: ir.Node) -> list[ir.Node]:
 
 
 def _end(product: ir.Node) -> Scaled | None:
-    """The scaled product, with its bias, that reads a MatMulInteger."""
+    """Returns the scaled product, with its bias, that reads a MatMulInteger."""
     at = product
     for _ in range(_READERS):
         readers = list(at.outputs[0].consumers())

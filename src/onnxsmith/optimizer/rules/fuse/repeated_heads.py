@@ -120,7 +120,7 @@ class RepeatedHeads(Rule):
 
 
 def _size(tape: ir.tape.Tape, queries: ir.Value | None) -> ir.Value:
-    """The number of rows of each head, as a vector of one element."""
+    """Returns the number of rows of each head, as a vector of one element."""
     return tape.op("Shape", [queries], {"start": 2, "end": 3})
 
 
@@ -159,7 +159,7 @@ def _repeated(node: ir.Node) -> _Repeated | None:
 
 
 def _gathered(gather: ir.Node, before: tuple[ir.Node, ...]) -> _Repeated | None:
-    """The heads of a Gather that takes each of them equally often, one after the other."""
+    """Returns the heads of a Gather that takes each of them equally often, one after the other."""
     source, indices = gather.inputs[0], facts.constant(gather.inputs[1])
     dims = facts.dims(source)
     if source is None or dims is None or len(dims) != 4 or integer(gather, "axis", 0) not in (1, -3):

@@ -242,8 +242,8 @@ def _four(value: ir.Value) -> _views.Dims:
 
 
 def _halved(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
-    """The half, or the whole constant, that a value of two equal halves is made of, and what is computed from it; axes
-    that are put in front of the last two are left out."""
+    """Returns the half, or the whole constant, that a value of two equal halves is made of, and what is computed from
+    it; axes that are put in front of the last two are left out."""
     at: ir.Value | None = value
     above: tuple[ir.Node, ...] = ()
     while at is not None:

@@ -79,7 +79,7 @@ class GatherOne(Rule):
 
 
 def _shape_of(value: ir.Value | None) -> tuple[ir.Value, int] | None:
-    """The tensor that says the shape of what was made of one number, through how many views that leave it."""
+    """Returns the tensor that says the shape of what was made of one number, through how many views that leave it."""
     dims = facts.dims(value)
     for views in range(_MOST_NODES):
         node = value.producer() if value is not None else None

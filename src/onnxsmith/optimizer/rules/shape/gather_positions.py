@@ -103,8 +103,8 @@ class GatherPositions(Rule):
 
 
 def _cut(taken: _Taken, places: Sequence[int]) -> ir.Shape:
-    """The data's shape with as many elements at these places as there are indices: where there are less, gathering
-    fails."""
+    """Returns the data's shape with as many elements at these places as there are indices: where there are less,
+    gathering fails."""
     dims = list(facts.dims(taken.data) or ())
     for place in places:
         length = (facts.dims(taken.indices[place]) or ())[taken.along[place]]
@@ -132,7 +132,7 @@ def _vector(tape: ir.tape.Tape, end: ir.Value) -> ir.Value:
 
 
 def _perm(taken: _Taken) -> list[int] | None:
-    """The order that the data's axes have in the result, unless it is that which they have."""
+    """Returns the order that the data's axes have in the result, unless it is that which they have."""
     rank = len(facts.dims(taken.data) or ())
     places = sorted(range(len(taken.along)), key=taken.along.__getitem__)
     perm = [*range(taken.first), *(taken.first + place for place in places)]
@@ -141,7 +141,7 @@ def _perm(taken: _Taken) -> list[int] | None:
 
 
 def _ones(taken: _Taken) -> list[int] | None:
-    """The axes of size 1 that the result has and the data has not."""
+    """Returns the axes of size 1 that the result has and the data has not."""
     axes = [taken.first + axis for axis in range(taken.rank) if axis not in taken.along]
     behind = len(facts.dims(taken.data) or ()) + len(axes)
     return [*axes, *range(behind, behind + taken.kept)] or None
@@ -166,14 +166,14 @@ def _ends(taken: _Taken) -> dict[int, ir.Value] | None:
 
 
 def _before_squeeze(end: ir.Value) -> ir.Value:
-    """The vector of one element that a scalar was squeezed from."""
+    """Returns the vector of one element that a scalar was squeezed from."""
     node = end.producer()
     source = node.inputs[0] if node is not None and node.op_type in ("Squeeze", "Reshape") and not node.domain else None
     return source if source is not None and facts.dims(source) == (1,) else end
 
 
 def _counts_from_zero(found: Affine | None) -> int | None:
-    """The one axis along which it counts 0, 1, 2, …"""
+    """Returns the one axis along which it counts 0, 1, 2, …"""
     counting = [] if found is None else [axis for axis, step in enumerate(found.steps) if step != 0]
     if found is None or len(counting) != 1 or found.start != 0 or found.steps[counting[0]] != 1:
         return None
