@@ -30,7 +30,7 @@ _PYTHON: dict[Any, ir.DataType] = {
 
 
 def shown(dtype: ir.DataType | None) -> str | None:
-    """`float32`, `int64`, `bfloat16`, `string`; None if the dtype is unknown."""
+    """Returns the name of a dtype, such as `float32`, `bfloat16` or `string`; None if it is unknown."""
     return None if dtype is None else _SHOWN.get(dtype)
 
 

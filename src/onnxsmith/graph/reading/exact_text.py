@@ -23,7 +23,7 @@ FIRST = 64
 
 @dataclass(frozen=True)
 class Style:
-    """How types are written: `names` of dtypes that are not called as in ONNX, and what stands between two sizes."""
+    """How types are written: `names` for dtypes whose names differ from ONNX's, and the separator between two sizes."""
 
     names: Mapping[ir.DataType, str]
     between: str
@@ -34,8 +34,8 @@ ONNX = Style({}, ",")
 
 
 def value_type(value: ir.Value | None, style: Style = ONNX) -> str:
-    """Returns the dtype and shape of a value: `float[N,3]`, `sequence(float[?])`; a type without elements of one dtype
-    as it is declared, `map(int64, tensor(float))`; "" if both are unknown."""
+    """Returns the dtype and shape of a value: `float[N,3]`, `sequence(float[?])`; `map(int64, tensor(float))` as
+    declared, for a type without a dtype; "" if dtype and shape are unknown."""
     if value is None:
         return ""
     if value.type is None and value.const_value is not None:
@@ -58,7 +58,7 @@ def dtype_name(dtype: ir.DataType | None, style: Style = ONNX) -> str:
 
 
 def type_text(type_: ir.TypeProtocol | None, shape: ir.ShapeProtocol | None, style: Style = ONNX) -> str:
-    """Writes a type, with the shape of its innermost tensor."""
+    """Returns a type as text, with the shape of its innermost tensor."""
     if type_ is None:
         return "" if shape is None else f"?{_shape(shape, style)}"
     if type(type_) is ir.TensorType:  # nearly all are; the checks below are slow
@@ -82,7 +82,7 @@ def _dim(dim: Any) -> str:
 
 
 def elements(tensor: ir.TensorProtocol, limit: int = FIRST) -> tuple[str, ...]:
-    """Returns the first elements in row-major order, exactly: each text reads back as the same number.
+    """Returns the first elements in row-major order, as texts that read back as the same numbers.
 
     Raises:
         OSError, ValueError: when the values cannot be read.
@@ -93,7 +93,7 @@ def elements(tensor: ir.TensorProtocol, limit: int = FIRST) -> tuple[str, ...]:
 
 
 def flat(tensor: ir.TensorProtocol) -> npt.NDArray[Any]:
-    """Returns the elements in row-major order as one axis; a view if possible."""
+    """Returns the elements in row-major order as a vector; a view if possible."""
     return np.asarray(tensor.numpy()).reshape(-1)
 
 
@@ -105,7 +105,7 @@ def _text(item: bytes) -> str:
 
 
 def _element(item: Any) -> str:
-    """Writes an element of any dtype. The dtypes of ml_dtypes are widened, which is exact."""
+    """Returns an element of any dtype as text. Dtypes of ml_dtypes are widened to float32, which is exact."""
     kind = ir.DataType.from_numpy(item.dtype)
     if kind == ir.DataType.BOOL:
         return str(bool(item)).lower()
@@ -149,7 +149,7 @@ def attribute_text(attribute: ir.Attr) -> str:
 
 
 def _float(value: float) -> str:
-    """Returns the shortest decimal with the same float32 value, the dtype of the file."""
+    """Returns the shortest decimal with the same float32 value; the file stores float32."""
     with np.errstate(over="ignore"):
         return str(np.float32(value))
 

@@ -1,4 +1,4 @@
-"""What changed in an operator's schema from one opset version to the next, computed from the schemas."""
+"""Compares the schemas of an operator to say what changed from one opset version to the next."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def history(op: str, domain: str) -> Iterator[Change]:
 
 
 def changes(before: Schema, now: Schema) -> Iterator[str]:
-    """Yields what differs between two schemas, in words."""
+    """Yields the differences between two schemas, in words."""
     if now.deprecated and not before.deprecated:
         yield "deprecated"
     yield from _of_operands("input", before.inputs, now.inputs)
@@ -34,12 +34,12 @@ def changes(before: Schema, now: Schema) -> Iterator[str]:
 
 
 def kind(one: Parameter) -> str:
-    """Whether an operand is required, optional or variadic."""
+    """Returns whether an operand is required, optional or variadic."""
     return "variadic" if one.variadic else "optional" if one.optional else "required"
 
 
 def short(type_: str) -> str:
-    """Returns `float` for `tensor(float)`; other types stay."""
+    """Returns `float` for `tensor(float)`; returns other types unchanged."""
     return type_.removeprefix("tensor(").removesuffix(")") if type_.startswith("tensor(") else type_
 
 

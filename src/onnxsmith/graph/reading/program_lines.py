@@ -21,9 +21,8 @@ _OPERATION = re.compile(r"\btorch\.ops\.")
 
 
 def of_model(model: ir.Model, where: str) -> Program:
-    """Returns the program as the metadata of the nodes record it (`pkg.torch.onnx.*`, which torch's exporter writes):
-    one line for each operation that became a node, in the order of the nodes. Operations that became no node are not
-    recorded.
+    """Returns the program that the nodes' metadata record (`pkg.torch.onnx.*`, written by torch's exporter). It has one
+    line for each operation that became a node, in the order of the nodes. Operations without a node are not recorded.
 
     Raises:
         OnnxsmithError: `inspect/no-program` if no node records its operation or its source line.
@@ -56,13 +55,13 @@ def of_model(model: ir.Model, where: str) -> Program:
 
 
 def beside(origin: str, lines: Sequence[ProgramLine], model: ir.Model) -> Program:
-    """Returns the program with the nodes of a model beside its lines.
+    """Returns the program with the nodes of a model assigned to its lines.
 
-    A node belongs to the line of its operation's name, unless the two name different source lines: another trace may
-    use the name for another operation. Otherwise it belongs to the first line of the same source line that agrees in
-    module and operator, then in module, then in the source line alone, and last to the first line of its module.
-    A node that also does the work of other operations stands at their lines, too, as `merged`. Folders are ignored in
-    source lines, because the model may have been exported in another one."""
+    A node belongs to the line with its operation's name, if both have the same source line: another trace may use the
+    name for another operation. Otherwise it belongs to the first program line that agrees in source line, module and
+    operator; else in source line and module; else in the source line; else in the module. A node that also does the
+    work of other operations is added to their lines as `merged`. Source lines are compared without folders, because the
+    model may have been exported elsewhere."""
     by_name = {line.name: index for index, line in reversed(list(enumerate(lines)))}
     by_place: dict[tuple[str, ...], int] = {}
     for index, line in enumerate(lines):
@@ -93,7 +92,7 @@ def beside(origin: str, lines: Sequence[ProgramLine], model: ir.Model) -> Progra
 
 
 def _places(source: str, module: str, operator: str) -> list[tuple[str, ...]]:
-    """Returns keys for a place in the source, the narrowest first; what is unknown has no key."""
+    """Returns keys for a place in the source, the most specific first. Unknown parts give no key."""
     keys: list[tuple[str, ...]] = []
     if source and operator:
         keys.append(("source", source, module, operator))

@@ -1,4 +1,5 @@
-"""The scopes of a model, which hold its nodes: the graph, the functions, and the branches and bodies inside both."""
+"""Walks over the scopes of a model, which hold its nodes: the graph, the functions, and the branches and bodies in
+both."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from onnxsmith.graph.structure.walk import named_subgraphs, node_label
 class Scope:
     """One graph. `path` is "" for the main graph, `local::Norm` for a function, `If_3/then_branch` for a branch.
 
-    `depth` counts the graphs around it. `opsets` are the imported versions by domain. `in_function` marks a function
+    `depth` counts the outer graphs. `opsets` are the imported versions by domain. `in_function` is true for a function
     and the graphs inside it, which run once for each call."""
 
     path: str
@@ -37,7 +38,7 @@ def nodes(model: ir.Model) -> Iterator[tuple[Scope, ir.Node]]:
 
 
 def scopes(model: ir.Model) -> Iterator[Scope]:
-    """Yields every scope, empty ones too, in the order of `nodes`."""
+    """Yields every scope, also empty scopes, in the order of `nodes`."""
     for root in roots(model):
         yield from _scopes(root)
 

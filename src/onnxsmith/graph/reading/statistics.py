@@ -2,7 +2,7 @@
 
 A tensor is read in pieces, so that a large one is never copied whole. Pieces are merged as in T. F. Chan, G. H. Golub,
 R. J. LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances" (1979): this avoids the
-cancellation of the sum of squares.
+cancellation that a sum of squares has.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PIECE = 1 << 18
 def statistics(tensor: ir.TensorProtocol) -> Statistics | None:
     """Returns the statistics of a tensor of any dtype and shape; None for strings.
 
-    Unmaps a file of external data again if it was not mapped before.
+    Unmaps the file of external data afterwards if it was not mapped before.
 
     Raises:
         OSError, ValueError: when the values cannot be read.

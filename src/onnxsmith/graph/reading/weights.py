@@ -1,4 +1,4 @@
-"""Finds the stored tensors of a model, and whether their values can be read."""
+"""Finds the stored tensors of a model, and checks whether their values can be read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Held:
 
     @property
     def missing(self) -> bool:
-        """Whether its values are missing."""
+        """Whether the tensor's values are missing."""
         return self.tensor is None or not readable(self.tensor)
 
 
@@ -66,7 +66,7 @@ def constant(node: ir.Node) -> ir.TensorProtocol | None:
 def readable(tensor: ir.TensorProtocol) -> bool:
     """Whether the values can be read: from the model itself, or from a file inside the model's folder.
 
-    A model given as a message has no folder; then the current folder is used, as in onnx-ir. Files outside the folder
+    For a model without a folder, given as a message, the current folder counts, as in onnx-ir. Files outside the folder
     are never read, because a location could name any file of this machine."""
     if not isinstance(tensor, ir.ExternalTensor):
         return True
@@ -76,7 +76,7 @@ def readable(tensor: ir.TensorProtocol) -> bool:
 
 
 def place(tensor: ir.TensorProtocol | None) -> str:
-    """Returns the place of the values: `inline`, `external FILE`, `missing`, or `missing: FILE`."""
+    """Returns where the values are: `inline`, `external FILE`, `missing`, or `missing: FILE`."""
     if tensor is None:
         return "missing"
     if not isinstance(tensor, ir.ExternalTensor):

@@ -1,1 +1,1 @@
-"""Shapes and known integers: expressions over symbolic dimensions, and what follows for every value."""
+"""Infers shapes and known integers, as expressions over symbolic dimensions."""

@@ -1,7 +1,7 @@
 """Finds affine integer tensors: each element is a start plus, for each axis, a step times the index along that axis.
 
-Range makes such tensors, and Unsqueeze, Expand, casts and sums keep them affine: positions and indices. The search
-walks up from a value, through at most `_MOST_NODES` nodes."""
+Positions and indices are affine: Range makes such tensors, and Unsqueeze, Expand, casts and sums keep them affine. The
+search walks up from a value, through at most `_MOST_NODES` nodes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def affine(value: ir.Value | None) -> Affine | None:
 
 
 class _Walk:
-    """One walk upwards; `left` nodes may still be visited."""
+    """One walk upwards, which may still visit `left` nodes."""
 
     def __init__(self) -> None:
         self.left = _MOST_NODES

@@ -1,6 +1,6 @@
 """Computes lower and upper bounds of polynomials over dimensions, for `symbols.py`.
 
-A name is 0 or more, and at least its number in `LEAST`.
+A name stands for a number of at least 0, and of at least its entry in `LEAST`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def limit(poly: Poly, *, low: bool) -> int | None:
 
 
 def _bound_of_product(monomial: Monomial, *, low: bool) -> int | None:
-    """Returns the bound of a product. Several factors have one only if all are 0 or more."""
+    """Returns the bound of a product; None for several factors of which one may be negative."""
     if len(monomial) == 1:
         return _bound_of_factor(monomial[0], low=low)
     least = [_bound_of_factor(atom, low=True) for atom in monomial]
@@ -68,7 +68,7 @@ def extent(poly: Poly, most: int) -> tuple[int, int]:
 
 
 def _extent_of_product(monomial: Monomial, most: int) -> tuple[int, int]:
-    """Returns the range of a product. The product of all factors that are sizes is at most `most`."""
+    """Returns the range of a product. Assumes that the product of its factors that are sizes is at most `most`."""
     ranges = [_extent_of_factor(atom, most) for atom in monomial]
     sizes = [one for one in ranges if one[0] >= 0 and one[1] <= most]
     low, high = (math.prod(one[0] for one in sizes), most if len(sizes) > 1 else sizes[0][1]) if sizes else (1, 1)

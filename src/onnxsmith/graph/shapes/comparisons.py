@@ -1,4 +1,5 @@
-"""Compares integer expressions for all sizes at once: 1 for true, 0 for false, None where it depends on the sizes."""
+"""Compares integer expressions for all sizes at once. Returns 1 for true, 0 for false, None if it depends on the
+sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from onnxsmith.graph.shapes.symbols import Element
 
 
 def truth(decide: Callable[[Element, Element], bool], a: Element | None, b: Element | None) -> int | None:
-    """Returns 1 if `decide` says that the two differ, 0 if they are the same expression, None if unknown."""
+    """Returns 1 if `decide(a, b)` is true for all sizes, 0 if `a` and `b` are the same expression, else None."""
     if a is None or b is None:
         return None
     return 1 if decide(a, b) else 0 if a == b else None

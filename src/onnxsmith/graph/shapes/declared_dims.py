@@ -1,4 +1,4 @@
-"""Dimensions that a file declares: their names, made unambiguous, and whether two shapes can be equal."""
+"""Makes the names of declared dimensions unambiguous, and compares declared shapes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.graph.structure import walk
 
 
 def separate(model: ir.Model) -> set[str]:
-    """Renames a symbol that stands a second time among the graph inputs; returns all names in use.
+    """Renames a symbol that stands a second time in the graph inputs; returns all names in use.
 
     Runtimes accept inputs whose dimensions share a name and differ in size, so no rule may rely on their equality.
     """
@@ -56,7 +56,7 @@ def _renamed(dim: int | ir.SymbolicDim, taken: set[str]) -> ir.SymbolicDim:
 
 
 def sound(shape: ir.Shape | None) -> ir.Shape | None:
-    """Returns the shape with `?` and -1 turned into unknown dimensions."""
+    """Returns the shape with unknown dimensions in place of `?` and -1."""
     if shape is None:
         return None
     return ir.Shape([dim if sound_shapes.is_sound(dim) else None for dim in shape])

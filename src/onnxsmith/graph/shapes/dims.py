@@ -1,7 +1,7 @@
 """Evaluates the text of a dimension: a name, or an expression written by a file or by shape inference.
 
-Expressions have sums, products, quotients, powers and the calls Max, Min, Mod, floor, ceiling, Abs and Broadcast. Any
-other text has no value; neither has an expression with a name of unknown size.
+Expressions have sums, products, quotients, powers and the calls Max, Min, Mod, floor, ceiling, Abs and Broadcast. Other
+texts, and expressions with a name of unknown size, have no value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from onnxsmith.graph.structure.signature import Dim, Signature
 
 _NAME = re.compile(r"[^\W\d][\w.]*(?![\w.]|\s*\()")
 _MOST = 1 << 40
-"""The largest value that counts as a size. A choice: larger than any tensor; a power beyond it is no dimension."""
+"""The largest value that counts as a size. A choice: larger than any tensor. A larger power is not computed."""
 
 _DIVISIBLE = 720720
 """A size at which every usual expression has a value: it is lcm(1, …, 16), so all numbers up to 16 divide it."""
@@ -73,11 +73,11 @@ def names_in(dim: str) -> tuple[str, ...]:
 
 
 def symbols(signature: Signature) -> tuple[str, ...]:
-    """Returns the symbols that need sizes: those of the signature, and dimensions that cannot be computed from them.
+    """Returns the symbols that need sizes: the signature's symbols, and dimensions that cannot be computed from them.
 
-    A file may contain an expression that shape inference made up, such as `Broadcast(batch, unk__12)`. The names inside
-    are then symbols like others, and the dimension itself is one, too; its size is found by trial. A text that is not
-    an expression is a symbol."""
+    A file may contain an expression that shape inference made up, such as `Broadcast(batch, unk__12)`. Then the names
+    in it are symbols, and so is the whole dimension, whose size is found by trial. A text that is not an expression is
+    a symbol, too."""
     found = list(signature.symbols())
     known = dict.fromkeys(found, _DIVISIBLE)
     for port in signature.required():
@@ -90,7 +90,8 @@ def symbols(signature: Signature) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _parsed(text: str) -> tuple[ast.expr | None, tuple[str, ...]]:
-    """Returns the syntax tree, with the n-th name written as `_n`, and the names. The tree is None for other texts."""
+    """Returns the syntax tree, with the n-th name written as `_n`, and the names. The tree is None if the text is not
+    an expression."""
     names: dict[str, int] = {}
     plain = _NAME.sub(lambda match: f"_{names.setdefault(match[0], len(names))}", text)
     try:

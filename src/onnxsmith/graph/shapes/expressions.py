@@ -16,11 +16,12 @@ _TOKEN = re.compile(r"\s*(?:(\d+)|([^\W\d][\w.]*)|(\*\*|//|[-+*/%(),]))")
 _MOST_POWER = 8
 """The largest exponent. A choice: a tensor has few axes, and larger powers make huge polynomials."""
 _Ratio = tuple[Poly, Poly]
-"""Numerator and denominator."""
+"""The numerator and the denominator."""
 
 
 def read(text: str, calls: Mapping[str, Call]) -> Poly:
-    """Parses a text into a polynomial. `calls` makes the parts that are not polynomials: `//`, `Mod`, `Max` and so on.
+    """Parses a text into a polynomial. `calls` has functions for the parts that are not polynomials: `//`, `Mod`, `Max`
+    and so on.
 
     Raises:
         UnreadableError: the text is not an expression, or has fractional coefficients.

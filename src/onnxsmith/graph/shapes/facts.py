@@ -1,4 +1,4 @@
-"""Known facts about a value before any run: constants, dimensions, and small integer tensors.
+"""Reads the facts about a value that are known before any run: constants, dimensions, and small integer tensors.
 
 Shape inference notes the elements of small integer tensors: each is an integer or an expression such as `batch` or
 `3*height`. Rules read these notes here.
@@ -24,13 +24,13 @@ _ARRAY = "onnxsmith.array"
 UNFOLDED = "onnxsmith.unfolded"
 """Key of the `meta` of a node of constants that folding left as it is."""
 _SHORT = 1024
-"""Bytes of the longest array that is kept. A choice: numbers, axes and shapes, which rules read again and again."""
+"""Arrays of at most this many bytes are kept. A choice: numbers, axes and shapes, which rules read often."""
 
 
 def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
     """Returns the array of a constant value, or None.
 
-    An initializer that is also a graph input is not constant: it is a default, which the caller may replace.
+    An initializer that is also a graph input is a default that the caller may replace, so it is not constant.
     """
     if value is None or not is_constant(value):
         return None
@@ -39,8 +39,7 @@ def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
 
 
 def read(tensor: ir.TensorProtocol) -> npt.NDArray[Any]:
-    """Returns the array of a tensor; a short one that is a part of a message is decoded once. Nobody may write to
-    it."""
+    """Returns the array of a tensor. The array of a short tensor message is kept, so callers must not write to it."""
     if not isinstance(tensor, ir.serde.TensorProtoTensor):
         return tensor.numpy()
     kept: npt.NDArray[Any] | None = tensor.meta.get(_ARRAY)
@@ -74,18 +73,18 @@ def integers(value: ir.Value | None) -> tuple[Element, ...] | None:
 
 
 def symbols(expression: str) -> set[str]:
-    """Returns the names in an expression over symbolic dimensions, and the text itself: a name may have any
+    """Returns the names in an expression over symbolic dimensions, and the text itself, because a name may contain any
     character."""
     return {expression, *re.findall(r"[^\W\d]\w*", expression)}
 
 
 def dims(value: ir.Value | None) -> tuple[Element | None, ...] | None:
-    """Returns the dimensions of a value: integers, expressions, None for an unknown dimension; None without a rank.
-    Expressions are canonical (`symbols.canonical`), so that equal expressions are equal texts."""
+    """Returns the dimensions of a value: integers, expressions, None for an unknown dimension; returns None if the rank
+    is unknown. Expressions are canonical (`symbols.canonical`), so that equal expressions are equal texts."""
     shape = value.shape if value is not None else None
     if shape is None:
         return None
-    given: list[Element | None] = []  # a loop, because rules ask for dimensions more often than for anything else
+    given: list[Element | None] = []  # a loop, for speed: this function is called most often
     for dim in shape:
         if isinstance(dim, int):
             given.append(dim)
@@ -122,7 +121,7 @@ def opset(node: ir.Node) -> int:
 
 def spread_opsets(model: ir.Model) -> None:
     """Copies the model's opsets to every branch and loop body. In a file these have no opsets of their own, so opsets
-    that an exporter set there in memory do not count."""
+    that an exporter set on them in memory do not count."""
     for graph in walk.graphs(model):
         if graph is not model.graph:
             graph.opset_imports.clear()

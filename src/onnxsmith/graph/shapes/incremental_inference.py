@@ -15,7 +15,7 @@ from onnxsmith.graph.structure import walk
 
 
 class Growing:
-    """The shape inference of a model that nodes are added to. Values that the model has already keep their shapes."""
+    """Shape inference for a model to which nodes are added. Existing values keep their shapes."""
 
     def __init__(self, model: ir.Model) -> None:
         self._model = model
@@ -24,7 +24,7 @@ class Growing:
         self._caches: dict[str, Any] = {"inference_cache": {}, "op_function_cache": {}}
 
     def infer(self, node: ir.Node, version: int) -> None:
-        """Gives the results of a node their types and shapes; a branch or a body is not walked.
+        """Gives the results of a node their types and shapes. Does not walk branches and bodies.
 
         Raises:
             RefusedError: onnx's inference found a contradiction.
@@ -53,7 +53,7 @@ class Growing:
         return not isinstance(dim, int) and (dim.value is None or self._context.is_generated_symbol(dim.value))
 
     def _by_function(self, node: ir.Node) -> None:
-        """Infers the call of a function, or an operator that the standard defines by others."""
+        """Infers the call of a function, or an operator that the standard defines by other operators."""
         part: Any = Part([node])
         try:
             shape_engine.walk(self._context, part, model_functions=self._model.functions, **self._caches)
@@ -64,4 +64,4 @@ class Growing:
 
 
 def _ignored(_: Exception) -> None:
-    """What the engine cannot infer is unknown; onnx's inference may know it."""
+    """Ignores an error of the engine: the result stays unknown, and onnx's inference is tried next."""

@@ -1,7 +1,7 @@
-"""Infers shapes and known integers of a model that is being rewritten: once for the whole model, then where it changed.
+"""Infers shapes and known integers of a model that is being rewritten: first of the whole model, then of changed parts.
 
 Shapes follow from the graph inputs. The declared shapes of intermediate values are not used, because no runtime checks
-them; the exception are results of unknown operators (other domains). A declared shape that contradicts the inferred one
+them; except those of results of unknown operators (other domains). A declared shape that contradicts the inferred shape
 is noted.
 """
 
@@ -25,15 +25,15 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.value_replacement import DECLARED
 
 _MOST_NOTES = 10
-"""Notes in a report. A choice: more are not read."""
+"""The most notes in a report. A choice: nobody reads more."""
 _MOST_TURNS = 4
-"""Attempts to find stable shapes for a loop's state, each with fewer known dimensions. A choice: then all are
-unknown."""
+"""Attempts to find stable shapes for a loop's state, each with fewer known dimensions. A choice. After the last, all
+dimensions are unknown."""
 
 
 @dataclass
 class Part:
-    """Some nodes, in the form of a graph that the engine can walk over."""
+    """Some nodes of a model as a graph that the engine can walk over."""
 
     nodes: Iterable[ir.Node]
     initializers: Mapping[str, ir.Value] = field(default_factory=lambda: MappingProxyType({}))
@@ -57,7 +57,7 @@ class Inference:
     they differ between calls."""
 
     def __init__(self, model: ir.Model, alike: Alike | None = None) -> None:
-        """Infers the model. `alike` is what an earlier inference of it found for its nodes."""
+        """Infers the model. `alike` has the results of an earlier inference of the same model."""
         self.notes: list[str] = []
         self.alike = alike or Alike()
         self._model = model
@@ -81,10 +81,10 @@ class Inference:
         self._contradictions(declared)
 
     def refresh(self, stale: Iterable[ir.Node]) -> bool:
-        """Infers `stale` nodes again, and their readers if something new was found, in one walk down the graph.
+        """Infers `stale` nodes again, and their readers if a result has new facts, in one walk down the graph.
 
-        Known facts stay: a dimension may become a number or an expression, but never unknown. Returns whether anything
-        new was found.
+        Known facts stay: a dimension may become a number or an expression, but never unknown. Returns whether there are
+        new facts.
         """
         waiting = set(stale)
         found = False
@@ -124,13 +124,13 @@ class Inference:
         return shape_engine.walking()
 
     def replace(self, old: ir.Value, new: ir.Value) -> bool:
-        """Merges the facts about `old` into those about `new`, its replacement. Returns whether readers may learn
-        more."""
+        """Merges the facts about `old` into those about its replacement `new`. Returns whether the readers of `new`
+        should be inferred again."""
         before = _known(old)
         return self._merge(new, before, _known(new)) != before
 
     def assumed(self) -> AbstractContextManager[None]:
-        """Makes `symbols` assume, inside the block, the least sizes at which the model runs at all."""
+        """Makes `symbols` assume, inside the block, the least sizes at which the model runs without an error."""
         return symbols.assuming(self._assumed)
 
     @contextmanager
@@ -164,12 +164,12 @@ class Inference:
                 self._give_up(node, body)
 
     def _plain(self, node: ir.Node) -> bool:
-        """Infers a node without branches with the engine's rule for it; returns whether there is a rule. This does what
-        the engine's walk over a graph does for a single node, without its overhead."""
+        """Infers a node without branches with the engine's rule; returns whether there is a rule. Does the same as the
+        engine's walk over a graph, without its overhead."""
         return self.alike.infer(self._context, node, self._failed)
 
     def _note_least(self) -> bool:
-        """Notes the least sizes at which the model runs at all. Returns whether anything is new."""
+        """Notes the least sizes at which the model runs without an error. Returns whether a least size is new."""
         found = dict(self._least)
         for node in self._model.graph:
             for dim in () if node.domain else least_sizes.not_empty(node):
@@ -242,7 +242,8 @@ class Inference:
         return any(found)
 
     def _merge(self, value: ir.Value, old: _Known, new: _Known) -> _Known:
-        """Keeps the better fact for each dimension, and the older one of two equals, so that `refresh` ends."""
+        """Keeps the better fact for each dimension. Of two equally good facts keeps the older, so that `refresh`
+        ends."""
         shape = old.shape if old.shape is not None else new.shape
         if old.shape is not None and new.shape is not None and len(old.shape) == len(new.shape):
             dims = [self._better(a, b) for a, b in zip(old.shape, new.shape, strict=True)]

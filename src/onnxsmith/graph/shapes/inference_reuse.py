@@ -1,7 +1,7 @@
-"""Infers a node as an earlier one that is like it: a model of many equal layers has few different nodes.
+"""Reuses the inferred results of an earlier node that is alike. A model of many equal layers has few different nodes.
 
-Two nodes are alike if a rule of shape inference cannot tell them apart. A rule reads the operator, its attributes and
-its operands: their dtypes, shapes, small constants and known integers. Names of dimensions count, names of values do
+Two nodes are alike if a rule of shape inference cannot tell them apart. A rule reads the operator, its attributes, and
+the dtypes, shapes, small constants and known integers of its operands. Names of dimensions count, names of values do
 not.
 """
 
@@ -26,18 +26,18 @@ _WEIGHTED = frozenset(
         *("Mul", "PRelu", "QuantizeLinear", "Sub", "Transpose", "Where"),
     }
 )
-"""Operators that may have a longer constant as an operand: their rules read its dtype and shape only. Rules of other
-operators may read every element, as that of Unique does."""
+"""Operators that may have longer constants as operands, because their rules read only dtype and shape. Rules of other
+operators may read every element, such as the rule of Unique."""
 _PLAIN = frozenset({ir.AttributeType.FLOAT, ir.AttributeType.INT, ir.AttributeType.STRING})
 _LISTS = frozenset({ir.AttributeType.FLOATS, ir.AttributeType.INTS, ir.AttributeType.STRINGS})
 
 
 class _UniqueError(Exception):
-    """A node that is not compared with others."""
+    """Raised for a node that is not compared with other nodes."""
 
 
 class _Found(NamedTuple):
-    """What inference found for one result. `held` are its known integers, as the engine has them."""
+    """The inferred facts about one result. `held` are its known integers in the engine's form."""
 
     shape: ir.Shape | None
     dtype: ir.DataType | None
@@ -46,21 +46,21 @@ class _Found(NamedTuple):
 
 
 class Alike:
-    """What inference found for nodes without branches, by what a rule reads of them. It may serve several inferences of
-    a model: it holds dtypes, dimensions and small constants, and no values of the graph.
+    """The inferred results of nodes without branches, by everything that a rule reads of a node. May serve several
+    inferences of a model, because it holds dtypes, dimensions and small constants, and no values of the graph.
 
-    Not compared, but inferred each on its own: nodes whose results get a dimension with a new name, nodes whose
-    inference fails, nodes with long constants (see `_WEIGHTED`), operands that are no tensors, results that are known
-    in part.
+    Always inferred separately: nodes whose results get a dimension with a new name, nodes whose inference fails, and
+    nodes with long constants (see `_WEIGHTED`), operands that are no tensors, or results that are partly known.
     """
 
     def __init__(self) -> None:
         self._found: dict[object, tuple[_Found, ...]] = {}
         self._constants: dict[int, tuple[ir.TensorProtocol, object]] = {}
-        """Keys of small tensors by their identity; the tensor is held, so that no other gets its identity."""
+        """Keys of small tensors by their `id`. Each tensor is kept, so that no other tensor can get the same `id`."""
 
     def infer(self, context: Context, node: ir.Node, failed: Callable[[Exception], None]) -> bool:
-        """Gives the results of a node what was found for a node like it; otherwise infers it as `by_rule` does."""
+        """Gives the results of a node the facts of an earlier node that is alike; otherwise infers the node as
+        `by_rule` does."""
         try:
             key = self._key(context, node)
         except _UniqueError:
@@ -146,7 +146,7 @@ def _attributes(attributes: Iterable[ir.Attr]) -> object:
 
 
 def _result(value: ir.Value) -> object:
-    """What is known of a result before: its dtype, and whether it is there at all."""
+    """Returns what is known about a result before inference: its dtype, and whether the result is left out."""
     type_ = value.type
     if value.shape is not None or (type_ is not None and type(type_) is not ir.TensorType):
         raise _UniqueError
@@ -157,7 +157,7 @@ def _result(value: ir.Value) -> object:
 
 def _known(context: Context, value: ir.Value) -> _Found:
     shape = value.shape
-    shared = None if shape is None else ir.Shape(shape.dims, frozen=True)  # many values will have it
+    shared = None if shape is None else ir.Shape(shape.dims, frozen=True)  # shared by many values
     return _Found(shared, value.dtype, value.metadata_props.get(SYM_DATA_KEY), context.held(value))
 
 

@@ -1,7 +1,8 @@
-"""Follows integer arithmetic, operator by operator: what small integer tensors hold, as expressions over dimensions.
+"""Follows integer arithmetic, operator by operator: computes elements of small integer tensors as expressions over
+dimensions.
 
 `sound_shapes.py` puts these rules around those of the engine. The engine's own rules treat an unknown number as a new
-dimension, and keep a rounded float as if it were exact.
+dimension, and a rounded float as exact.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from onnxsmith.graph.shapes.symbols import Element
 Rule = Callable[[ir.Node], Elements | None]
 """Returns the elements of the first result, or None if nothing is known."""
 _ALL = 2**31 - 1
-"""The default end of `Shape`, beyond any rank; exporters write it, too, for an open end of a Slice."""
+"""The default end of `Shape`, beyond any rank. Exporters also write it for an open end of a Slice."""
 _EXACT = 2**53
 """The largest sum or product that is exact in a double: onnxruntime reduces 64-bit integers in double."""
 
 
 def around(rule: Rule) -> Callable[[Callable[[Any, ir.Node], None]], Callable[[Any, ir.Node], None]]:
-    """Wraps the engine's inference of an operator: after it, `rule` computes the elements of the result."""
+    """Wraps the engine's inference of an operator: afterwards, `rule` computes the elements of the result."""
 
     def wrap(infer: Callable[[Any, ir.Node], None]) -> Callable[[Any, ir.Node], None]:
         def careful(context: Any, node: ir.Node) -> None:
@@ -121,7 +122,7 @@ def _slice(node: ir.Node) -> Elements | None:
     start, end, _, step = [bound[0] for bound in bounds if bound is not None] + [0, 1][len(bounds) - 2 :]
     if step == 0 or (
         step < 0 and (start < -len(data) or end >= _ALL)
-    ):  # there ONNX starts at the first, and Python takes nothing
+    ):  # ONNX then starts at the first element, Python takes none
         return None
     return data[start:end:step]
 
@@ -322,4 +323,4 @@ RULES: dict[str, Rule] = {
     "Sum": _variadic(symbols.total),
     "Where": _where,
 }
-"""By operator of ONNX's own domain."""
+"""The rules by operator of ONNX's own domain."""

@@ -26,8 +26,8 @@ _RANGES = {
     ir.DataType.INT32: (-(2**31), 2**31 - 1, 2**16),
     ir.DataType.BOOL: (0, 1, 1),
 }
-"""For each dtype: its least and largest number, and the largest product of sizes that is assumed when an expression is
-compared with these. An expression that may leave this range may overflow, and is not followed."""
+"""For each dtype: its least and largest number, and the largest product of sizes assumed in the comparison with these.
+An expression that may leave the range may overflow, and is not followed."""
 
 
 def elements(value: ir.Value | None) -> Elements | None:
@@ -84,7 +84,7 @@ def rank(value: ir.Value | None) -> int | None:
 
 
 def constant_tensor(value: ir.Value) -> ir.TensorProtocol | None:
-    """Returns the tensor of a Constant, or of an initializer that no caller may replace."""
+    """Returns the tensor of a Constant, or of an initializer that no caller may replace; None for other values."""
     if value.is_initializer():
         return None if value.is_graph_input() else value.const_value
     node = value.producer()

@@ -1,4 +1,4 @@
-"""Finds dimensions that must be above 0 for a model to run at all."""
+"""Finds dimensions that must be above 0, because the model fails otherwise."""
 
 from __future__ import annotations
 

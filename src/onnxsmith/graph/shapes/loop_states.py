@@ -1,4 +1,5 @@
-"""The shapes of a loop's state: first the initial shapes, then looser ones where an iteration changes a dimension."""
+"""Finds the shapes of a loop's states: starts with the initial shapes, and loosens each dimension that an iteration
+changes."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import onnx_ir as ir
 
 
 class LoopStates:
-    """The states of all loops of one model. `context` is the engine's; it makes new symbols."""
+    """The states of all loops of one model. `context` is the engine's context, which makes new symbols."""
 
     def __init__(self, context: Any) -> None:
         self._context = context

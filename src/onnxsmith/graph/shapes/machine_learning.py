@@ -1,4 +1,5 @@
-"""Types and shapes of the operators of ai.onnx.ml that the engine has no rules for: classifiers, scalers, encoders."""
+"""Infers types and shapes of operators of ai.onnx.ml for which the engine has no rules: classifiers, scalers,
+encoders."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _SAME_SHAPE = frozenset({"Imputer", "Normalizer", "Scaler"})
 
 
 def infer(context: Any, node: ir.Node) -> None:
-    """Sets what onnx's inference finds; else the only dtype that the operator can give, and the operand's shape."""
+    """Sets the result of onnx's inference. If that is unknown, sets the only possible dtype, and the shape that follows
+    from the operand's."""
     version = context.get_opset_version(DOMAIN)
     try:
         for value, found in standard_inference.infer(node, version).items():
@@ -51,13 +53,13 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "TreeEnsembleClassifier": ("classlabels_int64s", "classlabels_strings"),
     "TreeEnsembleRegressor": ("n_targets",),
 }
-"""Operators that make a row of as many columns as an attribute says (ai.onnx.ml: "number of targets", "the class
-labels", "the size of each input"); classifiers make a vector of labels first."""
+"""Operators whose result has a number of columns given by an attribute (ai.onnx.ml: "number of targets", "the class
+labels", "the size of each input"). The first result of classifiers is a vector of labels."""
 
 
 def _columns(node: ir.Node) -> int | None:
-    """Returns the columns of the result; None where they are not said. Two labels or more: a single one has its own
-    rules."""
+    """Returns the number of columns of the result; None if it is unknown. A single label has rules of its own, so it
+    counts as unknown."""
     found = next((node.attributes[name] for name in _COLUMNS[node.op_type] if name in node.attributes), None)
     if node.op_type == "LinearRegressor" and found is None:
         return 1  # the attribute's default

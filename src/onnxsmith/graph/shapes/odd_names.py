@@ -1,7 +1,7 @@
-"""Gives dimensions with odd names, such as `batch size` or `50%`, other names while shapes are inferred.
+"""Renames dimensions with odd names, such as `batch size` or `50%`, while shapes are inferred.
 
-ONNX allows any text as the name of a dimension. Shape inference reads the text as an expression, and stops at one that
-is none.
+ONNX allows any text as the name of a dimension. Shape inference parses the text as an expression, and fails if it is
+not an expression.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _PLAIN = re.compile(r"[^\W\d][\w.]*")
 
 @contextmanager
 def renamed(model: ir.Model) -> Iterator[None]:
-    """Replaces each text that is no expression by a name made of its letters and digits. Afterwards dimensions with
-    these names have their texts again; in expressions, such as `2*batch_size`, the new name stays."""
+    """Replaces each text that is not an expression by a name made of its letters and digits. Restores the texts after
+    the block; in new expressions, such as `2*batch_size`, the name stays."""
     values = [value for value in walk.values_of(walk.graphs(model)) if value.shape is not None]
     texts = dict.fromkeys(dim.value for value in values for dim in value.shape or () if isinstance(dim, ir.SymbolicDim))
     odd = [text for text in texts if text is not None and not is_expression(text)]

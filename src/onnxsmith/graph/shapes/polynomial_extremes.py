@@ -1,4 +1,4 @@
-"""Maxima, minima, broadcasts and rounded quotients of polynomials, each simplified as far as the bounds allow."""
+"""Computes maxima, minima, broadcasts and rounded quotients of polynomials, simplified as far as the bounds allow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def extreme(name: str, given: Sequence[Poly]) -> Poly:
 
 
 def broadcast(given: Sequence[Poly]) -> Poly:
-    """Returns the broadcast of dimensions. Drops a dimension that another one outgrows: it is 1 or equal to it."""
+    """Returns the broadcast of dimensions. Drops a dimension if it must be 1 or equal to another dimension."""
     parts = [part for poly in given for part in polynomials.arguments(poly, "Broadcast") or (poly,)]
     sizes = [part for part in parts if polynomials.as_constant(part) not in (None, 1)]
     if sizes:
@@ -37,7 +37,8 @@ def broadcast(given: Sequence[Poly]) -> Poly:
 
 
 def _outgrows(a: Poly, b: Poly) -> bool:
-    """Whether the broadcast of both is `a`: it is a multiple of `b`, or never smaller than `b` and empty if `b` is."""
+    """Whether the broadcast of both is `a`: if `a` is a multiple of `b`, or is never smaller than `b` and is 0 if `b`
+    is 0."""
     if polynomials.exact_quotient(a, b) is not None:
         return True
     least = bounds.limit(b, low=True)

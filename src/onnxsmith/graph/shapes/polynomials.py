@@ -1,4 +1,5 @@
-"""Polynomials with integer coefficients over names, rounded quotients, maxima and minima; used through `symbols.py`.
+"""Computes with polynomials with integer coefficients over names, rounded quotients, maxima and minima, for
+`symbols.py`.
 
 A polynomial is a sorted tuple of terms, so that equal polynomials are equal tuples.
 """
@@ -46,21 +47,21 @@ def name(text: str) -> Poly:
 
 
 def as_constant(poly: Poly) -> int | None:
-    """Returns the number that a polynomial is, if it is one."""
+    """Returns the value of a constant polynomial; None for other polynomials."""
     if not poly:
         return 0
     return poly[0][1] if len(poly) == 1 and poly[0][0] == () else None
 
 
 def add(a: Poly, b: Poly) -> Poly:
-    """a + b."""
+    """Returns a + b."""
     terms = Counter(dict(a))
     terms.update(dict(b))
     return _made(terms)
 
 
 def subtract(a: Poly, b: Poly) -> Poly:
-    """a - b."""
+    """Returns a - b."""
     return add(a, scale(b, -1))
 
 
@@ -70,7 +71,7 @@ def scale(poly: Poly, number: int) -> Poly:
 
 
 def multiply(a: Poly, b: Poly) -> Poly:
-    """a * b."""
+    """Returns a * b."""
     terms: Counter[Monomial] = Counter()
     for left, m in a:
         for right, n in b:
@@ -98,14 +99,14 @@ def exact_quotient(a: Poly, b: Poly) -> Poly | None:
 
 
 def floor_divide(poly: Poly, divisor: int) -> Poly:
-    """poly / divisor rounded down, for a divisor above 0."""
+    """Returns poly / divisor rounded down, for a divisor above 0."""
     whole = _made({monomial: factor // divisor for monomial, factor in poly})
     rest = _made({monomial: factor % divisor for monomial, factor in poly})
     number = as_constant(rest)
     if number is not None:
         return whole  # below the divisor
     common = math.gcd(divisor, *(factor for monomial, factor in rest if monomial))
-    # dividing the constant by `common` drops a remainder that is too small to reach the next multiple
+    # the remainder of constant / `common` is too small to reach the next multiple, so it is dropped
     rest = _made({monomial: factor // common for monomial, factor in rest})
     return add(whole, _quotient(rest, divisor // common))
 
@@ -139,7 +140,7 @@ def call(function: str, given: Sequence[Poly]) -> Poly:
 
 
 def arguments(poly: Poly, function: str) -> tuple[Poly, ...]:
-    """Returns the arguments if the polynomial is a single call of this function; otherwise nothing."""
+    """Returns the arguments if the polynomial is a single call of this function, else an empty tuple."""
     if len(poly) != 1 or poly[0][1] != 1 or len(poly[0][0]) != 1:
         return ()
     atom = poly[0][0][0]
@@ -173,7 +174,7 @@ def names(poly: Poly) -> Iterator[str]:
 
 
 def grows(poly: Poly) -> bool:
-    """Whether every part of the sum grows, or stays, when a name grows."""
+    """Whether no term of the sum shrinks when a name grows."""
     return all(factor > 0 and len(monomial) == 1 and _grows(monomial[0]) for monomial, factor in poly if monomial)
 
 
@@ -229,4 +230,4 @@ def _text_of(atom: Atom) -> str:
 
 
 Functions = Mapping[str, Callable[[Sequence[Poly]], Poly]]
-"""For each function name that may appear in a text, `//` included: how to make the call."""
+"""Constructors of calls by the function name in a text, `//` included."""

@@ -1,8 +1,8 @@
 """Infers shapes that depend on the elements of integer tensors: the targets of Reshape, the bounds of Slice and so on.
 
-The engine follows such numbers through sympy, and assumes that bounds lie inside. Here they come from
-`known_integers.elements`, element by element, so that one unknown element does not hide the others. An unsure dimension
-gets a new name.
+The engine follows such integers through sympy, and assumes that bounds lie inside the dimension. Here they come from
+`known_integers.elements`, element by element, so that one unknown element does not hide the others. An uncertain
+dimension gets a new name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _TO_THE_END = 2**31 - 1
 
 
 def dims(value: ir.Value | None) -> Elements | None:
-    """Returns a value's dimensions in canonical form, None for an unknown dimension; None without a rank."""
+    """Returns a value's dimensions in canonical form, None for an unknown dimension; returns None if the rank is
+    unknown."""
     if value is None or value.shape is None:
         return None
     return [None if dim is None else symbols.canonical(dim) for dim in written(value.shape)]
@@ -61,22 +62,22 @@ def _reshaped(data: Elements | None, target: Elements, copies: bool) -> Elements
         elif element == 0:
             result.append(own if copies else 0)
         else:
-            beyond = data is not None and index >= len(data)  # there is no dimension that a 0 could copy: it fails
+            beyond = data is not None and index >= len(data)  # a 0 here has no dimension to copy, so the node fails
             sure = _is_said(element, own, data, target[:index] + target[index + 1 :], copies and not beyond)
             result.append(element if sure else None)
     unknown = [index for index, element in enumerate(result) if element is None]
     if len(unknown) == 1 and data is not None:
         rest = symbols.product(element for index, element in enumerate(result) if index != unknown[0])
         everything = symbols.product(data)
-        # -1 is invalid beside an empty dimension; any other element may be anything there
+        # the -1 follows from the others unless one may be 0: then -1 is invalid, and another value cannot be excluded
         if rest is not None and rest != 0 and (target[unknown[0]] == -1 or symbols.is_size(rest, positive=True)):
             result[unknown[0]] = None if everything is None else symbols.floor_divide(everything, rest)
     return result
 
 
 def _is_said(element: Element, own: Element | None, data: Elements | None, others: Elements, copies: bool) -> bool:
-    """Whether an element of a target is surely the dimension of the result: it is never -1, and, if 0 copies the data's
-    dimension, never 0 beside a different dimension."""
+    """Whether an element of a target is certainly the dimension of the result: it is never -1 and, if a 0 copies the
+    data's dimension, never 0 where that dimension differs."""
     if isinstance(element, int) or symbols.is_size(element, positive=copies):
         return True
     if not copies:
@@ -93,7 +94,7 @@ def _is_size(element: Element) -> bool:
 
 
 def constant_of_shape(infer: Infer) -> Infer:
-    """Uses known elements; the engine reads constants only."""
+    """Uses known elements of the shape; the engine reads constants only."""
 
     def careful(context: Any, node: ir.Node) -> None:
         infer(context, node)
@@ -119,8 +120,8 @@ def tile(infer: Infer) -> Infer:
 
 
 def range_(infer: Infer) -> Infer:
-    """Counts the integers between known bounds. The number of floats depends on rounding, unless all three operands are
-    whole numbers."""
+    """Counts the integers between known bounds. The number of floats depends on rounding, so it is counted only if all
+    three operands are whole numbers."""
 
     def careful(context: Any, node: ir.Node) -> None:
         dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
@@ -142,7 +143,7 @@ def range_(infer: Infer) -> Infer:
 
 
 def _is_whole(value: ir.Value | None) -> bool:
-    """Whether a value is a whole number below which its dtype can represent all whole numbers."""
+    """Whether a value is a whole number in the range in which its dtype represents all whole numbers."""
     tensor = None if value is None else ir.convenience.get_const_tensor(value)
     if tensor is None or tensor.size != 1:
         return False
@@ -204,7 +205,7 @@ def extent(dim: Element | None, start: Element | None, end: Element | None, step
         if not isinstance(dim, int) or not isinstance(start, int) or not isinstance(end, int):
             return None
         if start < -dim or end >= _TO_THE_END:
-            return None  # before the first element numpy takes none, the specification one; likewise for a far end
+            return None  # numpy and the specification differ beyond both ends
         return len(range(dim)[start:end:step])
     first, last = _bound(start, dim), symbols.smallest([_bound(end, dim), dim])
     if first is None or last is None:
@@ -272,7 +273,8 @@ def concat(infer: Infer) -> Infer:
 
 
 def squeeze(infer: Infer) -> Infer:
-    """Leaves the rank unknown for unknown axes; also for named dimensions, if all dimensions of size 1 are removed."""
+    """Leaves the rank unknown if the axes are unknown, or if all dimensions of size 1 are removed and some dimensions
+    are names."""
 
     def careful(context: Any, node: ir.Node) -> None:
         data, dtype = dims(node.inputs[0]), node.inputs[0].dtype if node.inputs[0] is not None else None
@@ -299,4 +301,4 @@ RULES: dict[str, Callable[[Infer], Infer]] = {
     "Squeeze": squeeze,
     "Tile": tile,
 }
-"""By operator of ONNX's own domain."""
+"""The rules by operator of ONNX's own domain."""

@@ -1,6 +1,6 @@
-"""Shape rules for sequences: the shape of a sequence's value is that of all its elements.
+"""Infers shapes of sequences: the shape of a sequence's value is the shape of all its elements.
 
-A size that the elements do not share is a new name, and every element that is taken out gets a name of its own for it.
+A size that differs between elements is a new name there. Every element that is taken out gets a name of its own for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Dim = int | ir.SymbolicDim
 
 
 def around(infer: Infer) -> Infer:
-    """Adds the shapes to what the engine's rule for an operator on sequences finds."""
+    """Wraps the engine's rule for an operator on sequences: adds the shapes of elements to its results."""
 
     def careful(context: Any, node: ir.Node) -> None:
         infer(context, node)
@@ -27,8 +27,8 @@ def around(infer: Infer) -> Infer:
 
 
 def mapped(infer: Infer) -> Infer:
-    """Gives each result of a SequenceMap the type and shape of its body's result; an element has a name of its own for
-    a size that the elements do not share."""
+    """Gives each result of a SequenceMap the type and shape of its body's result; a size that may differ between
+    elements gets a new name."""
 
     def careful(context: Any, node: ir.Node) -> None:
         infer(context, node)
@@ -57,7 +57,8 @@ def enter_map(context: Any, node: ir.Node) -> None:
 
 
 def _own(context: Any, shape: ir.Shape | None) -> ir.Shape | None:
-    """Returns the shape of one element: other elements may have other sizes where the engine made up a name."""
+    """Returns the shape of one element, with new names where the engine made up a name, because other elements may have
+    other sizes there."""
     if shape is None:
         return None
     return ir.Shape([dim if _is_shared(context, dim) else context.new_symbolic_dim() for dim in shape])
@@ -68,7 +69,7 @@ def _is_shared(context: Any, dim: Dim) -> bool:
 
 
 def _joined(context: Any, shapes: Iterable[ir.Shape | None]) -> ir.Shape | None:
-    """Returns the shape of elements of these shapes; None if one is unknown or the ranks differ."""
+    """Returns the common shape of elements with these shapes; None if one is unknown or the ranks differ."""
     known = list(shapes)
     first = known[0] if known else None
     if first is None or any(shape is None or len(shape) != len(first) for shape in known):
@@ -117,8 +118,8 @@ def _split(context: Any, node: ir.Node) -> ir.Shape | None:
 
 
 def _chunk(split: ir.Value, whole: Dim) -> int | None:
-    """Returns the size of all parts; None if they differ, or nothing is known. The last part of a size is what is
-    left."""
+    """Returns the size of all parts; None if they differ or are unknown. A scalar `split` leaves a smaller last part if
+    it does not divide the size."""
     tensor = ir.convenience.get_const_tensor(split)
     if tensor is None or split.is_graph_input():
         return None
@@ -140,8 +141,8 @@ def _concat(context: Any, node: ir.Node) -> ir.Shape | None:
 
 
 def _axis(node: ir.Node, shape: ir.Shape | None, *, default: int | None, more: bool = False) -> int | None:
-    """Returns the axis, counted from the front; None if it is unknown or out of range. `more`: the result has one axis
-    more."""
+    """Returns the axis, counted from the front; None if it is unknown or out of range. With `more`, the result has one
+    axis more than the shape."""
     axis = _integer(node, "axis", default)
     if shape is None or axis is None:
         return None

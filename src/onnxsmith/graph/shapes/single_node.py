@@ -12,8 +12,8 @@ from onnxsmith.graph.shapes.dims import written
 
 
 def by_rule(context: Any, node: ir.Node, failed: Callable[[Exception], None]) -> bool:
-    """Infers a node without branches by the engine's rule, and returns whether there is a rule. `failed` is called with
-    an error of the rule; the shapes are then unknown."""
+    """Infers a node without branches by the engine's rule, and returns whether there is a rule. If the rule raises,
+    calls `failed` with the error and leaves the shapes unknown."""
     infer = rule_for(context, node)
     if infer is None:
         return False

@@ -1,7 +1,7 @@
-"""Sound shape rules for If and Loop, where onnx-shape-inference assumes too much.
+"""Corrects the shape rules for If and Loop, where onnx-shape-inference assumes too much.
 
-The engine gives an If the shape of one branch when the other's is unknown. It assumes that a loop runs at least once,
-runs to its limit, and keeps the shape of its state.
+If the shape of one branch is unknown, the engine gives an If the shape of the other branch. It assumes that a loop runs
+at least once, runs to its limit, and keeps the shape of its state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Infer = Callable[[Any, ir.Node], None]
 
 
 def branch(infer: Infer) -> Infer:
-    """Makes the shape of a result unknown if one branch's is unknown; the engine would take the other branch's
+    """Makes the shape of a result unknown if it is unknown in one branch; the engine would take the other branch's
     shape."""
 
     def careful(context: Any, node: ir.Node) -> None:
@@ -33,9 +33,9 @@ def branch(infer: Infer) -> Infer:
 
 
 def loop(infer: Infer) -> Infer:
-    """Allows for a loop that never runs, so that its initial state is the result, or that its condition ends early. The
-    engine assumes neither. A loop without a condition counts as one whose condition is true: the engine asks for one,
-    which the standard makes optional."""
+    """Allows for loops that never run, so that the result is the initial state, and for loops that their condition ends
+    early. The engine ignores both. The engine requires a condition, which the standard makes optional; a missing
+    condition counts as true."""
 
     def careful(context: Any, node: ir.Node) -> None:
         with _conditioned(node):
@@ -54,7 +54,7 @@ def loop(infer: Infer) -> Infer:
 
 @contextmanager
 def _conditioned(node: ir.Node) -> Iterator[None]:
-    """Gives a loop without a condition one, inside the block."""
+    """Gives a loop without a condition a true condition inside the block."""
     if len(node.inputs) < 2 or node.inputs[1] is not None:
         yield
         return
@@ -66,7 +66,7 @@ def _conditioned(node: ir.Node) -> Iterator[None]:
 
 
 def _either(context: Any, a: ir.Shape | None, b: ir.Shape | None) -> ir.Shape | None:
-    """Returns the shape of a value that may have either shape: a new name on each axis where the two differ."""
+    """Returns the shape of a value that may have either shape, with a new name on each axis where the two differ."""
     if a is None or b is None or len(a) != len(b):
         return None
     return ir.Shape([x if x == y else context.new_symbolic_dim() for x, y in zip(a, b, strict=True)])
@@ -86,8 +86,8 @@ def _runs_to_its_limit(node: ir.Node, body: ir.Graph) -> bool:
 
 
 def enter_bodies(context: Any, node: ir.Node) -> None:
-    """Replaces the engine's function. A loop's state has the dtype of its initial value, and may change its shape; the
-    state of a Scan may not."""
+    """Replaces the engine's function of this name. The state of a Loop has the dtype of its initial value, and may
+    change its shape. The state of a Scan may not change its shape."""
     if node.domain:
         return
     if node.op_type == "Scan":

@@ -1,4 +1,4 @@
-"""Sound shape rules for operators, where onnx-shape-inference assumes too much.
+"""Corrects the shape rules for operators where onnx-shape-inference assumes too much.
 
 The engine assumes the following, and none of it is always true:
 - two differently named dimensions in a broadcast are equal (one may be 1);
@@ -7,10 +7,10 @@ The engine assumes the following, and none of it is always true:
 - a named dimension is not 1, where a Squeeze removes all dimensions of size 1;
 - unknown axes, steps and parts have their default values.
 
-A wrong shape is worse than none, because rules rely on shapes. Here an unsure dimension becomes an expression or a new
-name.
+A wrong shape is worse than an unknown shape, because rules rely on shapes. Here an uncertain dimension becomes an
+expression or a new name.
 
-If and Loop are in `sound_flow.py`, rules on known integers in `reshape_and_slice.py` and `integer_rules.py`.
+If and Loop are in `sound_flow.py`; rules that use known integers are in `reshape_and_slice.py` and `integer_rules.py`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _with_sequences() -> Rules:
 
 def context(model: ir.Model, *, elements: bool = False) -> Context:
     """Makes an empty inference context for a model, with these rules. With `elements`, the value of a sequence gets the
-    shape that all its elements have."""
+    common shape of its elements."""
     if not elements:
         return Context(model.opset_imports, rules(), sound_flow.enter_bodies)
 
@@ -93,21 +93,22 @@ def context(model: ir.Model, *, elements: bool = False) -> Context:
 
 
 def is_sound(dim: int | ir.SymbolicDim) -> bool:
-    """Whether a declared dimension has a meaning: a size, a name, or unknown; `?` and -1 have none."""
+    """Whether a declared dimension has a meaning: a size, a name, or unknown. `?` and -1 have no meaning."""
     if isinstance(dim, int):
         return dim >= 0
     return dim.value is None or names_something(dim.value)
 
 
 def _wrap(registry: Rules, op: str, around: Callable[[Infer], Infer], *, domain: str = "") -> None:
-    for since in set(registry.version_boundaries(domain, op)):  # a version is listed again for every wrapped rule
+    for since in set(registry.version_boundaries(domain, op)):  # a set: a version is listed once per wrapped rule
         rule = registry.get(domain, op, since)
         assert rule is not None
         registry.register(domain, op, since)(around(rule))
 
 
 def _broadcasting(_: Infer) -> Infer:
-    """Replaces the engine's rule, which treats two names as one dimension and parses every expression again."""
+    """Replaces the engine's rule, which treats different names as equal dimensions and parses every expression
+    again."""
 
     def careful(context: Any, node: ir.Node) -> None:
         values = [value for value in node.inputs if value is not None]
@@ -120,7 +121,7 @@ def _broadcasting(_: Infer) -> Infer:
 
 
 def _broadcast_dims(context: Any, shapes: Sequence[ir.Shape]) -> list[Dim]:
-    """Returns the broadcast shape of `shapes`; an unsure dimension gets a new name."""
+    """Returns the broadcast shape of `shapes`; an uncertain dimension gets a new name."""
     rank = max((len(shape) for shape in shapes), default=0)
     ones: list[Dim] = [1]
     padded = [ones * (rank - len(shape)) + list(shape.dims) for shape in shapes]
@@ -162,8 +163,8 @@ def _expand(context: Any, node: ir.Node) -> None:
 
 
 def _pooling(infer: Infer) -> Infer:
-    """Makes symbolic dimensions unsure under `ceil_mode`: a last window that starts in the padding is dropped, which
-    the engine handles for numbers only."""
+    """Gives symbolic dimensions new names under `ceil_mode`. A last window that starts in the padding is dropped; the
+    engine respects this for numbers only."""
 
     def careful(context: Any, node: ir.Node) -> None:
         ceil, data, known = node.attributes.get("ceil_mode"), node.inputs[0], [value.shape for value in node.outputs]
@@ -186,8 +187,8 @@ def _with_fresh(context: Any, shape: ir.Shape, axes: Sequence[int]) -> ir.Shape:
 
 
 def _resize(infer: Infer) -> Infer:
-    """Gives unsure axes new names: those whose `sizes` are only bounds (`keep_aspect_ratio_policy`), and those whose
-    size times scale depends on the runtime's precision, float or double."""
+    """Gives uncertain axes new names: axes whose `sizes` are only bounds (`keep_aspect_ratio_policy`), and axes whose
+    size times scale depends on whether the runtime computes it in float or double."""
 
     def careful(context: Any, node: ir.Node) -> None:
         data, known = node.inputs[0], node.outputs[0].shape
@@ -204,7 +205,7 @@ def _resize(infer: Infer) -> Infer:
 
 
 def _unsure_of(node: ir.Node, data: ir.Shape) -> list[int]:
-    """Returns the axes whose size after a Resize or Upsample is unsure."""
+    """Returns the axes whose size after a Resize or Upsample is uncertain."""
     attribute, policy = node.attributes.get("axes"), node.attributes.get("keep_aspect_ratio_policy")
     if attribute is not None and attribute.is_ref():
         return list(range(len(data)))
@@ -235,7 +236,7 @@ def _scales(node: ir.Node) -> Sequence[float]:
 
 
 def _unique(infer: Infer) -> Infer:
-    """Keeps the other axes of a Unique along an axis; the engine forgets them."""
+    """Keeps the sizes of the other axes of a Unique along one axis; the engine drops them."""
 
     def careful(context: Any, node: ir.Node) -> None:
         data, axis = node.inputs[0], node.attributes.get("axis")
@@ -251,8 +252,8 @@ def _unique(infer: Infer) -> Infer:
 
 
 def _array_feature_extractor(context: Any, node: ir.Node) -> None:
-    """Gives the result one column per index, and makes a vector a single row. The engine counts only the last axis of
-    the indices, and keeps a vector a vector."""
+    """Gives the result one column per index, and one row for a vector. The engine counts only the last axis of the
+    indices, and keeps the rank of a vector."""
     data, indices = node.inputs[:2]
     if data is None or indices is None:
         return
@@ -269,7 +270,7 @@ def _array_feature_extractor(context: Any, node: ir.Node) -> None:
 
 
 def _mel_weight_matrix(context: Any, node: ir.Node) -> None:
-    """Replaces the engine's rule, which confuses the first size with the second."""
+    """Replaces the engine's rule, which swaps the first and the second size."""
     attribute = node.attributes.get("output_datatype")
     dtype = ir.DataType(attribute.as_int()) if attribute is not None and not attribute.is_ref() else None
     dtype = ir.DataType.FLOAT if attribute is None else dtype

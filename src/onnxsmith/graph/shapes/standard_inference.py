@@ -1,4 +1,5 @@
-"""Infers the types of one node's results by onnx's own inference, which refuses contradictions of types and shapes."""
+"""Infers the types of one node's results by onnx's own inference, which also raises for contradictions of types and
+shapes."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ _PREFIX = re.compile(r"^(\[\w+\]|\(op_type:[^)]*\):?|\s)+")
 
 
 class RefusedError(Exception):
-    """onnx's inference found a contradiction; the text is its reason."""
+    """Raised if onnx's inference finds a contradiction; the text is its reason."""
 
 
 def infer(node: ir.Node, version: int, ir_version: int | None = None) -> dict[ir.Value, onnx.TypeProto]:
-    """Returns the types of the node's results; nothing if onnx has no schema, or if the type of an input is unknown.
+    """Returns the types of the node's results; an empty dictionary if onnx has no schema, or if the type of an input is
+    unknown.
 
-    Must not be called with a node whose operands and attributes do not fit its schema: onnx's functions may then end
-    the process.
+    The node's operands and attributes must fit its schema. Otherwise onnx's functions may crash the process.
 
     Raises:
         RefusedError: with onnx's reason.

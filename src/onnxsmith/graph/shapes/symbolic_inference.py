@@ -17,31 +17,31 @@ from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.walk import node_label, op_name
 
 _SHOWN = 3
-"""Nodes that a note names. A choice: one line."""
+"""The most nodes that a note names. A choice: one line."""
 _LONGEST = 200
-"""Characters of a reason. A choice: some errors repeat a whole node."""
+"""The most characters of a reason. A choice: some errors repeat a whole node."""
 
 
 def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
-    """Returns a copy of `model` (weights shared) with inferred shapes, and a note on failure, else None.
+    """Returns a copy of `model` (weights shared) with inferred shapes, and a note if inference failed, else None.
 
-    Declared dimensions without a meaning (`?`, -1) are unknown in the copy; `model` itself keeps them.
+    Declared dimensions without a meaning (`?`, -1) are unknown in the copy. `model` is not changed.
     """
     copy = cloned(model)
     return copy, infer_in_place(copy)
 
 
 def infer_in_place(model: ir.Model, *, elements: bool = False) -> str | None:
-    """Infers shapes in a model that nobody else holds, as `inferred` does in a copy; returns a note on failure. With
-    `elements`, the values of sequences get the shapes of their elements."""
+    """Infers shapes like `inferred`, but in the model itself, which nobody else may use; returns a note if inference
+    failed. With `elements`, the values of sequences get the shapes of their elements."""
     _forget_nameless(model)
     return infer(model, elements=elements)
 
 
 def infer(model: ir.Model, *, elements: bool = False) -> str | None:
-    """Infers shapes in `model` itself, and returns a note on failure, else None. Use it on a copy made by `inferred`
-    after a change: known shapes stay, and new symbols get unused names. Where the inference of a node fails, onnx's own
-    is asked; what neither finds is unknown, and so is what depends on it."""
+    """Infers shapes in `model` itself, and returns a note if inference failed, else None. Use it after a change to a
+    copy made by `inferred`: known shapes stay, and new symbols get unused names. If the engine fails on a node, onnx's
+    inference is tried. If that fails, too, the results are unknown, and so is everything that depends on them."""
     failures = _Failures(model)
     defaults = {v: v.const_value for graph in walk.graphs(model) for v in graph.inputs if v.const_value is not None}
     try:
@@ -71,7 +71,7 @@ class _Failures:
         self._reasons: dict[str, str] = {}
 
     def add(self, node: ir.Node, error: Exception) -> None:
-        """Asks onnx's own inference about a node, and notes the node if it knows no shape either."""
+        """Tries onnx's own inference on a node, and notes the node if that finds no shape either."""
         try:
             version = self._model.opset_imports.get(node.domain)
             if version is not None and not walk.has_subgraphs(node):
@@ -86,7 +86,7 @@ class _Failures:
             self._reasons.setdefault(named, " ".join(reason.split())[:_LONGEST])
 
     def note(self) -> str | None:
-        """Says in one line which nodes they are, and why."""
+        """Returns one line with the failed nodes and the reasons; None if there are none."""
         if not self._reasons:
             return None
         shown = first_few([f"{named} ({reason})" for named, reason in self._reasons.items()], _SHOWN)

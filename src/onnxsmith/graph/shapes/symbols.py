@@ -1,8 +1,8 @@
 """Computes with integer expressions over symbolic dimensions, in a canonical form.
 
-An element is an int or the text of an expression. Texts are the interface to shape inference and to rules: `n + 1`,
-`2*batch*n`, `((n - 1)//4)`, `Max(0, n - 2)`, `Mod(n, 3)`. Two texts for the same polynomial over names and rounded
-quotients have the same canonical text, so that equal expressions are equal texts.
+An element is an int or the text of an expression. Shape inference and rules exchange such texts: `n + 1`, `2*batch*n`,
+`((n - 1)//4)`, `Max(0, n - 2)`, `Mod(n, 3)`. Texts of the same polynomial over names and rounded quotients have the
+same canonical text, so equality of expressions is equality of texts.
 
 A name stands for a dimension, so it is 0 or more; empty inputs are allowed. Inside `assuming`, names have the least
 sizes given there. A divisor is assumed not to be 0, because a runtime fails there."""
@@ -23,15 +23,15 @@ Element = int | str
 """An integer, or the text of an expression."""
 
 _MOST_SIZE = 1 << 24
-"""The largest least size that `needed` looks for. A choice that bounds the search."""
+"""The largest number that `needed` tries as a least size. A choice that bounds the search."""
 _MOST_NAMES = 64
-"""Different expressions in the longest sum. A choice: as many as a polynomial has terms."""
+"""The most different expressions in a sum. A choice: the most terms of a polynomial."""
 
 
 @contextmanager
 def assuming(least: Mapping[str, int] | Least) -> Iterator[None]:
-    """Assumes inside the block that these names have at least these values. For a set, as `assumption` makes it, this
-    costs nothing."""
+    """Assumes inside the block that these names have at least these values. This costs nothing for a set that
+    `assumption` made."""
     token = LEAST.set(least if isinstance(least, frozenset) else frozenset(least.items()))
     try:
         yield
@@ -40,19 +40,19 @@ def assuming(least: Mapping[str, int] | Least) -> Iterator[None]:
 
 
 def assumption(least: Mapping[str, int]) -> Least:
-    """Returns the names and their least values for many blocks of `assuming`: caches know this set again without
-    reading it."""
+    """Returns the names and their least values as a set, to use in many blocks of `assuming`. Caches recognise the set
+    without reading it."""
     return frozenset(least.items())
 
 
 def assumptions() -> Least:
-    """Returns the least sizes that are assumed now, as a key."""
+    """Returns the current assumptions, as a cache key."""
     return LEAST.get()
 
 
 def needed(element: Element) -> dict[str, int]:
     """Returns the least value of each name for which an expression is above 0. Handles products of names, and
-    expressions that grow with their only name; others give nothing."""
+    expressions that grow with their only name. Returns an empty dictionary for others."""
     try:
         poly = _poly(element, LEAST.get())
     except UnreadableError:
@@ -87,7 +87,7 @@ def _canonical(text: str, least: Least) -> Element:
 
 
 def is_expression(element: Element) -> bool:
-    """Whether the text can be parsed; a declared name may have any character, so not every text can."""
+    """Whether the text can be parsed; some declared names cannot, because they may contain any character."""
     try:
         _poly(element, LEAST.get())
     except UnreadableError:
@@ -212,8 +212,8 @@ def differ(a: Element, b: Element) -> bool:
 
 
 def broadcast(elements: Iterable[Element | None]) -> Element | None:
-    """Returns the broadcast dimension of these, assuming that they are compatible: the one that is not 1, or
-    `Broadcast(…)` if it is undecided which one that is."""
+    """Returns the broadcast of dimensions that are assumed to be compatible: the dimension that is not 1, or
+    `Broadcast(…)` if that is undecided."""
     given = list(elements)
     known = [element for element in given if element is not None]
     sizes = [element for element in known if isinstance(element, int) and element != 1]
@@ -247,8 +247,8 @@ def is_size(element: Element, *, positive: bool) -> bool:
 
 
 def fits(element: Element, low: int, high: int, most: int) -> bool:
-    """Whether an expression stays between two numbers, both included, if no product of names exceeds `most`. Then an
-    integer dtype can hold it."""
+    """Whether an expression stays between two numbers, both included, if no product of names exceeds `most`. Tells
+    whether an integer dtype can hold the expression."""
     if isinstance(element, int):
         return low <= element <= high
     return _fits(element, LEAST.get(), low, high, most)
@@ -259,7 +259,7 @@ def _fits(text: str, least: Least, low: int, high: int, most: int) -> bool:
     try:
         first, last = bounds.extent(_poly(text, least), most)
     except UnreadableError:
-        return True  # a plain name with odd characters: a size, which fits
+        return True  # a name with odd characters is a size, which fits
     return low <= first and last <= high
 
 
@@ -275,7 +275,8 @@ def names(element: Element) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _poly(element: Element, _: Least) -> Poly:
-    """Returns the polynomial. The second argument is only the cache key: assumptions decide how a Max is simplified."""
+    """Returns the polynomial of an element. The second argument is only the cache key: assumptions decide how a Max is
+    simplified."""
     return (
         polynomials.constant(element)
         if isinstance(element, int)

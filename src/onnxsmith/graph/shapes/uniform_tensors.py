@@ -1,4 +1,5 @@
-"""Finds uniform tensors, with the same number in every element: masks of ones, comparisons that are always true.
+"""Finds uniform tensors, which have the same number in every element, such as masks of ones and comparisons that are
+always true.
 
 The search walks up from a value, through at most `_MOST_NODES` nodes. The number is exact in the value's dtype, so
 operators that round are not followed.
@@ -26,13 +27,13 @@ _EXACT = (
 
 
 def uniform(value: ir.Value | None) -> Number | None:
-    """Returns the number in all elements of a value, never NaN; None if there are several, or if it is unknown. The
+    """Returns the number in all elements of a value, never NaN; None if elements differ, or the number is unknown. The
     value may be empty at some sizes."""
     return _Walk().look(value)
 
 
 class _Walk:
-    """One walk upwards; `left` nodes may still be visited."""
+    """One walk upwards, which may still visit `left` nodes."""
 
     def __init__(self) -> None:
         self.left = _MOST_NODES
@@ -106,7 +107,7 @@ def _not(walk: _Walk, node: ir.Node) -> Number | None:
 
 
 def _same(walk: _Walk, node: ir.Node) -> Number | None:
-    """All operands hold the same number, with the same sign of zero."""
+    """Returns the number if all operands hold the same number, with the same sign of zero."""
     found = [walk.look(value) for value in node.inputs]
     first = found[0]
     return first if first is not None and all(n == first and _sign(n) == _sign(first) for n in found) else None
@@ -123,13 +124,13 @@ def _resized(walk: _Walk, node: ir.Node) -> Number | None:
 
 
 def _at_least(a: Affine, b: Affine) -> bool:
-    """Whether every element of `a` is at least the element of `b` that it is compared with."""
+    """Whether every element of `a` is at least the corresponding element of `b`."""
     rises = all(symbols.at_least(step, 0) for step in a.steps) and all(symbols.at_least(0, step) for step in b.steps)
     return rises and symbols.at_least(a.start, b.start)
 
 
 def _compared(node: ir.Node, *, strictly: bool) -> Number | None:
-    """Compares the operands: True or False if the answer is the same in every element, else None."""
+    """Compares the operands. Returns True or False if the answer is the same in every element, else None."""
     a, b = (affine(value) for value in node.inputs)
     if a is None or b is None:
         return None
@@ -144,7 +145,7 @@ def _is_above(a: Affine, b: Affine) -> bool:
 
 
 def _product(walk: _Walk, node: ir.Node) -> Number | None:
-    """Integers times zero. Floats are left out: 0 times infinity is NaN."""
+    """Returns 0 for integers times zero. Leaves out floats, because 0 times infinity is NaN."""
     dtype = node.outputs[0].dtype
     if dtype is None or not dtype.is_integer():
         return None

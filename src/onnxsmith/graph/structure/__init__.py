@@ -1,1 +1,1 @@
-"""The parts of a graph, and walks over them: nodes, values, subgraphs, names, schemas of operators."""
+"""Walks over the parts of a graph, and describes them: nodes, values, subgraphs, names, schemas of operators."""

@@ -1,4 +1,4 @@
-"""Finds operands of a dtype that their operator does not take in the model's opset."""
+"""Finds operands whose dtype the operator does not accept in the model's opset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _find = cache(schema.find)
 
 @dataclass(frozen=True)
 class Refused:
-    """A node with an operand of a dtype that its operator does not take. `since` is the first opset in which it does;
+    """A node with an operand of a dtype that the operator does not accept. `since` is the first opset in which it does;
     None if there is none."""
 
     node: ir.Node
@@ -24,7 +24,7 @@ class Refused:
 
 
 def refused(model: ir.Model, dtype: ir.DataType) -> Iterator[Refused]:
-    """Yields the nodes of ONNX's own operators that do not take `dtype` where they have it."""
+    """Yields the nodes of ONNX's own operators that have an operand of `dtype` and do not accept it."""
     version = model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
     for node in walk.all_nodes(model):
         if node.domain not in ("", "ai.onnx"):

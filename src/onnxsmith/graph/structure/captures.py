@@ -1,4 +1,4 @@
-"""The outer values that the subgraphs of a node capture."""
+"""Finds the outer values that the subgraphs of a node capture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxsmith.graph.structure import walk
 
 
 def is_undefined(value: ir.Value) -> bool:
-    """Whether nothing makes the value: no valid model has one."""
+    """Whether nothing makes the value. A valid model has no such value."""
     return value.producer() is None and not value.is_graph_input() and not value.is_initializer()
 
 
@@ -49,7 +49,7 @@ def reads(node: ir.Node) -> list[ir.Value]:
 
 
 def read_instead(nodes: Iterable[ir.Node], replaced: Mapping[ir.Value, ir.Value]) -> None:
-    """Lets nodes, and the nodes in their branches and bodies, read other values in place of the `replaced` ones."""
+    """Makes nodes, and the nodes in their branches and bodies, read other values in place of the `replaced` values."""
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()

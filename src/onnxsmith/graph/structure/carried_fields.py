@@ -1,9 +1,9 @@
-"""Carries the parts of the format that onnx-ir cannot hold: keeps them beside the graph and writes them back.
+"""Preserves the parts of the format that onnx-ir cannot hold: keeps them beside the graph and writes them back.
 
 Sparse tensors become dense tensors that remember their message (`sparse.py`). A value whose type onnx-ir lacks (a map,
 an opaque type) has no type in the graph and keeps its declaration here. Training information, and device configurations
-without a name, are dropped: no run needs them, and a change to the graph could make them wrong. `left_out` lists
-them."""
+without a name, are dropped: no run needs them, and a change to the graph could make them wrong. `left_out` names these
+parts."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def left_out(model: ir.Model) -> tuple[str, ...]:
 
 
 def is_odd(model: ir.Model) -> bool:
-    """Whether the model has carried parts, which onnx-ir alone would not write."""
+    """Whether the model has carried parts. onnx-ir alone would not write them."""
     has_sparse = any(sparse.message_of(tensor) is not None for tensor in walk.tensors(model))
     return has_sparse or any(_TYPE in value.meta for value in _values(model))
 
 
 def from_proto(proto: onnx.ModelProto, kinds: name_validation.Kinds) -> ir.Model:
-    """Makes the model of a message, and takes the message over. `kinds` is what its nodes hold."""
+    """Makes a model from a message, which belongs to the model from then on. `kinds` says what its nodes hold."""
     gone = list(_dropped(proto, kinds))
     sparse_parts, types = _take_sparse(proto) if kinds.sparse else [], _take_types(proto)
     model = ir.from_proto(proto)
@@ -73,7 +73,7 @@ def from_proto(proto: onnx.ModelProto, kinds: name_validation.Kinds) -> ir.Model
 
 
 def to_proto(model: ir.Model) -> onnx.ModelProto:
-    """Makes the message of a model, with the parts that `from_proto` carried."""
+    """Makes the message of a model, including the carried parts."""
     if not is_odd(model):
         return _plain(model)
     copy = model.clone()
@@ -249,7 +249,7 @@ def _take_place(message: onnx.TensorProto | onnx.ValueInfoProto) -> int | None:
 
 
 def _values(model: ir.Model) -> Iterator[ir.Value]:
-    """Yields inputs, outputs and results of nodes; a value may come several times."""
+    """Yields inputs, outputs and results of nodes; may yield a value several times."""
     for graph in walk.graphs(model):
         yield from graph.inputs
         yield from graph.outputs

@@ -40,7 +40,7 @@ class Names:
         return name
 
     def is_shared(self, name: str) -> bool:
-        """Whether several values, in different graphs, have this name."""
+        """Whether several values (in different graphs) have this name."""
         return self._held[name] > 1
 
     def drop(self, name: str) -> None:

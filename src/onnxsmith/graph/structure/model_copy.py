@@ -10,13 +10,13 @@ import onnx_ir as ir
 from onnxsmith.graph.structure import walk
 
 _SMALL = 1024
-"""Bytes up to which a tensor message is copied. A choice: copying is then cheaper than a lazy tensor."""
+"""Tensor messages of at most this many bytes are copied. A choice: copying them is cheaper than a lazy tensor."""
 
 
 def cloned(model: ir.Model) -> ir.Model:
     """Returns a copy with its own graphs, nodes and tensor names; the values of tensors are shared.
 
-    A plain `clone` shares the tensor objects, too. Renaming a value renames its tensor, so both models would change.
+    A plain `clone` shares the tensor objects, too. Renaming a value renames its tensor, so it would change both models.
     """
     made = model.clone()
     own_values(made)

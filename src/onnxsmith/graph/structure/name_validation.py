@@ -18,7 +18,8 @@ from onnxsmith.graph.structure import utf8_checks
 
 @dataclass(frozen=True)
 class _Scope:
-    """A graph around the current node: `known` names so far, and all names that its nodes make (`made`)."""
+    """A graph around the current node: the names defined so far (`known`), and all names that its nodes make
+    (`made`)."""
 
     nodes: Sequence[onnx.NodeProto]
     known: set[str]
@@ -28,7 +29,7 @@ class _Scope:
 def check(proto: onnx.ModelProto, where: str) -> Kinds:
     """Raises the first structural problem of the graph, its subgraphs and its functions. Returns what the nodes hold.
 
-    The metadata of nodes is not checked; see `texts.check_metadata`.
+    Does not check the metadata of nodes; see `utf8_checks.check_metadata`.
     """
     utf8_checks.refuse_bad(proto, where)
     kinds = kinds_in(proto)
@@ -46,14 +47,14 @@ def check(proto: onnx.ModelProto, where: str) -> Kinds:
 
 @dataclass(frozen=True)
 class Kinds:
-    """What the nodes of a message hold, found in one walk: most models have nothing odd, and need no further walks."""
+    """The special parts of a message's nodes, found in one walk. Most models have none, and need no further walks."""
 
     sparse: bool
     """Whether there are sparse tensors, as attributes or as initializers."""
     devices: bool
     """Whether a node has device configurations."""
     lost: tuple[str, ...]
-    """The parts that neither onnx-ir nor `carried.py` keeps, though a run may need them."""
+    """The parts that neither onnx-ir nor `carried_fields.py` keeps, though a run may need them."""
 
 
 _SPARSE = (onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS)
@@ -62,11 +63,11 @@ _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 
 
 def kinds_in(proto: onnx.ModelProto) -> Kinds:
-    """Returns what the nodes of a message hold, those of subgraphs and functions too."""
+    """Returns the special parts of a message's nodes, also in subgraphs and functions."""
     sparse = devices = False
     lost: dict[str, None] = {}
     holders: list[onnx.GraphProto | onnx.FunctionProto] = [proto.graph, *proto.functions]
-    for holder in holders:  # grows while it is walked
+    for holder in holders:  # the list grows during the walk
         sparse = sparse or (isinstance(holder, onnx.GraphProto) and len(holder.sparse_initializer) > 0)
         for node in holder.node:
             devices = devices or len(node.device_configurations) > 0
@@ -95,7 +96,7 @@ def _refuse_what_would_be_lost(kinds: Kinds, where: str) -> None:
 
 
 def _not_carried(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> Iterator[str]:
-    """Yields the part that would be lost with an attribute."""
+    """Yields the part of an attribute that would be lost."""
     if attribute.type == onnx.AttributeProto.SPARSE_TENSORS:
         yield "a list of sparse tensors"
     elif attribute.type == onnx.AttributeProto.SPARSE_TENSOR and not _is_sparse_constant(node, attribute):
@@ -150,7 +151,7 @@ def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """Returns the graphs in a node's attributes: branches and loop bodies."""
-    found: list[onnx.GraphProto] = []  # not a generator: most nodes have none, and one for each is slow
+    found: list[onnx.GraphProto] = []  # not a generator, for speed: most nodes have no subgraphs
     for attribute in node.attribute:
         kind = attribute.type
         if kind == _GRAPH:
@@ -287,7 +288,8 @@ def _too_early(name: str, node: onnx.NodeProto, nodes: Sequence[onnx.NodeProto],
 
 
 def _find_cycle(nodes: Sequence[onnx.NodeProto]) -> list[str]:
-    """Returns the nodes of one cycle, in order, or nothing. Removes nodes that can run; the rest contains a cycle."""
+    """Returns the nodes of one cycle, in order; an empty list if there is none. Removes nodes that can run: a cycle is
+    in the rest."""
     maker = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     needs = [{maker[n] for n in _reads(node) if n in maker} for node in nodes]
     users: dict[int, list[int]] = {}

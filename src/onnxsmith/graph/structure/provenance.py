@@ -1,4 +1,4 @@
-"""The origin of a node: the torch module and the source line that made it.
+"""Reads and copies the origin of a node: the torch module and the source line that made it.
 
 torch's exporter writes the origin into each node's metadata (`pkg.torch.onnx.*`). This module reads it, and copies it
 to replacement nodes, so that a report can name the user's own line after any number of rewrites."""
@@ -83,8 +83,8 @@ def calls(node: ir.Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _outer(text: str) -> tuple[str, ...]:
-    """Returns the items of a list without the last, which is the operation. Many nodes share them, and parsing is
-    slow."""
+    """Returns the items of a list without the last, which is the operation. Cached, because many nodes have the same
+    list and parsing is slow."""
     outer, comma, own = text.rpartition(", ")
     if comma and _OWN.fullmatch(own):
         return _parsed(f"{outer}]")
@@ -109,7 +109,7 @@ def modules_of(nodes: Iterable[ir.Node]) -> list[str]:
 
 
 def place(node: ir.Node, modules: Sequence[str]) -> None:
-    """Makes a node that inherited an origin one of these modules as a whole, not of a module inside them."""
+    """Moves the origin of a node up to the innermost of these nested modules, out of the modules inside it."""
     for key in (_SCOPES, _CLASSES):
         held = _strings(node.metadata_props.get(key, ""))
         if held and modules:
@@ -117,8 +117,8 @@ def place(node: ir.Node, modules: Sequence[str]) -> None:
 
 
 def move(node: ir.Node, before: Sequence[str], after: Sequence[str]) -> None:
-    """Says that a node is of the same place in another module: `layers.0.conv` becomes `layers.1.conv`. The operation
-    in the exported program is not known then."""
+    """Moves the origin of a node to the same place in another module: `layers.0.conv` becomes `layers.1.conv`. Removes
+    the name of the operation in the exported program, which is then unknown."""
     props = node.metadata_props
     scopes = _strings(props.get(_SCOPES, ""))
     if not before or not after or not before[-1] or list(before) == list(after):
@@ -139,7 +139,7 @@ def move(node: ir.Node, before: Sequence[str], after: Sequence[str]) -> None:
 
 
 def forget_merged(node: ir.Node) -> None:
-    """Forgets which other operations of the program went into a node."""
+    """Removes the names of other operations of the program that were merged into a node."""
     node.metadata_props.pop(_MERGED, None)
 
 
@@ -157,7 +157,7 @@ def fx_name(node: ir.Node) -> str:
 
 
 _SIMPLE = re.compile(r"\[(?:'[\w./: ]*'(?:, |(?=\])))*\]")
-"""A list as `repr` writes it, of texts without quotes and escapes: its items are what stands between quotes."""
+"""A list of texts without quotes and escapes, as `repr` writes it. Its items are the texts between quotes."""
 
 
 def _strings(text: str) -> list[str]:
@@ -171,8 +171,8 @@ def _strings(text: str) -> list[str]:
 
 
 def folded_from(value: ir.Value) -> list[str]:
-    """Returns the names of the tensors that onnxscript's optimizer computed a stored tensor from: of parameters of the
-    torch module, mostly."""
+    """Returns the names of the tensors from which onnxscript's optimizer computed a stored tensor. Mostly they are
+    parameters of the torch module."""
     return _strings(value.metadata_props.get(_FOLDED, ""))
 
 
@@ -203,7 +203,7 @@ def code_of(trace: str) -> str:
 def as_trace(ranges: str) -> str:
     """Writes the source range of a TorchScript operation as a stack trace, the innermost frame last. A traced operation
     has the frames `file.py(12): forward` with the innermost first, a scripted one `File "file.py", line 12` and lines
-    of its source with `<--- HERE` below the one. Returns "" for other texts."""
+    of its source with `<--- HERE` below the current line. Returns "" for other texts."""
     written = ranges.partition("\nSerialized ")[0]
     scripted, here = _SCRIPTED.search(written), _HERE.search(written)
     if scripted and here:
@@ -213,7 +213,7 @@ def as_trace(ranges: str) -> str:
 
 def trace_of(node: ir.Node) -> str:
     """Returns the node's stack trace: from the metadata of torch's current exporter, or from the doc string that the
-    TorchScript exporter writes with `verbose=True`. "" if the file has none."""
+    TorchScript exporter writes with `verbose=True`. Returns "" if the file has none."""
     return node.metadata_props.get(_TRACE, "") or (as_trace(node.doc_string) if node.doc_string else "")
 
 
@@ -231,7 +231,7 @@ def user_line(trace: str) -> str:
 def shorten(model: ir.Model) -> None:
     """Removes the current folder and the packages' folder from the paths in stack traces.
 
-    The file then says nothing about the machine, and is identical on every machine with the same sources.
+    So the file tells nothing about the machine, and is identical on every machine with the same sources.
     """
     packages = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")}
     folders = sorted({str(Path.cwd()), *packages}, key=len, reverse=True)
@@ -243,9 +243,9 @@ def shorten(model: ir.Model) -> None:
 
 
 def abridge(model: ir.Model) -> int:
-    """Shortens what exporters wrote about nodes and values to what `of`, `modules_of` and `names_of` read: the modules,
-    the operation, and the user's own line without its code. Returns the characters that went. In a small quantised file
-    they may be a tenth of it."""
+    """Shortens the exporters' metadata to the parts that `of`, `modules_of` and `names_of` read: the modules, the
+    operation, and the user's own line without its code. Returns the number of removed characters. They may be a tenth
+    of a small quantised file."""
     before = 0
     after = 0
     for node in walk.all_nodes(model):
@@ -276,9 +276,9 @@ def _length(props: Mapping[str, str]) -> int:
 
 
 def inherit(new: Iterable[ir.Node], old: Iterable[ir.Node]) -> None:
-    """Gives `new` nodes the origin of the `old` nodes that they replace: that of the first old node with an origin; the
-    origins of the others are listed. The doc string goes along, because the TorchScript exporter writes the origin
-    there."""
+    """Gives `new` nodes the origin of the `old` nodes that they replace. The origin is that of the first old node with
+    an origin; the origins of the others are listed as merged. Copies the doc string, too, because the TorchScript
+    exporter writes the origin there."""
     new, old = list(new), list(old)
     said = next((node.doc_string for node in old if node.doc_string), None)
     for node in new:

@@ -1,4 +1,4 @@
-"""The schema of an operator in the ONNX specification: its version, its formal inputs and its attributes."""
+"""Reads the schema of an operator in the ONNX specification: its version, its formal inputs and its attributes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Parameter:
     """A formal input or output. A variadic parameter, always the last, stands for any number of operands.
 
     `type` is its type variable (`T`), or its only type (`tensor(float)`); `types` are all allowed types. `least` is the
-    least number of operands of a variadic parameter. The operands of a `mixed` one may have several types.
+    least number of operands of a variadic parameter. The operands of a `mixed` parameter may have different types.
     """
 
     name: str
@@ -33,9 +33,9 @@ class Parameter:
 class Schema:
     """An operator at one version of its domain.
 
-    `since` is the opset version in which this form of the operator appeared, `newest` the version of its latest form in
-    the installed onnx. `defaults` maps the optional attributes to their default values, None without a default.
-    `attributes` maps all attributes to their types.
+    `since` is the opset version in which this form of the operator appeared. `newest` is the version of its latest form
+    in the installed onnx. `defaults` maps the optional attributes to their default values, or to None. `attributes`
+    maps all attributes to their types.
     """
 
     since: int
@@ -48,12 +48,13 @@ class Schema:
     attributes: dict[str, ir.AttributeType] = field(default_factory=dict)
 
     def input_name(self, index: int) -> str:
-        """Returns the formal name of the input at a position: `W`, `inputs[3]` of a variadic one, "" beyond the
-        last."""
+        """Returns the formal name of the input at a position: `W`, or `inputs[3]` of a variadic input; "" beyond the
+        last input."""
         return _name(self.inputs, index)
 
     def input(self, index: int) -> Parameter | None:
-        """Returns the formal input at a position: the variadic one from its position on, None beyond the last."""
+        """Returns the formal input at a position: from its position on the variadic input, None beyond the last
+        input."""
         return _at(self.inputs, index)
 
     def output(self, index: int) -> Parameter | None:
@@ -68,7 +69,7 @@ class Schema:
 def find(op_type: str, domain: str, version: int) -> Schema | None:
     """Returns the schema in force at `version` of `domain`, or None when the installed onnx has none.
 
-    A deprecated operator is found too: its schema is the last that it had.
+    Returns the last schema of a deprecated operator.
     """
     home = "" if domain in _ONNX_DOMAINS else domain
     try:
@@ -91,7 +92,7 @@ def find(op_type: str, domain: str, version: int) -> Schema | None:
 
 @cache
 def operators(domain: str, version: int) -> tuple[str, ...]:
-    """Returns the names of all operators in force at `version` of `domain`, without the deprecated ones."""
+    """Returns the names of all operators in force at `version` of `domain`, without deprecated operators."""
     home = "" if domain in _ONNX_DOMAINS else domain
     names = sorted({one.name for one in onnx.defs.get_all_schemas_with_history() if one.domain == home})
     found = ((name, find(name, home, version)) for name in names)

@@ -1,4 +1,4 @@
-"""The signature of a model: names, dtypes and dimensions of its inputs and outputs, as plain data."""
+"""Describes the signature of a model as plain data: names, dtypes and dimensions of its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Port:
 
     `dtype` is the ONNX name in lower case (`float`, `int64`, `bfloat16`), `undefined` if the file has no type. `kind`
     is `tensor`, `sequence`, `optional`, `sparse`, or `map` for maps and lists of maps. `shape` is None if the rank is
-    unknown; a dimension without a name is called `<port>.<axis>`. `default` says that an initializer gives a default
-    value. For a map, `keys` is the dtype of its keys and `dtype` that of its values. `many` marks a list of maps and an
-    optional sequence."""
+    unknown; a dimension without a name is called `<port>.<axis>`. `default` is true if an initializer gives a default
+    value. For a map, `keys` is the dtype of its keys and `dtype` the dtype of its values. `many` is true for a list of
+    maps and an optional sequence."""
 
     name: str
     dtype: str
@@ -73,8 +73,8 @@ _NAME = re.compile(r"[^\W\d][\w.]*(?![\w.]|\s*\()")
 
 
 def is_symbol(dim: str) -> bool:
-    """Whether a dimension is a single free symbol, such as `N`, `x.0` or `batch-size`, and not an expression
-    (`2*N`)."""
+    """Whether a dimension is a single free symbol, such as `N`, `x.0` or `batch-size`, not an expression such as
+    `2*N`."""
     return _EXPRESSION.search(dim) is None or _HYPHENED.fullmatch(dim) is not None
 
 

@@ -1,7 +1,7 @@
-"""Sparse tensors of the format: checked, read as dense tensors, and written back unchanged.
+"""Checks sparse tensors, reads them as dense tensors, and writes them back unchanged.
 
-A sparse tensor stands for a dense one; runtimes expand it when they load a model. Here it is expanded when its values
-are read, so that a short file with a huge sparse tensor costs nothing to load."""
+Runtimes expand a sparse tensor to a dense tensor when they load a model. Here it is expanded when its values are read,
+so that a short file with a huge sparse tensor costs nothing to load."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LARGEST = 2**31 - 1
 
 
 def check_all(proto: onnx.ModelProto, where: str) -> None:
-    """Raises if the coordinates and values of a sparse tensor do not fit its shape. Its two tensor messages were
-    checked before.
+    """Raises if the coordinates and values of a sparse tensor do not fit its shape. Its two tensor messages must have
+    been checked before.
 
     Raises:
         OnnxsmithError: `model/invalid`.
@@ -96,7 +96,8 @@ def _expanded(message: onnx.SparseTensorProto) -> np.ndarray[tuple[int, ...], np
 
 
 def stored_of(tensor: ir.TensorProtocol | None) -> tuple[int, int] | None:
-    """Returns how many values a sparse tensor holds, and the bytes of these and of their places; None for others."""
+    """Returns how many values a sparse tensor stores, and the bytes of these and of their coordinates; None for other
+    tensors."""
     message = message_of(tensor)
     if message is None:
         return None
@@ -105,6 +106,6 @@ def stored_of(tensor: ir.TensorProtocol | None) -> tuple[int, int] | None:
 
 
 def message_of(tensor: ir.TensorProtocol | None) -> onnx.SparseTensorProto | None:
-    """Returns the message of a tensor that was read as sparse; None for others."""
+    """Returns the message of a tensor that was read as sparse; None for other tensors."""
     found: onnx.SparseTensorProto | None = None if tensor is None else tensor.meta.get(_MESSAGE)
     return found

@@ -10,7 +10,7 @@ import onnx_ir as ir
 Contents = tuple[ir.DataType, tuple[int, ...], bytes]
 
 DERIVED = "onnxsmith.derived"
-"""Key of a tensor's `meta`: its values are computed again at every read."""
+"""Key of a tensor's `meta`: marks a tensor whose values are computed again at every read."""
 _SHORT = 64
 """Bytes up to which the key is the content itself. A choice: a SHA-256 digest has 32 bytes, and hashing takes time."""
 _GLIMPSE = 4096
@@ -18,13 +18,14 @@ _GLIMPSE = 4096
 
 
 def outline(tensor: ir.TensorProtocol) -> tuple[ir.DataType, tuple[int, ...]]:
-    """Returns dtype and shape, which need no read of the values."""
+    """Returns dtype and shape, without reading the values."""
     return tensor.dtype, tuple(tensor.shape.numpy())
 
 
 def glimpse(tensor: ir.TensorProtocol) -> bytes | None:
     """Returns a sample of the tensor's bytes: from the start, the middle and the end of a long tensor, all of a short
-    one. Equal tensors have equal samples; others rarely do. None if a sample would need all values computed."""
+    one. Equal tensors have equal samples; different tensors rarely do. Returns None if a sample would need all values
+    computed."""
     if DERIVED in tensor.meta:
         return None
     array = np.asarray(tensor.numpy())

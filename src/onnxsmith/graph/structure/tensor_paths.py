@@ -1,4 +1,4 @@
-"""Finds the tensors of a model by name: in the main graph, and in branches and bodies at any depth."""
+"""Finds the tensors of a model by name, in the main graph and in branches and bodies at any depth."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Place:
 
     `name` is the value's own name if it is unique, otherwise `body/…/name`. `bodies` are the bodies around the value,
     the outermost first. `kind` is `input` (of the main graph), `constant` (an initializer, or the result of a Constant
-    node of the main graph), `body input` (a loop's state or counter, a scanned element), or `node`."""
+    node of the main graph), `body input` (a loop's state or counter, a scanned element), or `node` (the result of any
+    other node)."""
 
     name: str
     value: ir.Value
@@ -77,7 +78,7 @@ def _name(value: ir.Value, bodies: tuple[Body, ...], count: Counter[str | None],
 
 
 def find(known: Collection[Place], names: Collection[str]) -> list[Place]:
-    """Returns the places of these names. A bare name that is in several bodies means all of them.
+    """Returns the places of these names. A bare name that stands in several bodies means all these tensors.
 
     Raises:
         OnnxsmithError: `model/unknown-tensor` for a name that no tensor has.

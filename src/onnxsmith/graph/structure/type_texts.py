@@ -1,4 +1,5 @@
-"""Types of values as the texts that schemas use: `tensor(float)`, `seq(tensor(int64))`, `map(string,tensor(float))`."""
+"""Writes types of values as the texts that schemas use: `tensor(float)`, `seq(tensor(int64))`,
+`map(string,tensor(float))`."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ def of_type(type_: ir.TypeProtocol | None) -> str:
 
 
 def of_dtype(dtype: ir.DataType) -> str:
-    """`tensor(float)`."""
+    """Returns the tensor type of a dtype: `tensor(float)`."""
     return f"tensor({dtype.name.lower()})"
 
 
 def _around(inner: str, kind: str) -> str:
-    """Adds a type inside all others: `seq(tensor(x))` and `optional` give `seq(optional(tensor(x)))`."""
+    """Wraps the innermost type into another: `seq(tensor(x))` and `optional` give `seq(optional(tensor(x)))`."""
     start = inner.index("tensor(")
     return f"{inner[:start]}{kind}({inner[start:]})"
 

@@ -1,4 +1,4 @@
-"""Counts the nodes that would become unused without a certain node."""
+"""Counts the nodes that become unused if a node is removed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ def is_read_outside(value: ir.Value, inside: Collection[ir.Node]) -> bool:
 
 
 def freed(node: ir.Node, kept: Collection[ir.Value] = (), most: int = 64) -> int:
-    """Returns how many nodes become unused with this one: itself, and the nodes whose results only it reads. Constants
-    and the producers of `kept` values do not count. The search stops at `most` nodes, so that its cost is bounded."""
+    """Returns how many nodes become unused if this node is removed: itself, and the nodes whose results only such nodes
+    read. Constants and the producers of `kept` values do not count. The search stops at `most` nodes, so that its cost
+    is bounded."""
     gone = {node}
     queue = [node]
     while queue and len(gone) < most:

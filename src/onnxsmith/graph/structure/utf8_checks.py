@@ -1,4 +1,4 @@
-"""Refuses texts in a model's messages that are not UTF-8: protobuf gives bytes for them, which fail later."""
+"""Refuses texts in a model's messages that are not UTF-8. protobuf returns such texts as bytes, which fail later."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.structure import walk
 
 _TENSORS = {"t", "tensors", "initializer", "sparse_tensor", "sparse_initializer", "training_info"}
-"""Fields whose texts are not checked here: they hold tensors, which `tensors.check` checks, or are never read."""
+"""Fields whose texts are not checked here: they hold tensors, which `tensor_validation.check` checks, or are never
+read."""
 
 
 def check_metadata(model: ir.Model, where: str) -> None:
-    """Raises if a text in the metadata of a node is not UTF-8. Asked of the graph that was read: it has the texts of a
-    node in one dictionary, which is read at once, and a large file has more of them than of all other texts."""
+    """Raises if a text in the metadata of a node is not UTF-8. Checks the loaded model, not the message, for speed:
+    there the metadata of a node is one dictionary, and it is most of the text of a large file."""
     for node in walk.all_nodes(model):
         props = node.metadata_props
         try:
@@ -40,9 +41,9 @@ def _bad(text: bytes, message: str, where: str) -> OnnxsmithError:
 
 
 def refuse_bad(message: Message, where: str) -> None:
-    """Raises if a string is not UTF-8: protobuf then gives bytes, which fail later when joined with text.
+    """Raises if a string is not UTF-8. protobuf returns such a string as bytes, which fail later when joined with text.
 
-    Tensors are checked in `tensors.check`, because `ListFields` would copy their values.
+    Tensors are checked in `tensor_validation.check`, because `ListFields` would copy their values.
     """
     texts: list[object] = []
     inner: list[Message] = []
@@ -72,7 +73,8 @@ def refuse_bad(message: Message, where: str) -> None:
 
 
 def _is_text(node: onnx.NodeProto) -> bool:
-    """Whether all texts of a node without subgraphs are UTF-8: joined in one call, because most of a model is nodes."""
+    """Whether all texts of a node without subgraphs are UTF-8. Joins them in one call, for speed: most of a model is
+    nodes."""
     texts = [*node.input, *node.output, node.op_type, node.name, node.domain, node.overload, node.doc_string]
     for attribute in node.attribute:
         if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
@@ -86,7 +88,7 @@ def _is_text(node: onnx.NodeProto) -> bool:
 
 
 def _texts_of_type(type_: onnx.TypeProto) -> Iterator[str]:
-    """Yields the texts of a type. Written out, not generic, because a model has many types with little text."""
+    """Yields the texts of a type. Names its fields, for speed: a model has many types with little text."""
     yield type_.denotation
     match type_.WhichOneof("value"):
         case "sequence_type":

@@ -1,11 +1,11 @@
-"""Replaces one value by another: its readers, its name if that must stay, and its declared shape."""
+"""Replaces a value by another: moves its readers, its declared shape and, if necessary, its name."""
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
 DECLARED = "onnxsmith.declared"
-"""Key of a value's `meta`: the shape that the file declares for the value of this name."""
+"""Key of a value's `meta`: the shape that the file declares under the value's name."""
 
 
 def can_be_output(value: ir.Value, graph: ir.Graph | ir.Function | None) -> bool:

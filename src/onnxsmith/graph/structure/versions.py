@@ -1,4 +1,4 @@
-"""The newest versions that the installed onnx can read and write."""
+"""Finds the newest versions that the installed onnx can read and write."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _NEEDED = {
 }  # fmt: skip
 """The IR version in which a dtype appeared (onnx.proto, enumeration Version)."""
 _OLDEST = 8
-"""The oldest IR version that is written. A choice: functions need 8, and every runtime in use reads it."""
+"""The oldest IR version that is written. A choice: functions need 8, and every runtime in use reads 8."""
 
 
 def least_ir(model: ir.Model, *, oldest: int = _OLDEST) -> int:
-    """Returns the least IR version that can hold the model, for the most runtimes to read it. Readers that know none
-    from `oldest` on are rare."""
+    """Returns the least IR version that can hold the model, at least `oldest`. More runtimes read an older version;
+    runtimes that cannot read `oldest` are rare."""
     opsets = [onnx.helper.make_opsetid("", version) for domain, version in model.opset_imports.items() if not domain]
     least = max(oldest, onnx.helper.find_min_ir_version_for(opsets))
     held: set[ir.DataType | None] = {tensor.dtype for tensor in walk.tensors(model)}

@@ -22,7 +22,8 @@ def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
 _TENSOR, _TENSORS = ir.AttributeType.TENSOR, ir.AttributeType.TENSORS
 _GRAPH, _GRAPHS = ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS
 FLAT = "onnxsmith.flat"
-"""Key of a graph's `meta`: it has no branches or bodies and will not get any, so that walks need not look for them."""
+"""Key of a graph's `meta`: marks a graph that has no branches or bodies and will not get any. Walks then skip the
+search for them."""
 
 
 def holds_subgraphs(attribute: ir.Attr) -> bool:
@@ -108,12 +109,13 @@ def histogram(model: ir.Model) -> dict[str, int]:
 
 
 def op_name(node: ir.Node) -> str:
-    """`Conv`, or `com.microsoft::Gelu` for an operator of another domain."""
+    """Returns `Conv`, or `com.microsoft::Gelu` for an operator of another domain."""
     return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
 
 
 def around(model: ir.Model, graph: ir.Graph) -> list[ir.Graph]:
-    """Returns the graphs from the main graph, or a function's, down to `graph`; empty if it is not in the model."""
+    """Returns the graphs from the main graph, or from a function, down to `graph`; an empty list if `graph` is not in
+    the model."""
     for root in (model.graph, *(function.graph for function in model.functions.values())):
         found = _descend(root, graph)
         if found:
@@ -151,7 +153,7 @@ def node_label(node: ir.Node) -> str:
 
 
 def graphs(model: ir.Model) -> Iterator[ir.Graph]:
-    """Yields the main graph, and every branch and loop body, those in functions too."""
+    """Yields the main graph, and every branch and loop body, also in functions."""
     yield from main_graphs(model)
     for function in model.functions.values():
         yield from nested(function)
@@ -198,7 +200,8 @@ FIRST_WITH_CONSTANTS = 4
 
 
 def has_own_initializers(model: ir.Model) -> bool:
-    """Whether initializers may be constants. Before IR version 4 each is also an input, which a caller may replace."""
+    """Whether initializers may be constants. Before IR version 4 each initializer is also an input, which a caller may
+    replace."""
     return model.ir_version is None or model.ir_version >= FIRST_WITH_CONSTANTS
 
 
@@ -211,11 +214,11 @@ def attribute_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
     """Yields tensors in attributes: mostly of `Constant` nodes."""
     holders: Iterable[ir.Node | ir.Function] = itertools.chain(all_nodes(model), model.functions.values())
     for holder in holders:
-        for attribute in holder.attributes.data.values():  # the dictionary itself: most nodes have no tensor
+        for attribute in holder.attributes.data.values():  # `data` itself, for speed: most nodes have no tensor
             kind = attribute.type
             if (kind is not _TENSOR and kind is not _TENSORS) or attribute.is_ref():
                 continue
             if kind is _TENSOR:
-                yield attribute.value  # as `as_tensor`, whose check of the type takes longer than the walk
+                yield attribute.value  # not through `as_tensor`, whose check of the type takes longer than the walk
             else:
                 yield from attribute.as_tensors()

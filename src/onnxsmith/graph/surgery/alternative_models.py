@@ -1,4 +1,4 @@
-"""Makes one model of two that share inputs and outputs: an If runs one or the other."""
+"""Makes one model from two with the same inputs and outputs: an If runs either of them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.surgery import names
 
 Condition = Callable[[ir.tape.Tape, Mapping[str, ir.Value]], ir.Value]
-"""Writes the nodes of a condition onto the tape; takes the values of the first graph by name: its inputs and the
-results of its nodes. The result is one bool, which may be one of these values."""
+"""Writes the nodes of a condition onto the tape and returns the condition, one bool. Gets the inputs and node results
+of the first graph by name, and may return one of them."""
 
 
 def either(condition: Condition, first: ir.Model, second: ir.Model) -> ir.Model:
-    """Returns a model that computes what `first` computes where the condition holds, elsewhere what `second` does.
+    """Returns a model that runs `first` if the condition holds, else `second`.
 
     Both have the same inputs, outputs, opsets and dtypes, in the same order; the names are those of `first`. Nodes that
-    compute the same in both, from the inputs on, stay before the If, as do those that the condition needs. Equal
-    weights are stored once. Symbolic dimensions of inputs get the names that they have in `first`; others of `second`
-    get new names, as one name may mean two sizes.
+    compute the same from the inputs in both models stay before the If, and so do nodes that the condition needs. Equal
+    weights are stored once. Symbolic dimensions of inputs get their names in `first`. Other dimensions of `second` get
+    new names, because one name could mean two sizes.
     """
     whole, other = cloned(first), cloned(second)
     _rename(other, whole)
@@ -48,7 +48,7 @@ def either(condition: Condition, first: ir.Model, second: ir.Model) -> ir.Model:
     branches = [ir.AttrGraph("then_branch", then_branch), ir.AttrGraph("else_branch", else_branch)]
     node = ir.Node("", "If", [chosen], branches, num_outputs=sum(is_either))
     if (asked := chosen.producer()) is not None:
-        node.metadata_props.update(asked.metadata_props)  # the line that asks
+        node.metadata_props.update(asked.metadata_props)  # the origin of the condition
     for value in tape.initializers:
         value.name = taken.free(value.name or "size")
         graph.register_initializer(value)
@@ -92,8 +92,8 @@ def _needed(values: Iterable[ir.Value]) -> set[ir.Node | None]:
 
 
 def _rename(model: ir.Model, like: ir.Model) -> None:
-    """Gives the dimensions of inputs the names that those of another model have, and other names to its own dimensions
-    and nodes."""
+    """Gives the dimensions of inputs the names that they have in the model `like`, and new names to all other
+    dimensions and to the nodes."""
     symbols: dict[str, str] = {}
     for own, wanted in zip(model.graph.inputs, like.graph.inputs, strict=True):
         for old, new in zip(own.shape or (), wanted.shape or (), strict=False):
@@ -118,8 +118,9 @@ def _symbols(model: ir.Model) -> set[str]:
 
 
 def _moved_weights(model: ir.Model, graph: ir.Graph, taken: Names) -> dict[ir.Value, ir.Value]:
-    """Moves the model's initializers into `graph` and gives its other values names that are free there. An initializer
-    whose content `graph` has already is left out: returns each of these with the one that is read instead."""
+    """Moves the model's initializers into `graph`, and gives the model's other values names that are free there. Leaves
+    out initializers whose content `graph` has already; returns these with the initializers of `graph` to read
+    instead."""
     stored = {key: value for value in graph.initializers.values() if (key := _content(value.const_value)) is not None}
     found: dict[ir.Value, ir.Value] = {}
     for value in list(model.graph.initializers.values()):
@@ -141,15 +142,15 @@ def _moved_weights(model: ir.Model, graph: ir.Graph, taken: Names) -> dict[ir.Va
 
 
 def _content(tensor: ir.TensorProtocol | None) -> tuple[object, ...] | None:
-    """Returns the dtype, shape and a hash of the bytes; None for strings, and for what has no value."""
+    """Returns the dtype, shape and a hash of the bytes; None for strings and for missing values."""
     if tensor is None or tensor.dtype == ir.DataType.STRING:
         return None
     return tensor.dtype, tuple(tensor.shape), hashlib.blake2b(tensor.tobytes()).digest()
 
 
 def _pairs(graph: ir.Graph, other: ir.Graph) -> dict[ir.Value, ir.Value]:
-    """Values of `other` with the equal ones of `graph`: inputs, and results of nodes that compute the same from equal
-    values. Lets the readers of the former read the latter."""
+    """Pairs values of `other` with equal values of `graph`: inputs, and results of nodes that compute the same from
+    equal values. Makes the readers of the former read the latter."""
     found = dict(zip(other.inputs, graph.inputs, strict=True))
     for theirs, ours in found.items():
         theirs.replace_all_uses_with(ours)
@@ -194,7 +195,7 @@ def _branch(name: str, graph: ir.Graph, nodes: Sequence[ir.Node], outputs: Seque
 
 
 def _common(one: ir.Shape | None, two: ir.Shape | None) -> ir.Shape | None:
-    """Returns the shape of both; without a name in the axes that differ."""
+    """Returns the common shape, with an unknown dimension on axes that differ."""
     if one is None or two is None or len(one) != len(two):
         return None
     return ir.Shape([a if a == b else None for a, b in zip(one, two, strict=True)])

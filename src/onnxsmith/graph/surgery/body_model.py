@@ -1,4 +1,4 @@
-"""Makes a model of a branch or a body, and puts a part of it back in its place."""
+"""Makes a model from a branch or a body, and puts a part of that model back into the branch or body."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def body_model(model: ir.Model, body: ir.Graph) -> ir.Model:
 
 
 def with_part(model: ir.Model, body: ir.Graph, part: ir.Model) -> tuple[ir.Model, list[ir.Value]]:
-    """Returns a copy of `model` in which `part` computes its outputs in the body, and these outputs.
+    """Returns a copy of `model` in which `part` replaces nodes of the body, and the values of its outputs there.
 
-    `part` was cut out of `body_model(model, body)`, its inputs have the names of the tensors that it starts at, its
-    outputs those of the tensors that they replace.
+    `part` was cut out of `body_model(model, body)`. Its inputs have the names of the tensors that it reads, its outputs
+    the names of the tensors that they replace.
     """
     copy, graph = _copied(model, body)
     seen = _visible(copy, graph)

@@ -1,4 +1,4 @@
-"""Replaces a node by one of its bodies: the branch of an If, one iteration of a Loop or a Scan."""
+"""Replaces a node by one of its bodies: a branch of an If, or one iteration of a Loop or a Scan."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ def splice(node: ir.Node, body: ir.Graph, names: Names) -> tuple[list[ir.Node], 
     of the body. The caller replaces the body's inputs (before or after), replaces the outputs of the node, and then
     calls `remove`.
 
-    Names stay, unless a value in another graph has the same name: one would hide the other. `names` has the names of
-    the whole model and is kept up to date: the names of the body's inputs and of the other bodies are dropped."""
+    Names stay, unless a value in another graph has the same name, because one would then hide the other. `names` has
+    the names of the whole model and is kept up to date: the names of the body's inputs and of the other bodies are
+    dropped."""
     graph = node.graph
     assert isinstance(graph, ir.Graph)
     for value in body.inputs:
@@ -40,8 +41,8 @@ def splice(node: ir.Node, body: ir.Graph, names: Names) -> tuple[list[ir.Node], 
 
 
 def copied(node: ir.Node, value: ir.Value) -> ir.Value:
-    """Returns a nameless copy of the value, made by an Identity before the node. For a value that cannot become an
-    output, or whose name must stay."""
+    """Returns a nameless copy of the value, made by an Identity before the node. Needed for a value that cannot become
+    an output, or whose name must stay."""
     identity = ir.node("Identity", [value])
     identity.outputs[0].name = None
     provenance.inherit([identity], [node])

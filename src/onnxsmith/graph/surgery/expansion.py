@@ -20,8 +20,8 @@ _DOMAIN = "onnxsmith.expansion"
 def expand(node: ir.Node, version: int, target: int, write: Inserter) -> tuple[list[ir.Node], int] | str:
     """Inserts the body of the node's operator at `version` in front of it, and replaces the node's outputs.
 
-    Returns the new nodes and the opset that they are written in: the newest up to `target`, else the oldest there is.
-    Returns a text if there is no body: why.
+    Returns the new nodes and their opset: the newest up to `target` in which there is a body, else the oldest. Without
+    a body, returns the reason as a text.
     """
     schema: Any = onnx.defs.get_schema(node.op_type, version, "")  # the stubs of onnx lack what follows
     if not (schema.has_function or schema.has_context_dependent_function):
@@ -45,7 +45,7 @@ def _opsets(schema: Any, target: int) -> Iterator[int]:
 
 
 def _body(schema: Any, node: ir.Node, opset: int) -> onnx.FunctionProto | None:
-    """Returns the body at an opset, with `node`'s operands and attributes in mind."""
+    """Returns the body at an opset, which may depend on `node`'s operands and attributes."""
     text = b""
     if opset in schema.function_opset_versions:
         text = schema.get_function_with_opset_version(opset)
@@ -106,7 +106,7 @@ def _mini(node: ir.Node, schema: Any, body: onnx.FunctionProto, opset: int) -> t
     body.output.extend(wanted)
     graphs = {name for name, one in node.attributes.items() if walk.holds_subgraphs(one)}
     plain = [name for name in body.attribute if name not in graphs]
-    del body.attribute[:]  # a graph among the attributes was built into the body already
+    del body.attribute[:]  # graph attributes are already part of the body
     body.attribute.extend(plain)
     function = ir.serde.deserialize_function(body)
     operands = [value for value in node.inputs if value is not None]
@@ -132,7 +132,7 @@ def _mini(node: ir.Node, schema: Any, body: onnx.FunctionProto, opset: int) -> t
 
 
 def _own(graph: ir.Graph, value: ir.Value) -> ir.Value:
-    """Returns the value, or a copy of it by an Identity if it is an operand."""
+    """Returns the value, or an Identity of it if it is an operand."""
     if not value.is_graph_input():
         return value
     node = ir.node("Identity", [value])

@@ -37,12 +37,12 @@ Which = Iterable[str] | Callable[[Place], bool]
 class Outlet:
     """One requested tensor, and where an exposed model gives it.
 
-    `given` says where its value is: `output`, the output of the exposed model named `output`; `feed`, an input of the
-    graph; `constant`, an initializer. `path` are the bodies around the tensor, the outermost first. Inside a body the
-    value is a list with one array for each time the tensor was computed, in order. A Scan, or a Loop of an old opset,
-    stacks these arrays; `axes` leading axes then count them. `dtype` (ONNX's name), `kind` and `shape` describe a
-    single value, with symbols for sizes that are not fixed. `widened` is the dtype of the output if lists cannot hold
-    `dtype`."""
+    `given` says where its value is: in the output named `output` of the exposed model, in an input of the graph
+    (`feed`), or in an initializer (`constant`). `path` are the bodies around the tensor, the outermost first. Inside a
+    body the value is a list with one array for each computation of the tensor, in order. A Scan, or a Loop of an old
+    opset, stacks these arrays; the first `axes` axes then count them. `dtype` (ONNX's name), `kind` and `shape`
+    describe a single value, with symbols for sizes that are not fixed. `widened` is the dtype of the output if lists
+    cannot hold `dtype`."""
 
     name: str
     given: Literal["output", "feed", "constant"]
@@ -100,7 +100,7 @@ def expose(model: ir.Model, names: Which) -> Exposed:
 class Exposing:
     """Makes exposed copies of one model, whose shapes are inferred only once.
 
-    `places` are its tensors by full name, `outlets` the facts about each. If the functions could not be inlined,
+    `places` are its tensors by full name. `outlets` tells how each can be given. If the functions could not be inlined,
     `trouble` says why, and the tensors inside functions are not among the places.
     """
 
@@ -119,7 +119,8 @@ class Exposing:
         self._open = frozenset(name for dim in dims if dim for name in symbols.names(dim))
 
     def choose(self, names: Which) -> list[str]:
-        """Returns the full names of the requested tensors. A function chooses among the tensors that nodes compute.
+        """Returns the full names of the requested tensors. A function in `names` chooses among the tensors that nodes
+        compute.
 
         Raises:
             OnnxsmithError: `model/unknown-tensor`.
@@ -134,7 +135,7 @@ class Exposing:
         return {name: plan for name, plan in plans.items() if isinstance(plan, str)}
 
     def expose(self, names: Iterable[str], *, sizes: bool = False) -> Exposed:
-        """Makes a copy with these tensors as outputs; with `sizes`, their shapes instead, as int64 tensors."""
+        """Makes a copy with these tensors as outputs. With `sizes`, the outputs are their shapes, as int64 tensors."""
         with no_collection():
             return self._exposed(list(dict.fromkeys(names)), sizes)
 
@@ -167,8 +168,8 @@ class Exposing:
         share_weights(self._model, data)
 
     def _plan(self, name: str, *, sizes: bool) -> Carriage | str | None:
-        """Returns how the tensor comes out, the reason why it cannot, or None for a value that is known without a
-        run."""
+        """Returns how to bring the tensor out, or the reason why this is impossible, or None for a value that is known
+        without a run."""
         if self.outlets[name].given != "output":
             return None
         return nested_plan.plan(
@@ -195,8 +196,8 @@ def _outlet(place: Place, known: ir.Value) -> Outlet:
 
 
 def _declare(value: ir.Value, known: ir.Value, axes: int) -> None:
-    """Declares the type of a new output, and its sizes that are numbers. A declaration of the file stays if it can be
-    true. Symbols are left out, because a runtime may assume that equal symbols mean equal sizes."""
+    """Declares the type of a new output, and sizes that are numbers. A declaration in the file stays unless it
+    contradicts them. Symbols are left out, because a runtime may assume that equal symbols mean equal sizes."""
     if value.type is None:
         value.type = known.type
     if known.shape is None or not isinstance(value.type, ir.TensorType):
@@ -207,7 +208,7 @@ def _declare(value: ir.Value, known: ir.Value, axes: int) -> None:
 
 
 def _listed(outlet: Outlet, value: Any) -> list[Any]:
-    """Returns one array for each time that the tensor was computed."""
+    """Returns a list with one array for each computation of the tensor."""
     if isinstance(value, list) and outlet.axes:
         found = [item for stack in value for item in _unstacked(stack, outlet.axes)]
     else:

@@ -22,7 +22,7 @@ def is_double(model: ir.Model) -> bool:
 
 def single(model: ir.Model) -> ir.Model | None:
     """Returns the copy, with a Cast behind each float64 input and before each float64 output; None if the model's opset
-    is too old for these, or if it has operators of other domains than ONNX's, whose dtypes are not known."""
+    is too old for these Casts, or if the model has operators of other domains, whose dtypes are unknown."""
     if opset_conversion.of(model) < _CASTS or any(node.domain not in ("", "ai.onnx") for node in walk.all_nodes(model)):
         return None
     made = retyped(model, _DOUBLE, _FLOAT)
@@ -37,7 +37,7 @@ def single(model: ir.Model) -> ir.Model | None:
 
 
 def _cast_input(graph: ir.Graph, value: ir.Value, names: Names) -> None:
-    """Puts a float64 input in the place of `value`, and a Cast behind it."""
+    """Replaces the input `value` by a float64 input and a Cast."""
     port = ir.Value(name=value.name, type=ir.TensorType(_DOUBLE), shape=value.shape)
     value.name = names.free(f"{port.name}_float")
     graph.inputs[graph.inputs.index(value)] = port
@@ -54,7 +54,7 @@ def _cast_input(graph: ir.Graph, value: ir.Value, names: Names) -> None:
 
 
 def _cast_output(graph: ir.Graph, value: ir.Value, names: Names) -> ir.Value:
-    """Appends a Cast to float64 of `value`; returns its result, which has the name that `value` had."""
+    """Appends a Cast of `value` to float64; returns its result, which takes over the name of `value`."""
     port = ir.Value(name=value.name, type=ir.TensorType(_DOUBLE), shape=value.shape)
     value.name = names.free(f"{port.name}_float")
     graph.append(

@@ -1,6 +1,7 @@
 """Makes a copy of a model that computes in float64 instead of float32: the same function with less rounding.
 
-float16 and integers stay. A model that quantises has no such copy: float64 could round a number to another step.
+float16 and integers stay. No copy is made of a model that quantises, because float64 could move a number to another
+quantisation step.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ _MADE = {
     "SequenceEmpty": "dtype", "HannWindow": "output_datatype", "HammingWindow": "output_datatype",
     "BlackmanWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
 }  # fmt: skip
-"""Operators, and their attribute that sets the dtype of the result."""
+"""Operators with an attribute that sets the dtype of the result, and that attribute."""
 _FLOATS_BY_DEFAULT = ("HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix", "SequenceEmpty")
 _MOST = 2**26
-"""Bytes of float32 weights up to which a copy is made. A choice: 64 MiB become 128 MiB."""
+"""The most bytes of float32 weights for which a copy is made. A choice: 64 MiB become 128 MiB."""
 
 
 def widened(model: ir.Model) -> ir.Model | None:
@@ -36,7 +37,7 @@ def widened(model: ir.Model) -> ir.Model | None:
 
 
 def retyped(model: ir.Model, old: ir.DataType, new: ir.DataType) -> ir.Model:
-    """Returns a copy in which `new` replaces `old`, both float dtypes, in inputs and outputs, too."""
+    """Returns a copy in which the float dtype `new` replaces the float dtype `old`, also in inputs and outputs."""
     made = cloned(model)
     for graph in walk.graphs(made):
         for value in graph.initializers.values():
@@ -75,7 +76,7 @@ def _change(node: ir.Node, old: ir.DataType, new: ir.DataType) -> None:
 def _converted(tensor: ir.TensorProtocol, old: ir.DataType, new: ir.DataType) -> ir.TensorProtocol:
     if tensor.dtype != old:
         return tensor
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite
+    with np.errstate(over="ignore"):  # values out of range become infinite
         return ir.tensor(tensor.numpy().astype(new.numpy()), name=tensor.name)
 
 

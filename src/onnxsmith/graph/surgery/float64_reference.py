@@ -24,7 +24,7 @@ def doubled(model: ir.Model) -> ir.Model:
     for graph in walk.graphs(made):
         for value in _values(graph):
             if value.dtype in _NARROW:
-                value.type = _wide_type(value.type)  # a new one: clones share their types
+                value.type = _wide_type(value.type)  # a new object: clones share their types
         for value in graph.initializers.values():
             if value.const_value is not None and value.const_value.dtype in _NARROW:
                 value.const_value = _wide(value.const_value)

@@ -1,4 +1,5 @@
-"""Cuts a graph at tensors: their readers read a new graph input instead; the tensors themselves can be outputs."""
+"""Cuts a graph at tensors: new graph inputs replace them for their readers. The tensors themselves may become
+outputs."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from onnxsmith.graph.structure.model_copy import cloned
 
 @dataclass(frozen=True)
 class Cut:
-    """A model that computes the tensors in `outputs`, each from the nearest cuts before it.
+    """A model that computes the tensors in `outputs`, each from the nearest cuts above it.
 
-    `inputs` maps the cut tensors that the model still reads to the names of the new inputs; graph inputs keep their
+    `inputs` maps the cut tensors that the model still reads to the names of the new inputs. Graph inputs keep their
     names. `outputs` maps the requested tensors to the names of the outputs.
     """
 
@@ -26,7 +27,7 @@ class Cut:
 
 
 def cut(model: ir.Model, cuts: Collection[str], outputs: Iterable[str]) -> Cut:
-    """Makes a copy of `model` (weights shared) that computes `outputs`, values of the main graph, from the tensors
+    """Makes a copy of `model` (weights shared) that computes the values `outputs` of the main graph from the tensors
     `cuts`.
 
     Unneeded nodes, initializers and inputs are removed. Names that the graph does not have are ignored.
@@ -42,7 +43,7 @@ def cut(model: ir.Model, cuts: Collection[str], outputs: Iterable[str]) -> Cut:
         if value is None:
             continue
         port = ir.Value(name=names.free(f"{name}.given"), type=value.type, shape=value.shape)
-        value.replace_all_uses_with(port, replace_graph_outputs=True)  # also as the output of a branch
+        value.replace_all_uses_with(port, replace_graph_outputs=True)  # a branch may return the value directly
         given[name] = port
     asked = [values[name] for name in outputs if name in values]
     graph.outputs.extend(asked)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnxsmith.graph.structure.model_copy import cloned
 
 WEIGHTLESS = "onnxsmith.weights"
-"""Metadata key of a model without its weights."""
+"""Metadata key that marks a model without its weights."""
 
 
 def drop_unused_inputs(model: ir.Model) -> tuple[str, ...]:
@@ -21,7 +21,7 @@ def drop_unused_inputs(model: ir.Model) -> tuple[str, ...]:
 
 
 def without_weights(model: ir.Model, weights: Collection[str]) -> ir.Model:
-    """Returns a copy in which the initializers named `weights` are graph inputs without a value, after the real
+    """Returns a copy in which the initializers named `weights` are graph inputs without a default, after the other
     inputs."""
     copy = cloned(model)
     left_out = [value for name, value in copy.graph.initializers.items() if name in weights]

@@ -14,19 +14,19 @@ from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 
 _CALL = "onnxsmith.call"
-"""Metadata key of a call while it is inlined; the inliner copies it to the nodes of the body."""
+"""Metadata key that marks a call during inlining; the inliner copies it to the nodes of the body."""
 _MODULES = "onnxsmith.modules:"
-"""Metadata key of a call while it is inlined: the torch modules around it."""
+"""Metadata key of a call during inlining: the torch modules around it."""
 _NAME = "onnxsmith.name"
-"""Metadata key of a value in a function: its name inside the function."""
+"""Metadata key of a function's value: its name inside the function."""
 
 
 def inlined(model: ir.Model, *, only: Collection[ir.OperatorIdentifier] | None = None) -> tuple[ir.Model, str]:
-    """Returns a copy of `model` (weights shared) without calls, and "". On failure the calls stay, and the text is the
-    reason. With `only`, calls of other functions stay.
+    """Returns a copy of `model` (weights shared) without calls, and an empty text. On failure the calls stay, and the
+    text is the reason. With `only`, calls of other functions stay.
 
-    Values of a body are named after its call: `call/name`, with a number if that name is taken. Nodes of a body that
-    name a torch module are said to be in the module of the call.
+    Values of a body are named after its call: `call/name`, with a number if that name is taken. The torch modules of a
+    body's nodes are put inside the module of the call.
     """
     copy = cloned(model)
     if not copy.functions:
@@ -51,7 +51,7 @@ def inlined(model: ir.Model, *, only: Collection[ir.OperatorIdentifier] | None =
         reason = " ".join(str(error.__cause__ or error).split())
         return cloned(model), f"the functions could not be inlined: {reason}"
     _name(copy, own, kept)
-    for function in copy.functions.values():  # those that stay
+    for function in copy.functions.values():  # the functions that stay
         for graph in (function.graph, *walk.nested(function)):
             for value in _values(graph):
                 value.metadata_props.pop(_NAME, None)
@@ -66,7 +66,7 @@ def _values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 
 def _own_outputs(function: ir.Function) -> None:
-    """Gives outputs that are inputs, or that are listed twice, their own value: the inliner renames function
+    """Gives outputs that are inputs, or are listed twice, a value of their own, because the inliner renames function
     outputs."""
     seen: set[ir.Value] = set(function.inputs)
     for index, value in enumerate(function.outputs):
@@ -79,9 +79,9 @@ def _own_outputs(function: ir.Function) -> None:
 
 
 def _marked_modules(model: ir.Model, gone: Set[ir.OperatorIdentifier]) -> dict[str, list[str]]:
-    """Writes the torch modules around each call into its metadata, under a key for each function: a node that comes out
-    of several functions then has those of each call. Returns the modules of the functions' own nodes by key, of those
-    that are called by others first."""
+    """Writes the torch modules around each call into its metadata, under one key per function, so that a node out of
+    nested functions has the modules of each call. Returns the modules of each function's own nodes by key, called
+    functions before their callers."""
     calls = {
         identifier: {node.op_identifier() for node in walk.nodes(model.functions[identifier])} for identifier in gone
     }
@@ -94,7 +94,7 @@ def _marked_modules(model: ir.Model, gone: Set[ir.OperatorIdentifier]) -> dict[s
         if around:
             node.metadata_props[_key(node.op_identifier())] = repr(around)
             if moves[_key(node.op_identifier())]:
-                provenance.forget_merged(node)  # what the call merged is what its nodes say, each for itself
+                provenance.forget_merged(node)  # each node of the body names its own merged operations
     return moves
 
 
@@ -119,7 +119,7 @@ def _name(model: ir.Model, own: set[ir.Value], kept: set[str | None]) -> None:
         for graph in walk.subgraphs(node):
             inner = dict.fromkeys((*graph.inputs, *graph.initializers.values()))
             new += [(value, call) for value in inner if value not in own]
-    for function in model.functions.values():  # where one stays that called another
+    for function in model.functions.values():  # a function that stays may have called an inlined one
         for node in walk.nodes(function):
             node.metadata_props.pop(_CALL, None)
             for value in node.outputs:

@@ -1,4 +1,4 @@
-"""Joins two models into one: outputs of the first become inputs of the second."""
+"""Joins two models into one: tensors of the first become inputs of the second."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from onnxsmith.graph.structure.model_copy import cloned
 
 def joined(first: ir.Model, second: ir.Model, wires: Mapping[str, str]) -> ir.Model:
     """Returns a copy of `first` with the nodes of `second` behind its own. `wires` maps inputs of `second` to the names
-    of tensors of `first`'s main graph; its other inputs become inputs of the whole, or are those of `first` with the
-    same name. The outputs are those of `first`, then those of `second`.
+    of tensors of `first`'s main graph. Other inputs of `second` are inputs of the result, shared with an input of
+    `first` of the same name. The outputs are those of `first`, then those of `second`.
 
-    Tensors and nodes of `second` whose names are taken get a number behind their names. The caller sees to it that the
-    opsets are the same and that local functions of one name are equal.
+    Tensors and nodes of `second` whose names are taken get a number behind their names. The caller must ensure that the
+    opsets are equal, and that local functions with the same name are equal.
     """
     whole, part = cloned(first), cloned(second)
     graph = whole.graph
@@ -74,7 +74,7 @@ def equal_functions(one: ir.Function, two: ir.Function) -> bool:
 
 
 def _body(function: ir.Function) -> onnx.FunctionProto:
-    """Returns the message of a function without what no run reads."""
+    """Returns the message of a function without docs, metadata and declared shapes."""
     proto = ir.serde.serialize_function(function)
     for field in ("doc_string", "metadata_props", "value_info"):
         proto.ClearField(field)

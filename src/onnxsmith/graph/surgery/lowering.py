@@ -1,8 +1,8 @@
-"""Writes a model in an earlier opset: each operator in the form that it had there.
+"""Converts a model to an earlier opset: writes each operator in its form of that opset.
 
-An operator that changed since gets its earlier form change by change, the last change first. Each change is undone by
-its file in `lowerings/`, if it has one, and by leaving out attributes without effect. An operator that did not exist,
-or whose earlier form takes other dtypes, is replaced by its body, if the ONNX specification gives one.
+The changes of an operator since that opset are undone one by one, the last change first. A change is undone by its file
+in `lowerings/`, if there is one, and by leaving out attributes without effect. An operator that did not exist, or whose
+earlier form takes other dtypes, is replaced by its body, if the ONNX specification gives one.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _find = cache(schema.find)
 
 @dataclass(frozen=True)
 class Stuck:
-    """A node that cannot be written in the earlier opset, by its operator and name, its origin in the source, and
-    why."""
+    """A node that cannot be written in the earlier opset: its operator and name, its origin in the source, and the
+    reason."""
 
     node: str
     source: str
@@ -38,7 +38,7 @@ class Stuck:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A copy of a model in the earlier opset, as far as the nodes that are `stuck` allow."""
+    """A copy of a model in the earlier opset, except for the nodes that are `stuck`."""
 
     model: ir.Model
     stuck: tuple[Stuck, ...]
@@ -47,8 +47,8 @@ class Lowered:
 def lowered(model: ir.Model, target: int) -> Lowered:
     """Writes a copy of the model (weights shared) in opset `target`, which is lower than the model's.
 
-    Functions stay functions, unless a node in one is stuck: a function knows no dtypes and no values of its attributes.
-    Then all functions are inlined.
+    Functions stay functions, unless a node in a function is stuck. Then all functions are inlined, because dtypes and
+    attribute values are unknown inside a function.
     """
     found = _lowered(model, target)
     if found.stuck and model.functions:
@@ -81,7 +81,7 @@ def _lowered(model: ir.Model, target: int) -> Lowered:
 
 
 def _lower(node: ir.Node, version: int, target: int, names: Names) -> list[Stuck]:
-    """Lowers a node that is written in opset `version`, and the nodes that replace it."""
+    """Lowers a node from opset `version` to `target`, and then the nodes that replace it."""
     label, source = f"{node.op_type} {walk.node_label(node)}", provenance.of(node).source
     while True:
         newer = _find(node.op_type, "", version)
@@ -95,9 +95,7 @@ def _lower(node: ir.Node, version: int, target: int, names: Names) -> list[Stuck
         if reason:
             return [Stuck(label, source, reason)]
         provenance.inherit(made, [node])
-        for (
-            new
-        ) in made:  # the bodies of operators number their nodes from the start, and onnxruntime wants unique names
+        for new in made:  # each operator body numbers its nodes from 0, and onnxruntime requires unique names
             new.name = names.free(f"{node.name}_{new.op_type}") if node.name else None
         gone = node.graph is None
         for value in operands if gone else ():
@@ -113,7 +111,7 @@ def _lower(node: ir.Node, version: int, target: int, names: Names) -> list[Stuck
 def _changed(
     node: ir.Node, newer: schema.Schema, version: int, target: int, write: Inserter
 ) -> tuple[list[ir.Node], int, str]:
-    """Undoes one change. Returns the new nodes, the opset they are written in, and why it is impossible."""
+    """Undoes one change. Returns the new nodes, their opset, and the reason if undoing is impossible."""
     older = _find(node.op_type, "", newer.since - 1)
     reason = ""
     if older is not None and not older.deprecated:
@@ -133,8 +131,8 @@ def _changed(
 
 
 class _Declared:
-    """The types and shapes that a model declares. A copy gets them back in the end: an inferred one must not become a
-    part of the interface of a file."""
+    """The types and shapes that a model declares. The copy gets them back in the end, so that inferred types and shapes
+    do not become part of the file's interface."""
 
     def __init__(self, model: ir.Model, copy: ir.Model) -> None:
         pairs = list(zip(walk.graphs(model), walk.graphs(copy), strict=True))

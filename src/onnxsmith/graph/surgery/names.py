@@ -15,7 +15,7 @@ from onnxsmith.graph.structure.fresh import unused
 def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
     """Names the graph's inputs and outputs, in order. Renames other values that have one of these names.
 
-    A value that is an output twice, and an input or initializer that is an output, gets an Identity, because two names
+    A value that is an output twice, or an input or initializer that is an output, gets an Identity, because two names
     need two values.
     """
     graph = model.graph

@@ -1,12 +1,12 @@
-"""Brings tensors out of branches and bodies: as lists, with one element for each time that they were computed.
+"""Brings tensors out of branches and bodies, as lists with one element for each computation of the tensor.
 
-A list is an ONNX sequence. It starts empty in the main graph, enters each loop body as a state, is read by a branch
-from outside, and comes back longer by one element wherever the tensor is computed. The elements may therefore differ in
-shape, and nested loops give one list in the order of execution.
+A list is an ONNX sequence. It starts empty in the main graph, enters a loop body as a state, and is captured by a
+branch. Each computation of the tensor appends an element. So the elements may differ in shape, and nested loops give
+one list in the order of execution.
 
 A Scan cannot have sequences as states, and before opset 13 no loop or branch can. There the tensor becomes a scan
-output, whose first axes count the iterations. This needs elements of equal shape: `nested_plan.py` refuses tensors
-whose shape may change between iterations, and tensors that are computed in some iterations only."""
+output, whose first axes count the iterations. This needs one element of the same shape in each iteration:
+`nested_plan.py` refuses other tensors."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _IDENTITY = 14
 
 @dataclass(frozen=True)
 class Given:
-    """A value of the main graph that holds the tensor. `axes` leading axes count how often it was computed."""
+    """A value of the main graph that holds the tensor. Its first `axes` axes count the computations of the tensor."""
 
     value: ir.Value
     axes: int
 
 
 def give_out(model: ir.Model, wanted: Mapping[Place, Carriage], names: Names, opset: int) -> dict[Place, Given]:
-    """Makes each place a value of the main graph. Changes the model in place, but not its outputs."""
+    """Brings each place out as a value of the main graph. Changes the model in place, but not its outputs."""
     return _Carrier(model.graph, wanted, names, opset).given()
 
 
@@ -78,7 +78,7 @@ class _Carrier:
         return value
 
     def _tensor_of(self, graph: ir.Graph, place: Place) -> ir.Value:
-        """Returns the tensor itself, its shape, or a wider copy, as its carriage says."""
+        """Returns the tensor itself, its shape, or a copy in a wider dtype, as its carriage says."""
         value, how = self._moved.get(place.value, place.value), self._wanted[place]
         if how.sizes:
             made = self._add(graph, "Shape", [value], place)
@@ -107,7 +107,7 @@ class _Carrier:
         return made
 
     def _visit(self, graph: ir.Graph, lists: Mapping[Place, ir.Value]) -> dict[Place, ir.Value]:
-        """Extends the lists inside a body or branch, and returns the values to give back."""
+        """Extends the lists inside a body or branch, and returns the values that it must return."""
         found: dict[Place, ir.Value] = {}
         for node, places in self._inner.get(graph, {}).items():
             if self._stacks(node):
@@ -145,7 +145,7 @@ class _Carrier:
         if self._opset >= _IDENTITY:
             made = self._add(graph, "Identity", [value], place)
         else:
-            # before opset 14, Identity takes no sequence: insert an element and erase it again
+            # before opset 14 Identity takes no sequence, so insert an element and erase it again
             extra = self._add(graph, "Constant", [], place, value=_empty(self._wanted[place].dtype, 1))
             made = self._add(graph, "SequenceErase", [self._appended(graph, place, value, extra)], place)
         made.type = self._list_type(place)
@@ -169,7 +169,7 @@ class _Carrier:
         return {place: self._named(value, place) for place, value in zip(places, made, strict=True)}
 
     def _replaced(self, node: ir.Node, inputs: Sequence[ir.Value | None], size: int, at: int, more: int) -> ir.Node:
-        """Replaces the node by one with other inputs and with `more` outputs inserted at position `at`."""
+        """Replaces the node by a node with other inputs and with `more` outputs inserted at position `at`."""
         new = ir.Node(
             node.domain,
             node.op_type,
@@ -213,7 +213,8 @@ class _Carrier:
         return self._further_outputs(node, places)
 
     def _stacked_branches(self, node: ir.Node, places: Sequence[Place]) -> dict[Place, ir.Value]:
-        """Makes the branch that computes the tensor return it with a first axis, and the other branch an empty one."""
+        """Makes the branch that computes the tensor return it with a first axis, and the other branch return an empty
+        tensor."""
         for name in ("then_branch", "else_branch"):
             branch = node.attributes[name].as_graph()
             stacks = self._stacks_of(branch)
@@ -244,7 +245,7 @@ class _Carrier:
         return self._add(graph, "Constant", [], place, value=_empty(dtype, axes))
 
     def _further_outputs(self, node: ir.Node, places: Sequence[Place]) -> dict[Place, ir.Value]:
-        """Adds outputs to a node for the last outputs of its body."""
+        """Adds outputs to a node for the new last outputs of its body."""
         size = len(next(walk.subgraphs(node)).outputs) - (node.op_type == "Loop")
         node.resize_outputs(size)
         made = dict(zip(places, node.outputs[size - len(places) :], strict=True))

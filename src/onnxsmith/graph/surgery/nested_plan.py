@@ -1,4 +1,5 @@
-"""Plans how a tensor comes out of branches and bodies, or says why it cannot. `nested_outputs.py` does the work."""
+"""Plans how to bring a tensor out of branches and bodies, or says why this is impossible. `nested_outputs.py` does the
+work."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from onnxsmith.graph.shapes import symbols
 from onnxsmith.graph.structure.tensor_paths import Body, Place
 
 SEQUENCES = 13
-"""The opset since which Loop and If take and give sequences."""
+"""The opset since which Loop and If accept and return sequences."""
 _OLDEST_SCAN = 9
-"""The opset since which Scan has its present form: opset 8 had a batch axis and sequence lengths."""
+"""The opset since which Scan has its present form. In opset 8 it had a batch axis and sequence lengths."""
 _HELD = frozenset(
     {ir.DataType[f"{sign}INT{bits}"] for sign in ("", "U") for bits in (8, 16, 32, 64)}
     | {ir.DataType[name] for name in ("FLOAT", "DOUBLE", "FLOAT16", "BOOL", "STRING", "COMPLEX64", "COMPLEX128")}
@@ -23,8 +24,8 @@ _HELD = frozenset(
 
 @dataclass(frozen=True)
 class Carriage:
-    """How one tensor comes out: with this dtype. `widened`: the tensor's own dtype is narrower. `sizes`: its shape
-    comes out, not its values."""
+    """How to bring one tensor out. `dtype` is the dtype of the output. `widened` is true if the tensor's own dtype is
+    narrower. `sizes` is true if the output is the tensor's shape, not its values."""
 
     dtype: ir.DataType | None
     widened: bool = False
@@ -32,7 +33,7 @@ class Carriage:
 
 
 def kind_of(type_: ir.TypeProtocol | None) -> str:
-    """`tensor`, `sequence`, `optional` or `sparse tensor`."""
+    """Returns the kind of a type: `tensor`, `sequence`, `optional` or `sparse tensor`."""
     if isinstance(type_, ir.OptionalType):
         return "optional"
     if isinstance(type_, ir.SequenceType):
@@ -43,8 +44,8 @@ def kind_of(type_: ir.TypeProtocol | None) -> str:
 def plan(
     place: Place, known: ir.Value, opset: int, open_dims: Collection[str], *, sizes: bool = False
 ) -> Carriage | str:
-    """Returns how a tensor can come out, or the reason why it cannot. `known` has its inferred type and shape.
-    Dimensions made of `open_dims` alone are the same in every iteration of a loop."""
+    """Returns how to bring a tensor out, or the reason why this is impossible. `known` has its inferred type and shape.
+    Dimensions that consist of `open_dims` only are the same in every iteration of a loop."""
     kind, dtype = kind_of(known.type), known.dtype
     if sizes and (kind != "tensor" or not opset):
         return f"its size cannot be read ({kind})"

@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 
 class Inserter:
-    """Inserts nodes in front of `place`. Their results are called after the results of `place`, with `suffix` and a
-    number. `opset` is the version of ONNX's operators that the nodes are written in."""
+    """Inserts nodes in front of `place`. Their results are named after the results of `place`, with `suffix` and a
+    number. `opset` is the opset of the new nodes."""
 
     def __init__(self, place: ir.Node, suffix: str, opset: int, free: Callable[[str], str] = lambda wish: wish) -> None:
         graph = place.graph
@@ -31,7 +31,7 @@ class Inserter:
         return node.outputs[0]
 
     def name(self, wish: str) -> str:
-        """Returns a name for a new value, after the results of `place`."""
+        """Returns a name for a new value, made from a result's name of `place`."""
         return self._free(f"{self._prefix}{wish}")
 
     def constant(self, value: Any, dtype: Any = np.int64) -> ir.Value:
@@ -39,7 +39,7 @@ class Inserter:
         return self.op("Constant", value=ir.tensor(np.array(value, dtype)))
 
     def replace(self, results: Sequence[ir.Value]) -> None:
-        """Replaces the outputs of `place` by these results, which get their names, and removes `place`."""
+        """Replaces the outputs of `place` by these results, which take over their names, and removes `place`."""
         for value, new in zip(self.place.outputs, results, strict=False):
             new.name, value.name = value.name, None
             if value.type is not None:

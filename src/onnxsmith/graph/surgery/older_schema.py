@@ -1,4 +1,4 @@
-"""Writes a node in an earlier form of its operator, if the earlier form can say the same."""
+"""Writes a node in an earlier form of its operator, if the earlier form can express it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ _INTRODUCED: dict[tuple[str, str], dict[str, int]] = {
     ("ScatterElements", "reduction"): {"max": 18, "min": 18},
     ("ScatterND", "reduction"): {"max": 18, "min": 18},
 }
-"""The opset since which an attribute may have a value (the operators' descriptions in onnx, Changelog.md)."""
+"""The opset since which an attribute may have a certain value (the operators' descriptions in onnx, Changelog.md)."""
 
 _ALWAYS: dict[tuple[str, str], Any] = {
     ("RoiAlign", "coordinate_transformation_mode"): "output_half_pixel",
     ("BatchNormalization", "spatial"): 1,
 }
-"""What the form without the attribute does, where that differs from the default of the form with it."""
+"""The attribute value that the form without the attribute corresponds to, if it is not the default of the form with
+it."""
 
 
 def write_older(node: ir.Node, newer: Schema, older: Schema) -> str:
-    """Removes what the earlier form lacks and what has no effect. Returns "", or what the earlier form cannot say; then
-    nothing was changed."""
+    """Removes the attributes without effect that the earlier form lacks, and returns "". If the earlier form cannot
+    express the node, changes nothing and returns the reason."""
     return (
         _operands(node, newer, older)
         or _dtypes(node, newer, older)

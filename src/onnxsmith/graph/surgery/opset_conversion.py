@@ -11,7 +11,7 @@ from onnxsmith.graph.surgery.lowering import lowered
 from onnxsmith.graph.surgery.raising import raised
 
 _SHOWN = 3
-"""Nodes that a refusal names; a choice."""
+"""The most nodes that a refusal names. A choice."""
 
 
 def of(model: ir.Model) -> int:
@@ -20,11 +20,11 @@ def of(model: ir.Model) -> int:
 
 
 def convert(model: ir.Model, target: int | None) -> ir.Model:
-    """Returns a copy of `model` at opset `target`; the same model if it has that opset already, or if `target` is None.
-    Local functions whose bodies cannot be converted are inlined; see `inlined_functions`.
+    """Returns a copy of `model` at opset `target`; `model` itself if it has that opset already, or if `target` is None.
+    Inlines local functions whose bodies cannot be converted; see `inlined_functions`.
 
-    Raises:
-        OnnxsmithError: `export/opset` when the version does not exist, or the converters cannot convert an operator.
+    Raises: OnnxsmithError: `export/opset` if the version does not exist, or if the converters cannot convert an
+        operator.
     """
     now = of(model)
     if target is None or now == target:
@@ -41,7 +41,7 @@ def convert(model: ir.Model, target: int | None) -> ir.Model:
 
 
 def inlined_functions(before: ir.Model, after: ir.Model) -> list[str]:
-    """Returns a note if a change to a model left local functions out, which then were inlined; else nothing."""
+    """Returns a note if a change to a model inlined local functions, else an empty list."""
     gone = [f"{domain}::{name}" for domain, name, _ in before.functions if (domain, name, _) not in after.functions]
     return [f"local functions were inlined: {', '.join(gone)}"] if gone else []
 
@@ -61,7 +61,7 @@ def _lower(model: ir.Model, now: int, target: int) -> ir.Model:
 
 
 def _nearest(model: ir.Model, now: int, target: int) -> str:
-    """Returns the lowest opset above the requested one that the model can be brought to; each one is tried."""
+    """Returns the lowest opset above the requested one to which the model can be converted, found by trying each."""
     found = next((one for one in range(target + 1, now) if not lowered(model, one).stuck), None)
     if found is None:
         return f"omit the opset: the model stays at {now}"

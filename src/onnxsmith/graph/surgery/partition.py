@@ -1,7 +1,7 @@
-"""Divides the nodes of a main graph into pieces, and makes a model of each piece.
+"""Divides the nodes of a main graph into pieces, and makes a model from each piece.
 
-A piece reads graph inputs and tensors of pieces before it. Only tensors of a known number of dimensions go from piece
-to piece: few runtimes take lists, optionals and maps as inputs, and the specification wants the shape of a port.
+A piece reads graph inputs and tensors of earlier pieces. Only tensors of known rank are passed between pieces: few
+runtimes accept lists, optionals and maps as inputs, and the specification requires the shape of a graph input.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def computing(graph: ir.Graph) -> Nodes:
 
 def in_ranges(graph: ir.Graph, count: int, *, by_nodes: bool) -> list[Nodes]:
     """Divides the nodes into up to `count` runs of consecutive nodes with about the same bytes of weights, or the same
-    number of nodes. Fewer if values that may not cross connect the nodes at too many places."""
+    number of nodes. Makes fewer pieces if too many values may not be passed between pieces."""
     groups = inseparable(graph)
     nodes = [node for group in groups for node in group]
     costs = [1] * len(nodes) if by_nodes else _weights(nodes)
@@ -56,8 +56,8 @@ def in_ranges(graph: ir.Graph, count: int, *, by_nodes: bool) -> list[Nodes]:
 
 
 def at_tensors(graph: ir.Graph, tensors: Sequence[ir.Value]) -> list[Nodes]:
-    """Divides the nodes at tensors: a piece computes the next tensors that nothing before has, the last one the rest.
-    Tensors that do not depend on each other end the same piece."""
+    """Divides the nodes at tensors. Each piece computes the next of these tensors, the last piece all other nodes.
+    Tensors of the same nodes end the same piece."""
     order = {node: at for at, node in enumerate(graph)}
     ancestors = [(value, _behind(value, graph)) for value in tensors]
     ancestors.sort(key=lambda item: len(item[1]))
@@ -72,12 +72,13 @@ def at_tensors(graph: ir.Graph, tensors: Sequence[ir.Value]) -> list[Nodes]:
 
 
 def inseparable(graph: ir.Graph) -> list[Nodes]:
-    """Returns the smallest pieces, each of one node where possible, in an order in which they can run. Nodes stay
-    together between which a value goes that may not cross, and nodes on a path from such nodes back to them."""
+    """Returns the smallest pieces, each of one node if possible, in an order in which they can run. Two nodes stay
+    together if one reads a value of the other that may not be passed between pieces. Nodes on a path between such nodes
+    stay with them."""
     nodes = computing(graph)
     places = {node: at for at, node in enumerate(nodes)}
     behind: list[set[int]] = [set() for _ in nodes]
-    """The nodes that have to run with a node or after it."""
+    """For each node, the nodes that must run in the same piece or later."""
     for node, at in places.items():
         for value in reads([node], graph):
             producer = value.producer()
@@ -103,7 +104,7 @@ def _cycles(behind: Sequence[set[int]]) -> list[list[int]]:
 
 
 def _walked(start: int, behind: Sequence[set[int]], seen: set[int]) -> list[int]:
-    """Returns the numbers that `start` leads to and that are not `seen`, each after those that it leads to."""
+    """Returns the unseen numbers that `start` leads to, in postorder: each after the numbers that it leads to."""
     if start in seen:
         return []
     seen.add(start)
@@ -122,8 +123,7 @@ def _walked(start: int, behind: Sequence[set[int]], seen: set[int]) -> list[int]
 
 
 def _in_order(groups: list[list[int]], behind: Sequence[set[int]]) -> list[list[int]]:
-    """Returns the groups in an order in which each runs after what it needs; as far as that leaves a choice, as they
-    came."""
+    """Sorts the groups so that each runs after the groups that it needs. Otherwise keeps their order."""
     of = {at: number for number, group in enumerate(groups) for at in group}
     following = [{of[other] for at in group for other in behind[at]} - {number} for number, group in enumerate(groups)]
     waiting = [0] * len(groups)
@@ -144,7 +144,8 @@ def _in_order(groups: list[list[int]], behind: Sequence[set[int]]) -> list[list[
 
 
 def pieces_of(model: ir.Model, divided: Sequence[Nodes]) -> list[Piece]:
-    """Makes the models, weights shared. The inferred types and shapes of `model` become those of the ports."""
+    """Makes the models of the pieces, weights shared. Inputs and outputs get the inferred types and shapes of
+    `model`."""
     places = {node: at for at, node in enumerate(model.graph)}
     copy = cloned(model)
     nodes = list(copy.graph)
@@ -179,12 +180,12 @@ def pieces_of(model: ir.Model, divided: Sequence[Nodes]) -> list[Piece]:
 
 
 def may_cross(value: ir.Value) -> bool:
-    """Whether a value may go from piece to piece: a tensor of a known number of dimensions."""
+    """Whether a value may be passed between pieces: whether it is a tensor of known rank."""
     return isinstance(value.type, ir.TensorType) and value.shape is not None
 
 
 def reads(nodes: Iterable[ir.Node], graph: ir.Graph) -> list[ir.Value]:
-    """Returns the values of `graph` that the nodes read, also from inside their bodies, each once."""
+    """Returns the values of `graph` that the nodes and their bodies read, each once."""
     found = (value for node in nodes for value in captures.reads(node))
     return list(dict.fromkeys(value for value in found if _owner(value) is graph))
 
@@ -197,7 +198,8 @@ def _owner(value: ir.Value) -> object:
 def _ports(
     part: Nodes, graph: ir.Graph, of: dict[ir.Node, int], needed: set[ir.Value]
 ) -> tuple[list[ir.Value], list[ir.Value], dict[str, int | None]]:
-    """Gives the part its own inputs and weights in place of what it reads; returns them, and where inputs come from."""
+    """Gives the part its own inputs and weights in place of the values that it reads. Returns them, and the source of
+    each input."""
     own = set(part)
     inputs: list[ir.Value] = []
     weights: list[ir.Value] = []
@@ -230,7 +232,7 @@ def _constant(value: ir.Value) -> ir.Value:
 
 
 def _called(model: ir.Model, nodes: Nodes) -> list[ir.Function]:
-    """Returns the functions that the nodes call, and those that these call."""
+    """Returns the functions that the nodes call, directly or through other functions."""
     found: dict[ir.OperatorIdentifier, ir.Function] = {}
     waiting = [inner for node in nodes for inner in (node, *walk.inside(node))]
     while waiting:
@@ -254,7 +256,7 @@ def _is_constant(node: ir.Node) -> bool:
 
 
 def _behind(value: ir.Value, graph: ir.Graph) -> set[ir.Node]:
-    """Returns the nodes of the graph that a value needs."""
+    """Returns the nodes of the graph that a value depends on."""
     found: set[ir.Node] = set()
     waiting = [value]
     while waiting:
@@ -266,7 +268,7 @@ def _behind(value: ir.Value, graph: ir.Graph) -> set[ir.Node]:
 
 
 def _weights(nodes: Nodes) -> list[int]:
-    """Returns the bytes of weights that each node is the first to read."""
+    """Returns for each node the bytes of the weights that it reads first."""
     seen: set[ir.Value] = set()
     found = []
     for node in nodes:

@@ -1,8 +1,8 @@
-"""Raises a model to a newer opset with the converters of onnxscript and onnx, which know neither functions nor maps.
+"""Raises a model to a newer opset with the converters of onnxscript and onnx, which support neither functions nor maps.
 
 Functions whose operators mean the same in both opsets stay functions; the others are inlined. Nodes with values of
-types that onnx-ir lacks (a map) are hidden behind another domain, because the converters write such types and cannot
-read them again.
+types that onnx-ir lacks (a map) get another domain during the conversion, because the converters write such types and
+cannot read them.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ _HIDDEN = "onnxsmith.hidden"
 """Domain of hidden nodes. Their own domain is in their metadata while a converter runs."""
 _ONNX = ("", "ai.onnx")
 _SKIPPED = "Skipping version conversion"
-"""What onnxscript logs for a node that it leaves in its old form, which would mean something else."""
+"""onnxscript's log message for a node that it leaves in its old form, which would have another meaning in the new
+opset."""
 
 Functions = dict[ir.OperatorIdentifier, ir.Function]
 
 
 def raised(model: ir.Model, target: int) -> tuple[ir.Model, list[str]]:
-    """Returns a copy of the model (weights shared) in opset `target`, newer than its own, and no errors; or a copy in
-    another opset, and the errors of the converters."""
+    """Returns a copy of the model (weights shared) in opset `target`, newer than its own, and an empty list. On
+    failure, the copy may be in another opset, and the list has the errors of the converters."""
     kept = _unchanged(model, target)
     copy, errors = _raised(model, target, kept)
-    if errors and kept:  # a converter may need what only a function's body tells: a shape, a dtype
+    if errors and kept:  # a converter may need a shape or a dtype that follows from a function's body
         copy, errors = _raised(model, target, set())
     return copy, errors
 
@@ -56,7 +57,7 @@ def _raised(model: ir.Model, target: int, kept: set[ir.OperatorIdentifier]) -> t
 
 
 def _converted(copy: ir.Model, target: int) -> list[str]:
-    """Converts the model in place; returns why it is impossible."""
+    """Converts the model in place; returns the errors."""
     from onnxscript import version_converter
 
     with _converter_errors() as errors:
@@ -77,8 +78,8 @@ def _innermost(error: BaseException) -> str:
 
 @contextmanager
 def _converter_errors() -> Iterator[list[str]]:
-    """Collects the errors that the converter only logs: the reason is in the exception of the log record, or in the
-    message about a node that it skipped."""
+    """Collects the errors that the converter only logs. The reason is the exception of a log record, or the message
+    about a skipped node."""
     errors: list[str] = []
 
     class Handler(logging.Handler):
@@ -103,8 +104,7 @@ def _version(imports: Mapping[str, int], default: int) -> int:
 
 
 def _unchanged(model: ir.Model, target: int) -> set[ir.OperatorIdentifier]:
-    """Returns the functions whose operators, and those of the functions that they call, mean the same in opset
-    `target`."""
+    """Returns the functions whose operators, also in the functions that they call, mean the same in opset `target`."""
     own = _version(model.opset_imports, 0)
     kept = set(model.functions)
     while True:
@@ -126,7 +126,7 @@ def _unchanged(model: ir.Model, target: int) -> set[ir.OperatorIdentifier]:
 
 @cache
 def _is_unchanged(op_type: str, version: int, target: int) -> bool:
-    """Whether the operator has the same form in both opsets, or takes more dtypes in the newer one."""
+    """Whether the operator is the same in both opsets, or only takes more dtypes in the newer."""
     old, new = schema.find(op_type, "", version), schema.find(op_type, "", target)
     if old is None or new is None or new.deprecated:
         return False
@@ -155,7 +155,8 @@ def _takes(old: tuple[schema.Parameter, ...], new: tuple[schema.Parameter, ...])
 
 
 def _hide(copy: ir.Model) -> dict[str, str]:
-    """Gives the nodes with values of odd types another domain; returns their domains, by the name of a result."""
+    """Gives nodes with values of types that onnx-ir lacks another domain. Returns their domains by the name of a
+    result."""
     hidden: dict[str, str] = {}
     for node in walk.nodes(copy.graph):
         values = [value for value in (*node.inputs, *node.outputs) if value is not None]

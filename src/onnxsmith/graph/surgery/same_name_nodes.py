@@ -1,4 +1,4 @@
-"""Finds nodes that have the same name in two models but compute something else, and exchanges them.
+"""Finds nodes that have the same name in two models but differ, and exchanges them.
 
 Two nodes are twins if their first outputs have the same name. A twin that is put into the other model reads that
 model's tensors of the same names; its constants come along."""
@@ -19,7 +19,7 @@ Same = Callable[[ir.TensorProtocol, ir.TensorProtocol], bool]
 
 @dataclass(frozen=True)
 class Pair:
-    """Two nodes with the same name: `ours`, and its twin from the other model."""
+    """Two nodes with the same name: `ours`, and its `twin` from the other model."""
 
     name: str
     ours: ir.Node
@@ -27,7 +27,7 @@ class Pair:
 
     @property
     def is_wired_alike(self) -> bool:
-        """Whether both read the same computed tensors, in the same order."""
+        """Whether both nodes read the same computed tensors, in the same order."""
         return self.reads == list(_computed(self.twin))
 
     @property
@@ -47,7 +47,7 @@ class Doubled:
 
 def pairs(model: ir.Model, other: ir.Model, same: Same) -> tuple[list[Pair], list[Pair]]:
     """Returns two lists of pairs of different nodes with the same name, in order: pairs whose twin can be put into
-    `model`, and pairs whose twin, from `model`, can be put into `other`. `same` compares tensors. Left out are Constant
+    `model`, and pairs whose twin, from `model`, can be put into `other`. `same` compares tensors. Leaves out Constant
     nodes, nodes with branches or bodies, nodes whose operator set has different versions in the two models, and nodes
     that read a tensor that the other model does not have."""
     theirs = {node.outputs[0].name: node for node in other.graph if node.outputs}
@@ -161,7 +161,7 @@ def _computed(node: ir.Node) -> Iterator[str]:
 
 
 def _may_swap(node: ir.Node, twin: ir.Node, model: ir.Model, other: ir.Model) -> bool:
-    """Whether each node could run in the other's model."""
+    """Whether each of the two nodes could run in the model of the other."""
     both = (node, twin)
     if any(one.op_type == "Constant" for one in both):
         return False

@@ -1,4 +1,4 @@
-"""Replaces each If by the branch that one particular input takes."""
+"""Replaces each If by the branch that it takes for a particular input."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def take(model: ir.Model, taken: Mapping[ir.Node, bool]) -> None:
 
 
 def _put(node: ir.Node, branch: ir.Graph, names: Names) -> None:
-    """Puts the branch in place of the node. An Identity makes each output of the node, so that its name stays."""
+    """Replaces the node by the branch. An Identity makes each output of the node, so that the output keeps its name."""
     _, results = body_splicing.splice(node, branch, names)
     for old, result in zip(node.outputs, results, strict=True):
         made = body_splicing.copied(node, result)

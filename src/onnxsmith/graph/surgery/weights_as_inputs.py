@@ -1,4 +1,4 @@
-"""Turns a model's weights into inputs, so that one session can run it with other weights."""
+"""Turns a model's weights into inputs, so that one session can run the model with different weights."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ _NOT_AS_INPUTS = {
     "Resize", "Upsample", "Range", "Clip", "Pow", "Pad", "OneHot", "ConstantOfShape", "TopK", "NonMaxSuppression",
     "RoiAlign", "Loop", "Where",
 }  # fmt: skip
-"""Operators whose float operands are sizes, bounds, exponents or fillers: a change by an ulp can change their
+"""Operators whose float operands are sizes, bounds, exponents or fill values: a change by an ulp can change their
 meaning."""
 _MOVING = {"Transpose", "Reshape", "Identity", "Cast", "Squeeze", "Unsqueeze", "Flatten", "Gather", "Expand"}
-"""Operators that only move elements, so that the weight's real reader comes behind them."""
+"""Operators that only move elements; the node that computes with the weight comes after them."""
 _PLACING = {"Concat", "ScatterElements", "ScatterND"}
-"""Operators that put the elements of a weight beside others."""
+"""Operators that put the elements of a weight beside elements of other tensors."""
 _INTEGERS = 4
 """The accuracy level of MatMulNBits that computes with integers of 8 bits. onnxruntime's kernel then reads the scales
 when the model is loaded, and computes without them if they are not constant (1.31, 1.32)."""
 _OLDEST_IR = 4
-"""The IR version since which initializers need not be inputs; an initializer that is an input is then a default."""
+"""The IR version since which initializers need not be inputs; an initializer that is also an input is then a
+default."""
 
 
 @dataclass(frozen=True)
 class Weight:
     """One weight: its name, its stored values, and the number of `terms` that its reader sums. A weight that
-    `is_placed` is only put somewhere, as a label or a filling: no reader computes with it."""
+    `is_placed` is only put beside other elements, as a label or a fill value: no node computes with it."""
 
     name: str
     tensor: ir.TensorProtocol
@@ -45,7 +46,7 @@ class Weight:
 
     @property
     def is_levels(self) -> bool:
-        """Whether the weight holds quantised integers."""
+        """Whether the weight consists of quantised integers."""
         return self.tensor.dtype in _LEVELS
 
 
@@ -92,7 +93,7 @@ def single_numbers(model: ir.Model) -> dict[str, ir.TensorProtocol]:
 
 
 def with_numbers(model: ir.Model, values: Mapping[str, ir.TensorProtocol]) -> ir.Model:
-    """Returns a copy of `model` with other values for the initializers and Constants of these names."""
+    """Returns a copy of `model` in which the initializers and Constants with these names have these values."""
     made = cloned(model)
     held = {value.name: value for node in made.graph for value in node.inputs if value is not None}
     for name, tensor in values.items():
@@ -134,7 +135,7 @@ def _shape(tensor: ir.TensorProtocol) -> ir.Shape:
 
 def _computes(node: ir.Node, index: int, tensor: ir.TensorProtocol) -> bool:
     """Whether operand `index` of the node is a weight. Operands 0, 1 and 3 of quantised products are data and weights;
-    the others are scales and zero points."""
+    the other operands are scales and zero points."""
     if node.domain == "" and node.op_type in _NOT_AS_INPUTS:
         return False
     if node.op_type == "MatMulNBits" and node.attributes.get_int("accuracy_level", 0) == _INTEGERS:
@@ -147,7 +148,8 @@ def _computes(node: ir.Node, index: int, tensor: ir.TensorProtocol) -> bool:
 
 
 def _terms(node: ir.Node, tensor: ir.TensorProtocol) -> int:
-    """Returns how many products the weight's reader sums for one result; 1 if the weight's shape does not tell."""
+    """Returns how many products the weight's reader sums for one result; 1 if that does not follow from the weight's
+    shape."""
     sizes = [size for size in tensor.shape if isinstance(size, int)]
     for reader in _readers(node):
         if reader.op_type in ("MatMul", "Gemm") and len(sizes) >= 2:

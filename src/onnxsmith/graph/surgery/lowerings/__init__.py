@@ -1,1 +1,1 @@
-"""How operators that changed between two opsets are written in the earlier one, a change a file."""
+"""Writes operators that changed between two opsets in the earlier form. Each change has its own file."""

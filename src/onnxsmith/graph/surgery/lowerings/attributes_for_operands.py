@@ -1,4 +1,4 @@
-"""Operands that were attributes before: axes of reductions, bounds of Clip, pads, slices, …"""
+"""Lowers operands that were attributes before: axes of reductions, bounds of Clip, pads, slices, …"""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "Pad": ("pads", "value"), "Slice": ("starts", "ends", "axes", "steps"), "TopK": ("k",), "DFT": ("", "axis"),
     "Dropout": ("ratio", "training_mode"),
 }  # fmt: skip
-"""The attributes that held the operands after the first one."""
+"""The attributes that held the operands after the first operand."""
 _LISTS = {"axes", "split", "pads", "starts", "ends"}
 _NEUTRAL = {"steps": 1, "training_mode": 0}
-"""Operands without an earlier form, and the value that every earlier node had."""
+"""Operands without an earlier form, and the value with which they have no effect."""
 
 
 class AttributesForOperands(Lowering):
@@ -58,7 +58,7 @@ class AttributesForOperands(Lowering):
         return ""
 
     def _empty(self, node: ir.Node, found: dict[str, Any]) -> str:
-        """Returns an empty list of axes stands for all axes, or for none with `noop_with_empty_axes`."""
+        """Handles an empty list of axes, which stands for all axes, or for none with `noop_with_empty_axes`."""
         if "axes" not in _ATTRIBUTES[node.op_type]:
             return ""
         if not found.get("axes"):
@@ -70,7 +70,8 @@ class AttributesForOperands(Lowering):
         return ""
 
     def _transform_axis(self, node: ir.Node, found: dict[str, Any]) -> str:
-        """Returns the axis of DFT is the last but one by default, and was axis 1; negative axes were not allowed."""
+        """Handles the axis of DFT. It is the last but one by default, and was axis 1; negative axes were not
+        allowed."""
         if node.op_type != "DFT":
             return ""
         axis, dims = int(found.get("axis", -2)), rank(node.inputs[0])

@@ -1,4 +1,4 @@
-"""The base class of all lowerings, and what they share."""
+"""Defines the base class of all lowerings, and common functions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Lowering(ABC):
 
     `operators` maps each operator to the opset that changed it. `lower` changes the node itself, or replaces its
     outputs by those of nodes that it inserts (`Inserter.opset` is the version before the change). Attributes that the
-    earlier form lacks, at their defaults, are removed afterwards.
+    earlier form lacks are removed afterwards if they have their defaults.
     """
 
     operators: ClassVar[Mapping[str, int]]
 
     @abstractmethod
     def lower(self, node: ir.Node, write: Inserter) -> str:
-        """Lowers the node. Returns "", or why that is impossible; then nothing was changed."""
+        """Lowers the node and returns "". If that is impossible, changes nothing and returns the reason."""
 
 
 @cache

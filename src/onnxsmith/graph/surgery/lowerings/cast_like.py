@@ -1,4 +1,4 @@
-"""CastLike, the dtype of whose second operand is known."""
+"""Lowers a CastLike whose second operand has a known dtype."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.graph.surgery.node_insertion import Inserter
 
 
 class CastLike(Lowering):
-    """Writes a Cast."""
+    """Replaces the CastLike by a Cast."""
 
     operators: ClassVar[dict[str, int]] = {"CastLike": 15}
 

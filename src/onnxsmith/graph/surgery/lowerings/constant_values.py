@@ -1,4 +1,4 @@
-"""Constant with a number or a list instead of a tensor."""
+"""Lowers a Constant with a number or a list instead of a tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.graph.surgery.node_insertion import Inserter
 
 
 class ConstantValues(Lowering):
-    """Writes a tensor."""
+    """Writes the number or the list as a tensor."""
 
     operators: ClassVar[dict[str, int]] = {"Constant": 12}
 

@@ -1,4 +1,4 @@
-"""DequantizeLinear in blocks, or of integers of 4 bits."""
+"""Lowers DequantizeLinear in blocks, or of 4-bit integers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NARROW = {ir.DataType.INT4: np.int8, ir.DataType.UINT4: np.uint8}
 
 
 class DequantizeBlocks(Lowering):
-    """Each block becomes a row with a scale of its own, and the result gets its shape back. Constants of 4 bits become
-    constants of 8 bits."""
+    """Makes each block a row with a scale of its own, and restores the shape of the result. Widens 4-bit constants to 8
+    bits."""
 
     operators: ClassVar[dict[str, int]] = {"DequantizeLinear": 21}
 

@@ -1,4 +1,4 @@
-"""Gemm without a third operand, which was required before opset 11."""
+"""Lowers a Gemm without a third operand, which was required before opset 11."""
 
 from __future__ import annotations
 

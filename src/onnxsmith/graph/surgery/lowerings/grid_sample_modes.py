@@ -1,4 +1,4 @@
-"""GridSample, whose modes were called otherwise."""
+"""Lowers a GridSample, whose modes had other names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EARLIER = {"linear": "bilinear", "cubic": "bicubic", "nearest": "nearest"}
 
 
 class GridSampleModes(Lowering):
-    """Writes `bilinear` and `bicubic`. Only images had a GridSample, no volumes."""
+    """Writes the old names `bilinear` and `bicubic`. The old GridSample accepted images only, no volumes."""
 
     operators: ClassVar[dict[str, int]] = {"GridSample": 20}
 

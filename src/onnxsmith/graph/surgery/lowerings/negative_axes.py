@@ -1,4 +1,4 @@
-"""Axes counted from the end, which opset 11 introduced for most operators."""
+"""Lowers axes counted from the end, which opset 11 introduced for most operators."""
 
 from __future__ import annotations
 

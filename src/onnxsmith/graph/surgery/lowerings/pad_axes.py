@@ -1,4 +1,4 @@
-"""Pad with a list of axes."""
+"""Lowers a Pad with a list of axes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.graph.surgery.node_insertion import Inserter
 
 
 class PadAxes(Lowering):
-    """Writes the pads of all axes: 0 for those that are not in the list."""
+    """Writes the pads of all axes: 0 for axes that are not in the list."""
 
     operators: ClassVar[dict[str, int]] = {"Pad": 18}
 

@@ -1,4 +1,4 @@
-"""Reshape in which 0 is a size."""
+"""Lowers a Reshape with `allowzero`, in which 0 is a size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.graph.surgery.node_insertion import Inserter
 
 
 class ReshapeZero(Lowering):
-    """Removes `allowzero` where no size is 0: then it has no effect."""
+    """Removes `allowzero` if no size is 0, because it then has no effect."""
 
     operators: ClassVar[dict[str, int]] = {"Reshape": 14}
 

@@ -1,4 +1,4 @@
-"""Resize of some of the axes."""
+"""Lowers a Resize with a list of axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resize before it could choose coordinates."""
+"""Lowers a Resize to the form before it had a choice of coordinates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _ONLY = {
 
 
 class ResizeCoordinates(Lowering):
-    """Drops what says the only form that opset 10 has: scales, asymmetric coordinates, and nearest values by floor."""
+    """Removes the attributes of the only form that opset 10 has: scales, asymmetric coordinates, and nearest values by
+    floor."""
 
     operators: ClassVar[dict[str, int]] = {"Resize": 11}
 

@@ -1,4 +1,4 @@
-"""Resize without a region of interest, or without scales: both operands were required before opset 13."""
+"""Lowers a Resize without a region of interest, or without scales: both operands were required before opset 13."""
 
 from __future__ import annotations
 

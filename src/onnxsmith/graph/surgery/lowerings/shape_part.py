@@ -1,4 +1,4 @@
-"""Shape of some of the axes."""
+"""Lowers a Shape of some of the axes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from onnxsmith.graph.surgery.lowerings.base import Lowering
 from onnxsmith.graph.surgery.node_insertion import Inserter
 
 _END = 2**31 - 1
-"""Beyond the last axis. Slice takes such an end as the end."""
+"""An end beyond the last axis, which means the end in a Slice."""
 
 
 class ShapePart(Lowering):
-    """Writes the whole Shape, and a Slice after it."""
+    """Writes the Shape of all axes, and a Slice after it."""
 
     operators: ClassVar[dict[str, int]] = {"Shape": 15}
 

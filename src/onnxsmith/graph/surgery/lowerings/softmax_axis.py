@@ -1,4 +1,4 @@
-"""Softmax along one axis: before opset 13 it ran over that axis and all axes after it."""
+"""Lowers a Softmax along one axis. Before opset 13 it ran over that axis and all axes after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Split into a number of parts."""
+"""Lowers a Split into a number of parts."""
 
 from __future__ import annotations
 
