@@ -15,12 +15,13 @@ RULE = "fold/branch"
 
 
 def flatten(state: State) -> bool:
-    """Moves the branches of constant conditions into the outer graph, in place; returns whether there were any.
+    """Moves the taken branch of each If with a constant condition into the outer graph, in place. Returns whether there
+    was one.
 
     The branch's nodes and initializers keep their order, and their names unless another graph has the same name. An
     output of the branch may be a result of its nodes, an initializer, or the same value twice. A graph output keeps its
-    name, if necessary through an Identity. Nested Ifs are replaced, too, also inside loops and branches that stay. Ifs
-    in functions stay.
+    name, if necessary through an Identity. Replaces nested Ifs, too, also inside remaining loops and branches. Leaves
+    Ifs in functions.
     """
     names: Names | None = None
     changed = False
@@ -55,7 +56,7 @@ def _chosen(node: ir.Node) -> ir.Graph | None:
 
 
 def _is_made(value: ir.Value) -> bool:
-    """Whether the branch itself makes the value. The format does not allow an outer value as a result."""
+    """Whether the branch itself makes the value. The format does not allow an outer value as an output of a branch."""
     return value.producer() is not None or value.is_initializer()
 
 

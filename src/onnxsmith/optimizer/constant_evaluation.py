@@ -1,4 +1,5 @@
-"""Computes nodes with constant inputs: what is moved or has one answer here, the rest once in a child process."""
+"""Computes nodes with constant inputs. Nodes that only move data or have an exact result are computed here, all others
+at once in a child process."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from onnxsmith.runtimes.base import Options, Outputs
 _TIME_LIMIT = 60.0
 """Seconds for one batch. A choice: a constant that takes longer is not worth folding."""
 _MOST_RUNS = 64
-"""Runs for one model. A choice: enough to isolate a few failing nodes by halving batches."""
+"""The most runs for one model. A choice: enough to isolate a few failing nodes by halving batches."""
 
 
 class Evaluation:
     """Computes batches of nodes on one runtime, without its optimisations. A batch that fails, crashes or takes longer
-    than a minute is halved until each failing node is alone; these nodes are refused, with the reason."""
+    than a minute is halved until each failing node is alone. Such a node is refused, with the reason."""
 
     def __init__(self, model: ir.Model, runtime: str, refuse: Callable[[ir.Node, str], None]) -> None:
         self._model = model
@@ -39,7 +40,7 @@ class Evaluation:
         nodes = _needed(nodes, inside)
         found = _here(nodes, known)
         computable = [node for node in _computable(nodes, known) if node.outputs[0] not in found]
-        # a small result that only other nodes of the batch read is an intermediate one, as in a run
+        # a small result that only other nodes of the batch read is not returned, as in a run
         found = {value: held for value, held in found.items() if is_lazy(held) or _is_wanted(value, inside)}
         wanted = [value for node in computable for value in node.outputs if _is_wanted(value, inside)]
         if not wanted:
@@ -62,7 +63,7 @@ class Evaluation:
 
 
 def _needed(nodes: Sequence[ir.Node], inside: Set[ir.Node]) -> list[ir.Node]:
-    """Returns the nodes, in order, that a wanted result needs. Others have lost their readers."""
+    """Returns the nodes, in order, that a wanted result depends on. The others have lost their readers."""
     needed: set[ir.Node] = set()
     for node in reversed(nodes):
         if node in needed or any(_is_wanted(value, inside) for value in node.outputs):
@@ -73,8 +74,8 @@ def _needed(nodes: Sequence[ir.Node], inside: Set[ir.Node]) -> list[ir.Node]:
 
 
 def _here(nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]) -> dict[ir.Value, ir.TensorProtocol]:
-    """Returns the results that need no runtime, and adds them to `known`: of nodes that only move or reshape constants,
-    and of small arithmetic with one answer."""
+    """Computes the results that need no runtime, adds them to `known` and returns them. These are results of nodes that
+    only move or reshape constants, and of small exact arithmetic."""
     found: dict[ir.Value, ir.TensorProtocol] = {}
     for node in nodes:
         operands = [None if value is None else _held(value, known) for value in node.inputs]

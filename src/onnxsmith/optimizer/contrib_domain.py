@@ -1,4 +1,4 @@
-"""Operators of onnxruntime's own domain in a simplified model: who may ask for them, and what the headline says."""
+"""Handles operators of onnxruntime's own domain in a simplified model: the check of the request, and the headline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TARGET = "onnxruntime"
 
 
 def checked(target: str | None, contrib: bool) -> None:
-    """Refuses the operators of onnxruntime for any other target.
+    """Raises if operators of onnxruntime are requested for another target.
 
     Raises:
         OnnxsmithError: `simplify/contrib`.
@@ -29,7 +29,7 @@ def checked(target: str | None, contrib: bool) -> None:
 
 
 def told(model: ir.Model, part: Simplification) -> str:
-    """Says in the headline that rules made operators which only onnxruntime has."""
+    """Returns the headline's note that the model has operators which only onnxruntime supports."""
     made = {op_type for entry in part.fired for op_type in entry.made}
     nodes = [node for node in walk.all_nodes(model) if node.domain == DOMAIN and node.op_type in made]
     if not nodes:

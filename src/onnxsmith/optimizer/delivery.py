@@ -1,4 +1,4 @@
-"""Delivers a simplified model: verifies it, writes it, and leaves out rewrites after which it differs."""
+"""Verifies and writes a simplified model. If it differs, simplifies again without the faulty rewrites."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from onnxsmith.optimizer import faulty_rewrites
 
 
 class _TooLargeError(Exception):
-    """The written files are larger than the original may grow."""
+    """Raised if the written files are larger than the original may grow."""
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """Verifies a model, and writes it if it agrees or if no verification was requested. `most` is the largest size of
-    the files in bytes."""
+    """Verifies a model, and writes it if it agrees or if no verification was requested. `most` is the largest allowed
+    size of the files in bytes."""
 
     output: str | Path | None
     save: Save
@@ -36,7 +36,7 @@ class Delivery:
     asked: bool
     most: float | None
     check: Callable[..., object]
-    """Checks a model against the specification, as strictly as the original passes it."""
+    """Checks a model against the specification, with the strictest check that the original passes."""
 
     def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
         if self.output is None:
@@ -71,7 +71,8 @@ class Delivered:
 
 
 def delivered(delivery: Delivery, run: faulty_rewrites.Simplify) -> Delivered:
-    """Simplifies and delivers. If the file is too large, tries again with less folding, then without any rewrite."""
+    """Simplifies, verifies and writes the model. If the file is too large, tries again with less folding, then without
+    any rewrite."""
     notes: tuple[str, ...] = ()
     fallbacks: Iterator[dict[str, Any]] = iter(({"slack": 0}, {"max_growth": 0.0}, {"limit": 0}))
     while True:
@@ -90,8 +91,8 @@ def delivered(delivery: Delivery, run: faulty_rewrites.Simplify) -> Delivered:
 
 
 def _bit_exact(delivery: Delivery, run: faulty_rewrites.Simplify) -> Delivered | None:
-    """Simplifies with bit-exact rewrites only, for a check that cannot tell rounding from a fault. None if that check
-    does not pass, either."""
+    """Simplifies with bit-exact rewrites only. Needed if the check cannot tell rounding from a fault. Returns None if
+    the check does not pass then, either."""
     with stage("simplify"):
         model, part = run(exactness="bitwise")
     found = Delivered(model, replace(part, notes=(*part.notes, _BIT_EXACT)), *delivery(model))
@@ -104,7 +105,7 @@ _BIT_EXACT = "only bit-exact rewrites were used: with others the check could not
 def _without_culprits(
     delivery: Delivery, run: faulty_rewrites.Simplify, model: ir.Model, part: Simplification
 ) -> Delivered:
-    """Delivers the model. If it differs or does not run, delivers one without the rewrites to blame."""
+    """Verifies and writes the model. If it differs or does not run, simplifies again without the faulty rewrites."""
     trouble: OnnxsmithError | None = None
     try:
         found = Delivered(model, part, *delivery(model))

@@ -19,7 +19,7 @@ from onnxsmith.optimizer.simplification_state import State
 
 
 def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = False) -> bool:
-    """Rewrites the model in place, in subgraphs and functions too. Returns whether anything fired. With
+    """Rewrites the model in place, in subgraphs and functions too. Returns whether a rule fired. With
     `spare_quantisers`, rewrites that reassociate may not change the input of a quantiser."""
     by_type: dict[str, list[tuple[str, Rule]]] = {}
     for id_, rule in rules.items():
@@ -67,8 +67,8 @@ _GROWS = "constants that others read, too, would be stored twice: {:,} bytes, mo
 
 
 def _served(state: State, rule: Rule, match: Match | NoMatch | None, node: ir.Node) -> Match | NoMatch | None:
-    """Returns the match, or a refusal if the runtime lacks a kernel for what the rule makes, or would make at a newer
-    opset."""
+    """Returns the match, or a refusal if the runtime lacks a kernel for the operator that the rule makes, or would make
+    at a newer opset."""
     if not rule.makes or state.kernels is None or not isinstance(match, Match | TooOld):
         return match
     version = match.since if isinstance(match, TooOld) else facts.opset(node)
@@ -80,7 +80,7 @@ _SPARED = "the rewrite rounds differently, and its result reaches the quantiser 
 
 
 def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quantisers | None) -> Iterator[ir.Node]:
-    """Makes the rewrite, and yields the nodes that may match now."""
+    """Makes the rewrite; yields the nodes at which rules may match now."""
     graph = match.node.graph
     assert graph is not None
     tape = ir.tape.Tape()
@@ -97,7 +97,7 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quant
     graph.insert_before(match.before or match.node, fresh)
     _node_order.inserted(fresh, match.before or match.node)
     for domain in {node.domain for node in tape.nodes if node.domain}:
-        graph.opset_imports.setdefault(domain, 1)  # of a function, which has imports of its own
+        graph.opset_imports.setdefault(domain, 1)  # a function has imports of its own
         state.model.opset_imports.setdefault(domain, 1)
     state.inference.add(tape.nodes)
     readers = [reader for old in replaced for reader in old.consumers()]
@@ -118,8 +118,8 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quant
 
 
 def _rename_scaled(value: ir.Value, names: Names, *, keeps: bool) -> None:
-    """Renames a value that now holds a multiple of its old content, so that a comparison by name does not pair the two.
-    With `keeps`, the value has the name of the one that it replaces, and is not renamed."""
+    """Renames a value that is now a multiple of its old content, so that a comparison by name does not pair both. With
+    `keeps`, does not rename it, because it has taken over the name of the value that it replaces."""
     maker = value.producer()
     if maker is None or value.is_graph_output():
         return
@@ -144,8 +144,9 @@ def _as_output(tape: ir.tape.Tape, old: ir.Value, new: ir.Value) -> ir.Value:
 def _constants(
     tape: ir.tape.Tape, graph: ir.Graph | ir.Function, model: ir.Model, names: Names
 ) -> dict[ir.Value, ir.Value]:
-    """Adds new constants to the graph: as initializers in the main graph, elsewhere as Constant nodes, whose results
-    are returned. Functions have no initializers, and before IR version 4 each initializer is an input."""
+    """Adds new constants to the graph: to the main graph as initializers, elsewhere as Constant nodes. Returns the
+    results of these nodes by constant. Functions have no initializers, and before IR version 4 each initializer is an
+    input."""
     made: dict[ir.Value, ir.Value] = {}
     for value in tape.initializers:
         value.name = names.free(value.name or "folded")
@@ -159,7 +160,7 @@ def _constants(
 
 
 def _name(values: Sequence[ir.Value], anchor: ir.Node, names: Names) -> None:
-    """Names the intermediate values of a rewrite, after the anchor's output. The names are free in every graph, so that
+    """Names the intermediate values of a rewrite after the anchor's output. The names are free in every graph, so that
     no name hides another."""
     stem = anchor.outputs[0].name or anchor.op_type
     for value in values:

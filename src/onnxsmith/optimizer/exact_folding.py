@@ -1,8 +1,8 @@
-"""Computes small constants without a runtime, where the standard leaves one answer to the last bit.
+"""Computes small constants without a runtime, if the standard determines every bit of the result.
 
-Starting a runtime takes longer than simplifying most models, and many models have a few numbers to compute only: the
-root of a head's size, a cast. What IEEE 754 rounds correctly, or what is no arithmetic at all, is the same in every
-runtime. Everything else is left to one.
+Starting a runtime takes longer than simplifying most models, and many models have only a few numbers to compute: the
+root of a head's size, a cast. Operations that IEEE 754 rounds correctly, and operations without arithmetic, give the
+same result in every runtime. All other operations are left to a runtime.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import onnx_ir as ir
 Array = npt.NDArray[Any]
 
 _MOST = 1 << 16
-"""Bytes of the largest operand and result. A choice: beyond, arithmetic is the work, and not the start of a runtime."""
+"""Bytes of the largest operand and result. A choice: for larger ones, starting a runtime costs less than the
+arithmetic."""
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 _NUMBERS = (*_FLOATS, ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
 
 
 def computed(node: ir.Node, operands: Sequence[ir.TensorProtocol | None]) -> ir.TensorProtocol | None:
-    """Returns the result of a node with these operands; None for what is left to a runtime: other operators and dtypes,
-    large tensors, attributes that older opsets had, results that are no number (their bits are not fixed) and
+    """Returns the result of a node with these operands. Returns None if it is left to a runtime: for other operators
+    and dtypes, large tensors, attributes of older opsets, NaN results (whose bits the standard does not fix) and
     conversions out of range."""
     rule, dtype = _RULES.get(node.op_type), node.outputs[0].dtype
     given = [one for one in operands if one is not None]
@@ -44,7 +45,8 @@ def computed(node: ir.Node, operands: Sequence[ir.TensorProtocol | None]) -> ir.
 
 
 def _arithmetic(operation: Callable[[Array, Array], Array]) -> Callable[[Sequence[Array], ir.DataType], Array | None]:
-    """Rounded correctly by IEEE 754. Integers, which may overflow, are left out."""
+    """Returns a function that computes the operation on floats, which IEEE 754 rounds correctly. It returns None for
+    integers, which may overflow."""
 
     def rule(operands: Sequence[Array], dtype: ir.DataType) -> Array | None:
         if len(operands) != 2 or dtype not in _FLOATS or any(one.dtype != dtype.numpy() for one in operands):
@@ -63,13 +65,14 @@ def _broadcast_bytes(operands: Sequence[Array]) -> int:
 
 
 def _sqrt(operands: Sequence[Array], dtype: ir.DataType) -> Array | None:
-    """Rounded correctly by IEEE 754."""
+    """Returns the square root, which IEEE 754 rounds correctly."""
     same = len(operands) == 1 and dtype in _FLOATS and operands[0].dtype == dtype.numpy()
     return np.asarray(np.sqrt(operands[0])) if same else None
 
 
 def _cast(operands: Sequence[Array], dtype: ir.DataType) -> Array | None:
-    """Towards zero from a float to an integer that holds it; to nearest from a number to a float."""
+    """Casts a float to an integer that can hold it, rounding towards zero, or a number to a float, rounding to
+    nearest."""
     source, kind = operands[0], dtype.numpy()
     if kind.kind == "i" and source.size:
         limits = np.iinfo(kind)
@@ -83,7 +86,7 @@ def _expand(operands: Sequence[Array], _: ir.DataType) -> Array | None:
     if len(operands) != 2 or operands[1].ndim != 1 or operands[1].dtype != np.int64 or (operands[1] < 0).any():
         return None
     sizes = tuple(operands[1].tolist())
-    wide = np.broadcast_to(np.zeros((), operands[0].dtype), sizes)  # takes no memory
+    wide = np.broadcast_to(np.zeros((), operands[0].dtype), sizes)  # a view, which takes no memory
     return np.broadcast_arrays(operands[0], wide)[0] if _broadcast_bytes([operands[0], wide]) <= _MOST else None
 
 

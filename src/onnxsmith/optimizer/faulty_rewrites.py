@@ -1,4 +1,4 @@
-"""Finds the rewrites after which a result differs, and simplifies without them."""
+"""Finds the rewrites that make a result differ, and simplifies without them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from onnxsmith.graph.files import specification_check as specification
 from onnxsmith.optimizer.journal import Place
 
 _MOST_CULPRITS = 16
-"""Rewrites that may be switched off. A choice: each costs a bisection, and so many wrong rewrites have one cause."""
+"""The most rewrites that are switched off. A choice: each costs a bisection, and more faulty rewrites have a common
+cause."""
 
 
 _REFUSED = "the runtime refuses"
 _NATIVE = re.compile(r"\s*(Status Message:)?\s*/\S+\.(h|cc|cpp):\d+.*", re.DOTALL)
-"""Where native code says from which of its files and functions a message comes."""
+"""The part of a native message with the source file and function that it comes from."""
 
 
 class Simplify(Protocol):
-    """A simplification of one model. The arguments choose only how many rewrites are made, and which are left out."""
+    """A simplification of one model. The arguments only choose how many rewrites are made, and which are left out."""
 
     def __call__(
         self, *, limit: float = ..., switched_off: frozenset[Place] = ..., exactness: str | None = ...
@@ -44,11 +45,11 @@ class Cleared:
 def without_culprits(
     simplify: Simplify, judge: Callable[[ir.Model], Verification], check: Callable[..., object] = specification.check
 ) -> Cleared | None:
-    """Bisects the journal for the first rewrite after which the model differs, is invalid or does not run; switches
-    that rewrite off; repeats until the rest agrees. `check` raises for an invalid model. Returns None if no rewrite is
-    to blame: the model then differs even without any rewrite.
+    """Bisects the journal for the first rewrite after which the model differs, is invalid or does not run. Switches
+    that rewrite off, and repeats until the model agrees. `check` raises for an invalid model. Returns None if the model
+    differs even without any rewrite.
 
-    Each culprit takes about log2(rewrites) simplifications with their verifications.
+    Each faulty rewrite takes about log2(rewrites) simplifications with their verifications.
     """
     culprits: list[Entry] = []
     refused: set[str] = set()
@@ -59,7 +60,7 @@ def without_culprits(
         if not trouble:
             return Cleared(model, replace(part, switched_off=tuple(culprits)))
         good, bad = 0, sum(entry.is_rewrite for entry in part.fired)
-        # bisecting needs a good end: with no rewrite at all the model must agree
+        # bisecting needs one end that agrees: the model without any rewrite
         if _trouble(simplify(limit=0)[0], judge, check):
             return None
         while bad - good > 1:
@@ -69,7 +70,7 @@ def without_culprits(
         culprit = [entry for entry in part.fired if entry.is_rewrite][bad - 1]
         alike = {(culprit.rule, culprit.where)}
         if trouble.startswith(_REFUSED) and culprit.rule in refused:
-            # what a runtime refuses twice, it refuses everywhere: in each layer of a deep model
+            # a rewrite that a runtime refuses twice is refused in every layer of a deep model
             alike |= {(entry.rule, entry.where) for entry in part.fired if entry.rule == culprit.rule}
             trouble += f", as at {several(len(alike) - 1, 'other place')}" if len(alike) > 1 else ""
         refused |= {culprit.rule} if trouble.startswith(_REFUSED) else set()
@@ -79,7 +80,7 @@ def without_culprits(
 
 
 def _trouble(model: ir.Model, judge: Callable[[ir.Model], Verification], check: Callable[..., object]) -> str:
-    """Returns why a candidate is wrong; "" if it is right."""
+    """Returns why a candidate differs or fails; "" if it agrees."""
     try:
         check(model, where="the simplified model")
         found = judge(model)
@@ -94,7 +95,8 @@ def _trouble(model: ir.Model, judge: Callable[[ir.Model], Verification], check: 
 
 
 def _refused(bad: OutputCheck) -> str:
-    """Says in one sentence that the runtime refuses an input after a rewrite, of an empty one without its message."""
+    """Returns a sentence that the runtime refuses an input after a rewrite. Adds the runtime's message, unless the
+    input is empty."""
     empty = re.findall(r"[^,\s]+=0(?=,|$)", bad.where)
     if empty:
         said = f"empty inputs after it ({', '.join(empty)}), which the original takes"

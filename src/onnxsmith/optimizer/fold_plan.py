@@ -11,19 +11,19 @@ from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import walk
 
 _HEAD = 12
-"""Bytes of a tensor in a file beside its name and its values: dtype, dimensions, lengths. An estimate."""
+"""Bytes of a tensor in a file without its name and values: dtype, dimensions, lengths. An estimate."""
 SLACK = 8192
-"""Bytes by which folding may enlarge a group of connected nodes. A choice: fewer nodes are worth that. The caller
-checks the size of the whole file, and simplifies again without slack if the file grew."""
+"""Bytes by which folding may enlarge a group of connected nodes. A choice: fewer nodes are worth these bytes. The
+caller checks the size of the whole file, and simplifies again without slack if the file grew."""
 _LARGE = 1 << 20
-"""Bytes from which a tensor is large: a large graph output is not folded, a large weight of a Gemm not transposed. A
-choice."""
+"""A tensor of more bytes is large: a large graph output is not folded, and a large weight of a Gemm is not transposed.
+A choice."""
 _GEMM = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE}
 _MOST_BYTES = 1 << 30
 """Bytes of the largest value that is computed, intermediate values included. A choice: 1 GiB fits most machines."""
 _MOST_TURNS = 20
-"""Attempts to shrink a growing group by dropping its last nodes; then the group is refused. A choice: keeps the work
-linear in the nodes."""
+"""Attempts to shrink a group that grows too much by dropping its last nodes. Afterwards the group is refused. A choice:
+keeps the work linear in the number of nodes."""
 _NEVER = walk.RANDOM | {
     "Constant",
     "DequantizeLinear",  # would undo the quantisation of a weight
@@ -36,10 +36,11 @@ _MAY_GROW = {"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "
 
 
 class FoldPlan:
-    """The nodes to fold: their inputs are constants, and their results do not make the file grow by more than `budget`
-    bytes. `growth` is the part of the budget that they use, `denied` the bytes that all others would add.
+    """The nodes to fold: nodes with constant inputs whose results do not make the file grow by more than `budget`
+    bytes. `growth` is the used part of the budget, `denied` the bytes that the other candidates would add.
 
-    `spare_narrow` leaves casts of weights to a wider dtype: somebody stored the weight narrow to save these bytes."""
+    With `spare_narrow`, casts of weights to a wider dtype are not folded: the weight was stored in a narrow dtype to
+    save these bytes."""
 
     def __init__(
         self,
@@ -108,9 +109,9 @@ class FoldPlan:
         return True
 
     def _to_drop(self, chosen: Mapping[ir.Node, None], *, whole: bool) -> list[ir.Node]:
-        """Returns the nodes to drop: the last nodes of each group that would make the weights grow, or the `whole`
-        group. A group is connected through results, not through constants, so that a refusal does not affect unrelated
-        nodes."""
+        """Returns the nodes to drop: of each group that would make the weights grow, the last nodes, or with `whole`
+        all nodes. A group is connected through results, not through constants, so that a refusal does not affect
+        unrelated nodes."""
         group = _groups(chosen)
         freed: dict[ir.Node, int] = {}
         made: dict[ir.Node, int] = {}
@@ -129,7 +130,7 @@ class FoldPlan:
             freed[root] = freed.get(root, 0) + self._node_bytes(node)
         sizes = {root: size - freed.get(root, 0) for root, size in made.items()}
         over = self._over(sizes)
-        self.denied = max(self.denied, sum(over.values()))  # the first turn's: later ones have shorter groups
+        self.denied = max(self.denied, sum(over.values()))  # of the first turn: later turns have smaller groups
         if whole:
             dropped = [node for node in chosen if group[node] in over]
         else:
@@ -145,7 +146,7 @@ class FoldPlan:
         return self._sizes_of_nodes[node]
 
     def _over(self, sizes: Mapping[ir.Node, int]) -> dict[ir.Node, int]:
-        """Returns the groups that grow by more than `slack` and by more than the rest of the budget, with their
+        """Returns the groups that grow by more than `slack` and by more than the remaining budget, with their
         growth."""
         self.growth = 0
         over = {}
@@ -164,13 +165,13 @@ def _leaves(value: ir.Value, chosen: Mapping[ir.Node, None]) -> bool:
 
 
 def _largest(nodes: Sequence[ir.Node]) -> list[ir.Node]:
-    """Returns the nodes whose results are at least half as large as the largest node's."""
+    """Returns the nodes whose results have at least half the bytes of the largest result."""
     sizes = [sum(nbytes(value) or 0 for value in node.outputs) for node in nodes]
     return [node for node, size in zip(nodes, sizes, strict=True) if 2 * size >= max(sizes)]
 
 
 def nbytes(value: ir.Value) -> int | None:
-    """Returns the bytes of the value, packed; None if its shape or dtype is unknown."""
+    """Returns the bytes of the value, with small integers packed; None if its shape or dtype is unknown."""
     if value.dtype is None or value.dtype == ir.DataType.STRING or value.shape is None or not value.shape.is_static():
         return None
     return -(-value.dtype.bitwidth * math.prod(value.shape.numpy()) // 8)
@@ -212,7 +213,8 @@ def _without(chosen: Mapping[ir.Node, None], dropped: set[ir.Node]) -> dict[ir.N
 
 
 def _groups(chosen: Mapping[ir.Node, None]) -> dict[ir.Node, ir.Node]:
-    """Returns each node's group, named by one of its nodes: nodes that read each other's results (union-find)."""
+    """Returns for each node a node that stands for its group. A group is connected through results that are read
+    (union-find)."""
     parent = {node: node for node in chosen}
 
     def root(node: ir.Node) -> ir.Node:

@@ -20,15 +20,15 @@ from onnxsmith.optimizer.simplification_state import State
 
 RULE = "fold/constant"
 _SMALL = 1024
-"""Bytes that a result of unknown shape may add to the weights, and of the largest known integer tensor. A choice."""
+"""The most bytes that a result of unknown shape may add to the weights, and of a known integer tensor. A choice."""
 
 _INTEGERS: dict[ir.DataType, type[np.signedinteger[Any]]] = {ir.DataType.INT64: np.int64, ir.DataType.INT32: np.int32}
 
 
 @dataclass
 class Folding:
-    """Folds a model, with its branches and loop bodies. One object serves all rounds of one model, because a refused
-    node stays refused. A folded value becomes an initializer of the main graph; a graph output becomes a Constant.
+    """Folds a model, with its branches and loop bodies. One object serves all rounds of a model, because a refused node
+    stays refused. A folded value becomes an initializer of the main graph, a graph output the result of a Constant.
 
     Known integers (a size from a declared shape) become initializers without a run. The other nodes with constant
     inputs, chains included, form one model, which one process runs once without optimisations. If that fails, crashes
@@ -38,10 +38,10 @@ class Folding:
     - random operators, seeded or not; Dropout; normalisation in training mode; DequantizeLinear;
     - nodes with subgraphs, nodes of other domains, calls of functions, nodes inside functions;
     - strings, sequences and optionals; large graph outputs; defaults that a caller may replace;
-    - groups of nodes whose results are larger than all that folding removes, plus `slack` bytes, plus the rest of
+    - groups of nodes whose results are larger than the removed constants and nodes plus `slack` bytes plus the rest of
       `budget`, which rules use up, too (`State.room`);
     - with `spare_narrow`, casts of weights to a wider dtype;
-    - results of unknown dtype, and results whose dtype or shape is not the inferred one;
+    - results of unknown dtype, and results whose dtype or shape differs from the inferred dtype or shape;
     - models of IR version 3, in which all initializers are inputs.
     """
 
@@ -54,7 +54,7 @@ class Folding:
     _postponed: dict[ir.Node, str] = field(default_factory=dict)
     _evaluation: Evaluation = field(init=False)
     _names: Names | None = None
-    """The names in the model, counted for the first constant of a round."""
+    """The names in the model, collected at the first constant of a round."""
     _denied: int = 0
     _added: int = 0
 
@@ -95,7 +95,8 @@ class Folding:
             node.meta.pop(facts.UNFOLDED, None)
 
     def notes(self, nbytes: int, least: int) -> list[str]:
-        """What folding added to a model of about `nbytes`, and of `least` bytes at least; what would add too much."""
+        """Returns notes on how much folding enlarged a model of about `nbytes` and at least `least` bytes, and on nodes
+        that would have enlarged it too much."""
         return growth.note(self._added, self._denied, len(self._postponed), nbytes, least)
 
     def _known_integers(self) -> bool:
@@ -136,7 +137,7 @@ class Folding:
 
     def _replace(self, value: ir.Value, tensor: ir.TensorProtocol) -> None:
         """Replaces the value by an initializer, which gets its name unless another graph has the same name. A graph
-        output is replaced by a Constant, because a node must make it."""
+        output becomes the result of a Constant, because a node must make it."""
         self.state.stale.update(value.consumers())
         maker = value.producer()
         if value.is_graph_output() and maker is not None and maker.graph is not None:
@@ -184,7 +185,8 @@ def _mismatch(value: ir.Value, tensor: ir.TensorProtocol) -> str:
 
 
 def _integers(value: ir.Value) -> ir.TensorProtocol | None:
-    """Returns the known elements of an integer value of rank 0 or 1 as a tensor; None if unknown or unread."""
+    """Returns the known elements of an integer value of rank 0 or 1 as a tensor; None if an element is unknown or the
+    value is not read."""
     if value.dtype not in _INTEGERS or value.shape is None or len(value.shape) > 1:
         return None
     if not value.uses() and not value.is_graph_output():

@@ -1,4 +1,4 @@
-"""How much larger a file may become when constants are folded."""
+"""Decides how much constant folding may enlarge a file."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ import math
 from onnxsmith.base.problem import problem
 
 _SHARE = 0.01
-"""Share by which any file may grow. A choice: room for names of new values, and for small constants."""
+"""The share by which every file may grow. A choice: room for names of new values, and for small constants."""
 _BYTES = 1 << 20
-"""Bytes by which a small file may grow, if nobody says otherwise. A choice: fewer nodes are worth a megabyte."""
+"""The bytes by which a small file may grow by default. A choice: fewer nodes are worth a megabyte."""
 _TIMES = 3
-"""But no file grows by more than this many times its size, unasked. A choice."""
+"""By default, no small file grows by more than this many times its size. A choice."""
 
 
 def checked(share: float | None) -> None:
-    """Refuses what is no share.
+    """Raises if the share is not a number of at least 0.
 
-    Raises:
-        OnnxsmithError: `simplify/max-growth` for a share below 0, or one that is no number.
+    Raises: OnnxsmithError: `simplify/max-growth` for a share below 0, infinity or NaN.
     """
     if share is not None and not (share >= 0 and math.isfinite(share)):
         raise problem(
@@ -29,22 +28,22 @@ def checked(share: float | None) -> None:
 
 
 def foldable(nbytes: int, share: float | None) -> int:
-    """Returns the bytes by which folding may enlarge a model of `nbytes`: the `share` that was asked for; with None 1%
-    or 1 MiB, whichever is more, and at most three times the size."""
+    """Returns the bytes by which folding may enlarge a model of `nbytes`: the requested `share`. With None 1% or, if
+    that is more, 1 MiB, but at most three times the size."""
     if share is not None:
         return int(share * nbytes)
     return max(int(_SHARE * nbytes), min(_BYTES, _TIMES * nbytes))
 
 
 def largest(nbytes: int, share: float | None) -> float:
-    """Returns the bytes that the new file of a file of `nbytes` may have: what folding may add, and names of new
-    values."""
+    """Returns the largest size of the new file if the old file has `nbytes`: with what folding may add, and names of
+    new values."""
     return nbytes + foldable(nbytes, share) + _SHARE * nbytes
 
 
 def note(added: int, denied: int, nodes: int, nbytes: int, least: int) -> list[str]:
-    """What folding added to a model of about `nbytes` (`least` at least), and what it left as `nodes`, because they
-    would add `denied` bytes."""
+    """Returns notes on the `added` bytes of a model of about `nbytes` and at least `least` bytes, and on the number of
+    `nodes` that were not folded, because they would add `denied` bytes."""
     notes = []
     if added > _SHARE * nbytes:
         notes.append(f"folded constants made the weights {added:,} bytes larger; --max-growth 0 leaves them as nodes")
@@ -58,6 +57,6 @@ def note(added: int, denied: int, nodes: int, nbytes: int, least: int) -> list[s
 
 
 def _ceiling(share: float) -> float:
-    """Returns the share, a little above, with two digits."""
+    """Returns a slightly larger share with two digits."""
     unit = 10.0 ** (math.floor(math.log10(share)) - 1) if share > 0 else 1.0
     return math.ceil(share * 1.02 / unit) * unit  # 2% above: the sizes are estimates

@@ -1,4 +1,4 @@
-"""The journal of a simplification: the rewrites that fired, and the refusals."""
+"""Records a simplification: the rewrites that fired, and the refusals."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Place = tuple[str, str]
 class Journal:
     """The rewrites, numbered in the order in which they fired, and the refusals, once for each rule, place and reason.
 
-    The journal also decides whether a rewrite may fire: at most `limit` rewrites, and none that is `switched_off`. So a
-    part of a run can be repeated.
+    The journal also decides whether a rewrite may fire: it allows at most `limit` rewrites, and none that is
+    `switched_off`. So a part of a run can be repeated.
     """
 
     limit: float = math.inf
@@ -60,7 +60,7 @@ class Journal:
 
     @property
     def refused(self) -> tuple[Entry, ...]:
-        """The refusals."""
+        """The refusals, as report entries."""
         return tuple(self._refused.values())
 
 

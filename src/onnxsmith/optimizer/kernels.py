@@ -1,4 +1,4 @@
-"""What a runtime has CPU kernels for: which opset keeps them, and which nodes lack one."""
+"""Tells for which nodes a runtime has CPU kernels, and which opset keeps them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from onnxsmith.runtimes.base import Runtime, default, get
 
 ONNX = ("", "ai.onnx")
 FUSED = ("Attention", "Gelu", "LayerNormalization", "RMSNormalization", "RotaryEmbedding")
-"""Standard operators that rules make of several nodes, and for which an opset is worth choosing."""
+"""Standard operators that rules make from several nodes. The opset is chosen so that as many as possible have
+kernels."""
 
 
 def of_check(settings: Verify | None) -> Kernels:
@@ -27,8 +28,8 @@ def of_check(settings: Verify | None) -> Kernels:
 
 
 class Kernels:
-    """The CPU kernels of one runtime, which loads opsets up to `newest`. A runtime that does not list its kernels is
-    taken to have all of them; it is asked when one is looked for."""
+    """The CPU kernels of one runtime, which loads opsets up to `newest`. A runtime that does not list its kernels
+    counts as having all. The list is read when it is needed."""
 
     def __init__(self, runtime: Runtime, newest: int = 0) -> None:
         self._runtime = runtime
@@ -36,16 +37,15 @@ class Kernels:
         self._found: dict[str, dict[str, list[dict[str, Any]]] | None] = {}
 
     def best_opset(self, model: ir.Model, now: int) -> int:
-        """Returns the newest opset, from `now` on, in which no operator of the model loses its kernel, and in which as
-        many of `FUSED` have one as in any such opset."""
+        """Returns the opset, from `now` on, in which no operator of the model loses its kernel and most operators of
+        `FUSED` have one; the newest of several."""
         names = {node.op_type for node in walk.all_nodes(model) if node.domain in ONNX}
         kept = [version for version in range(now, self.newest + 1) if not any(self._lost(names, now, version))]
         return max(kept, key=lambda version: (self._fused(version), version), default=now)
 
     def lacks(self, node: ir.Node, versions: dict[str, int]) -> bool:
-        """Whether the runtime has no kernel for the node: none of its operator at this version, or none of its dtypes.
-
-        `versions` are the opset imports. Only dtypes that are known can be missing."""
+        """Whether the runtime has no kernel for the node's operator at its version, or none for its dtype. An unknown
+        dtype counts as supported. `versions` are the opset imports."""
         domain = "" if node.domain in ONNX else node.domain
         found = self._of(domain)
         if found is None:
@@ -56,8 +56,8 @@ class Kernels:
         return not any(_takes(one, node, version) for one in kernels)
 
     def refusal(self, op_type: str, version: int, dtype: ir.DataType | None) -> str:
-        """Why a standard operator whose first input has this dtype is not to be made at an opset: the runtime has no
-        kernel for it, and would unfold it. "" if it has one."""
+        """Returns why a standard operator whose first input has this dtype must not be made at an opset: the runtime
+        has no kernel for it, and would unfold it. Returns "" if it has a kernel."""
         found, since = self._of(""), self._since(op_type, "", version)
         if found is None:
             return ""
@@ -97,15 +97,15 @@ class Kernels:
 
 
 def _fits(kernel: dict[str, Any], since: int) -> bool:
-    """Whether a kernel is of the form that appeared in the opset `since`. One without a last version is of its first
-    alone: onnxruntime does not use it for a form that came later."""
+    """Whether a kernel implements the operator's form of opset `since`. A kernel without a last version implements only
+    its first: onnxruntime does not use it for later forms."""
     first, last = int(kernel["first"]), kernel["last"]
     return first == since or (last is not None and first < since <= int(last))
 
 
 def _takes(kernel: dict[str, Any], node: ir.Node, version: int) -> bool:
-    """Whether a kernel has the dtype of the node's first input, which stands for the type variable of the schema; for
-    a runtime's own operator, the variable `T` or `T1`."""
+    """Whether a kernel supports the dtype of the node's first input, which binds the schema's type variable; for a
+    runtime's own operator `T` or `T1`."""
     value = node.inputs[0] if node.inputs else None
     dtype = value.dtype if value is not None and isinstance(value.type, ir.TensorType) else None
     return _takes_dtype(kernel, dtype, node.op_type, node.domain, version)

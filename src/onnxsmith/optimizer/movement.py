@@ -10,14 +10,14 @@ import onnx_ir as ir
 from onnxsmith.graph.structure.tensor_keys import DERIVED
 
 _LARGE = 1 << 20
-"""Bytes from which a constant is moved lazily. A choice: below, a copy in memory is cheap."""
+"""Constants of at least this many bytes are moved lazily. A choice: smaller copies in memory are cheap."""
 _RESHAPES = frozenset(("Flatten", "Reshape", "Squeeze", "Unsqueeze"))
 _MOVING = _RESHAPES | {"Transpose"}
 
 
 def moved(node: ir.Node, tensor: ir.TensorProtocol) -> ir.TensorProtocol | None:
-    """Returns the node's result for a constant; that of a large one is computed when it is read. None for other
-    operators, dtypes of less than a byte, and unknown shapes."""
+    """Returns the node's result for a constant. The result for a large constant is computed when it is read. Returns
+    None for other operators, dtypes of less than a byte, and unknown shapes."""
     if node.op_type not in _MOVING or tensor.dtype.bitwidth < 8 or tensor.dtype == ir.DataType.STRING:
         return None
     result = node.outputs[0]
@@ -36,7 +36,7 @@ def is_lazy(tensor: ir.TensorProtocol) -> bool:
 
 
 def _perm(node: ir.Node, rank: int) -> list[int] | None:
-    """Returns the order of the axes; None if it is not known, or is none."""
+    """Returns the permutation of the axes; None if it is unknown or invalid."""
     given = node.attributes.get("perm")
     if given is None:
         return list(reversed(range(rank)))

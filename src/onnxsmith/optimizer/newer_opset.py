@@ -1,4 +1,4 @@
-"""Says which newer opset would let more rules fire."""
+"""Finds newer opsets at which more rules would fire."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from onnxsmith.runtimes import base as runtimes
 
 AUTO = "auto"
 _TOO_OLD = re.compile(r"opset \d+ has no (?P<made>.+), which came with (?P<since>\d+)")
-"""What `optimizer/rules/_patterns.py` (`too_old`) says."""
+"""The reason of a refusal by `too_old` (`optimizer/rules/_patterns.py`)."""
 
 
 def asked(opset: int | str | None) -> int | str | None:
-    """Returns the opset that was asked for: a number, `auto` or None.
+    """Returns the requested opset: a number, `auto` or None.
 
     Raises:
         OnnxsmithError: `export/opset` for another text.
@@ -35,7 +35,8 @@ def asked(opset: int | str | None) -> int | str | None:
 
 
 def note(part: Simplification, now: int) -> tuple[str, ...]:
-    """One line: the opsets that would allow more, and what they would allow; nothing where none would."""
+    """Returns one line with the newer opsets at which more operators could be made, and these operators; nothing if
+    there are none."""
     found = _wanted(part)
     if not found:
         return ()
@@ -47,8 +48,8 @@ def note(part: Simplification, now: int) -> tuple[str, ...]:
 
 
 def better(model: ir.Model, part: Simplification) -> tuple[ir.Model, tuple[str, ...]]:
-    """Returns the model at the newest opset that allows more and that the default runtime reads, and what could not be
-    done; the model itself where no opset allows more."""
+    """Returns the model at the newest opset at which more rules would fire and which the default runtime reads, and
+    notes on opsets that failed. Returns the model itself if there is no such opset."""
     newest = runtimes.get(runtimes.default()).newest_opset()
     refusals = []
     for since in sorted(_wanted(part), reverse=True):
@@ -63,7 +64,7 @@ def better(model: ir.Model, part: Simplification) -> tuple[ir.Model, tuple[str, 
 
 
 def _wanted(part: Simplification) -> dict[int, Counter[str]]:
-    """What each opset would allow to make, and how often."""
+    """Returns the operators that each newer opset would allow to make, and how often."""
     found: dict[int, Counter[str]] = {}
     for entry in part.refused:
         fits = _TOO_OLD.fullmatch(entry.why_not)

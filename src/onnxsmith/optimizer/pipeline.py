@@ -1,7 +1,7 @@
-"""The order of the passes. Rules have no order: they run on a worklist until nothing changes.
+"""Defines the order of the passes. Rules have no order: they run on a worklist until nothing changes.
 
 First `BEFORE` runs. Then come rounds: known sizes and constants (`folding.py`), constant branches (`branches.py`),
-`BEFORE` again if these changed anything, the rules, `AFTER`. Rounds repeat, with shapes inferred again, until one
+`BEFORE` again if these changed anything, the rules, `AFTER`. Rounds repeat, with shapes inferred again, until a round
 changes nothing."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AFTER: tuple[tuple[str, Pass], ...] = (
     ("share/sizes", KnownSizes()),
     ("", Unused()),
 )
-"""A pass with an id can be chosen or skipped by a caller; a pass without an id always runs."""
+"""Callers can choose or skip a pass with an id; a pass without an id always runs."""
 
 
 def tidying(one: Pass) -> str:

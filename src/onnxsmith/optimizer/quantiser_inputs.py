@@ -1,7 +1,7 @@
-"""Finds the values that reach a quantiser, where a rounding difference can become a whole step.
+"""Finds the values that reach a quantiser, because a rounding difference can become a whole step there.
 
-A rewrite that rounds differently changes the last bit of a number. A quantiser turns that into a whole step if the
-number lies at an edge between two steps; a dynamic quantiser may even change the scale of all numbers. So a rewrite
+A rewrite that rounds differently changes the last bit of a number. A quantiser turns this into a whole step if the
+number lies at the edge between two steps. A dynamic quantiser may even change the scale of all numbers. So a rewrite
 that reassociates is refused before a quantiser, unless the caller allows it."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SHAPE_ONLY = frozenset(("Shape", "Size"))
 
 
 class Quantisers:
-    """The values that reach a quantiser, each with that quantiser. Found by a walk up from all quantisers, and by
-    further walks for the values that rewrites add."""
+    """The values that reach a quantiser, each with that quantiser. They are found by a walk up from all quantisers, and
+    by further walks from values that rewrites add."""
 
     def __init__(self, model: ir.Model) -> None:
         self._reaching: dict[ir.Value, ir.Node] = {}
@@ -43,11 +43,11 @@ class Quantisers:
                 self._mark(value, node)
 
     def behind(self, node: ir.Node) -> ir.Node | None:
-        """Returns the quantiser that a result of the node reaches, or None."""
+        """Returns a quantiser that a result of the node reaches, or None."""
         return next((self._reaching[value] for value in node.outputs if value in self._reaching), None)
 
     def replaced(self, old: ir.Value, new: ir.Value) -> None:
-        """Marks `new`, which replaces `old`."""
+        """Marks `new` like `old`, which it replaces."""
         if old in self._reaching:
             self._mark(new, self._reaching[old])
 
@@ -90,7 +90,7 @@ def _quantises(node: ir.Node) -> bool:
         before, attribute = node.inputs[0].dtype, node.attributes.get("to")
         if attribute is None or attribute.is_ref():
             return False
-        by_name = attribute.type == ir.AttributeType.STRING  # before opset 6
+        by_name = attribute.type == ir.AttributeType.STRING  # before opset 6 `to` was a name
         after = ir.DataType[attribute.as_string()] if by_name else ir.DataType(attribute.as_int())
         is_number = before is None or before.is_floating_point()
         return is_number and after.is_integer()

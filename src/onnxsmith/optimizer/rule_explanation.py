@@ -1,4 +1,4 @@
-"""Answers why a rule, or a step that the report names, did or did not change a node."""
+"""Answers why a rule, a step or a pass did or did not change a node."""
 
 from __future__ import annotations
 
@@ -54,14 +54,15 @@ def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) 
 
 
 def _change(entry: Entry) -> str:
-    """What went and what came; the places where a pass is at work say it themselves."""
+    """Returns the removed and the new operators of a rewrite, or the place that a pass changed, which describes the
+    change."""
     if not entry.gone and not entry.made:
         return entry.where
     return f"{', '.join(entry.gone)} → {', '.join(entry.made)}"
 
 
 def _asked(id_: str, rule: Rule | None, model: ir.Model, name: str) -> str:
-    """Asks a rule, or without one the step of this id, about the node in the simplified model."""
+    """Asks a rule about the node in the simplified model; without a rule, the step with this id."""
     copy = cloned(model)
     facts.spread_opsets(copy)
     inference = Inference(copy)

@@ -1,4 +1,4 @@
-"""Chooses the rules, passes and steps that run: by id, by pattern, by exactness."""
+"""Chooses the rules, passes and steps to run: by id, by pattern, by exactness."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = (folding.RULE, branches.RULE, *(id_ for id_, _ in pipeline.AFTER if id_)
 @dataclass(frozen=True)
 class Chosen:
     """The rules that run, and the ids of the passes and steps that run. `contrib` are the rules that make operators of
-    a runtime; they run last, because no other rule reads these."""
+    a runtime. They run last, because no other rule knows these operators."""
 
     rules: dict[str, Rule]
     contrib: dict[str, Rule]
@@ -34,9 +34,9 @@ def chosen(
     contrib: bool = False,
     target: str = "",
 ) -> Chosen:
-    """Returns the rules that `only` and `skip` leave: ids, or patterns such as `fuse/*`. Rules that make operators of a
-    runtime are left out, unless `contrib` asks for them or `only` names them; one that was measured slower has to be
-    named. Rules for one target run if it is the `target`, or if they are named.
+    """Returns the rules that `only` and `skip` leave; both have ids, or patterns such as `fuse/*`. Rules that make
+    operators of a runtime run only with `contrib` or if `only` names them; a rule that was measured slower runs only if
+    it is named. Rules for one target run if it is the `target`, or if they are named.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.
@@ -76,8 +76,7 @@ def _matching(texts: Iterable[str], known: list[str]) -> set[str]:
 
 
 def unknown(text: str, known: Iterable[str]) -> OnnxsmithError:
-    """Returns the problem of an id that no rule has. Names those that are nearest: the same words in another order or
-    part."""
+    """Returns the error for an unknown id. It suggests ids with the same words in another order or part."""
     ids = list(known)
     near = tensor_paths.near(text.strip("*/"), ids)
     listed = "`onnxsmith explain all` lists all ids; a pattern such as 'fuse/*' takes several"

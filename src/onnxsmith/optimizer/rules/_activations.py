@@ -1,4 +1,4 @@
-"""The activations that a runtime, or a rule at a newer opset, finds written out; and what is a part of one."""
+"""Finds nodes of written-out activations, which a runtime or a rule at a newer opset would fuse."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ GELU = {
     "none": _formula.Formula(("Erf",), {(1, 0): 1 / math.sqrt(2)}, _WHOLE),
     "tanh": _formula.Formula(("Tanh",), {(1, 0): _SLOPE, (3, 0): _SLOPE * _CUBIC}, _WHOLE),
 }
-"""Gelu, by what `approximate` is."""
+"""The formula of Gelu by the value of `approximate`."""
 SWISH = _formula.Formula(("Sigmoid",), None, {(1, 1): 1.0})
-"""Swish; the slope and the offset of its gate may be any."""
+"""The formula of Swish. The gate may have any slope and offset."""
 _ON_THE_WAY = ("Add", "Sub", "Mul", "Div", "Pow", "Neg", "Erf", "Tanh", "Sigmoid")
 _MOST = 12
-"""Nodes after a product that are looked at. A choice: no common spelling has more."""
+"""The most nodes after a product that are examined. A choice: no common form has more."""
 
 
 def is_part(node: ir.Node) -> bool:
-    """Whether a node is one of those that write out a Gelu or a Swish whose intermediate results nobody else reads.
+    """Whether a node belongs to a written-out Gelu or Swish whose intermediate results have no other readers.
 
-    A rewrite that moves such a product elsewhere saves a node, but then no runtime finds the activation, which it
-    would compute at once, and neither does a rule after a conversion to a newer opset."""
+    A rewrite that moves such a product elsewhere saves a node. But then no runtime recognises the activation, which it
+    would compute as one operator, and neither does a rule after a conversion to a newer opset."""
     for end in _after(node):
         for formula in (*GELU.values(), SWISH):
             found = _formula.find(end, formula)

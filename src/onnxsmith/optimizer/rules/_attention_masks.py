@@ -1,9 +1,9 @@
-"""What masks the scores of a written-out attention, and the one mask that the operator Attention can take for it.
+"""Reads the masks of a written-out attention, and makes one equivalent mask for the operator Attention.
 
-Runtimes give zeros where all keys of a query are hidden: those whose mask is -∞ or the lowest number of the dtype. The
-written-out form gives NaN where all of them are -∞, and the mean of their values where they are the lowest number,
-which swallows any score. Half of the lowest number swallows scores as well, but hides nothing from a runtime: masks
-that hold it instead give the mean, too.
+A key is hidden if its mask is -∞ or the lowest number of the dtype. If all keys of a query are hidden, runtimes give
+zeros. The written-out form gives NaN if all masks are -∞. If they are the lowest number, which swallows any score in
+the sum, it gives the mean of the values. Half of the lowest number swallows scores as well, but runtimes do not treat
+such keys as hidden. So a mask with this number gives the mean, too.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from onnxsmith.optimizer.rules._ranges import largest
 from onnxsmith.optimizer.rules.base import NoMatch
 
 _DEEPEST = 8
-"""Operators that are followed back from a mask. A choice that bounds the cost."""
+"""The most operators that are followed back from a mask. A choice that bounds the cost."""
 _MOVING = ("Expand", "Identity", "Unsqueeze", "Reshape", "Slice", "Squeeze", "Transpose", "Gather")
-"""Operators that give elements of their first input."""
+"""Operators whose result has elements of their first input only."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Added:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A condition, bool, under which scores are kept (or, without `keeps`, replaced) by a number `fill`."""
+    """A Boolean mask `value`: where it is true, scores are kept (with `keeps`) or replaced by the number `fill`;
+    elsewhere the opposite."""
 
     value: ir.Value
     keeps: bool
@@ -51,26 +52,26 @@ Step = Added | Chosen
 
 
 class Kind(Enum):
-    """What the elements of a mask that is added may be."""
+    """The possible elements of a mask that is added."""
 
     SMALL = 0
-    """Numbers within half of the dtype's range: nothing that a runtime takes as hidden."""
+    """Numbers within half of the dtype's range, for which no runtime treats a key as hidden."""
     HUGE = 1
-    """0, or numbers that swallow a score; -∞ where a step before has overflowed."""
+    """0, or numbers that swallow a score; -∞ if an earlier step has overflowed."""
     SHOWING = 2
-    """-∞, and others; each query has a key that is not hidden."""
+    """-∞ and other numbers, but each query has a key that is not hidden."""
 
 
 @dataclass(frozen=True)
 class Mask:
-    """The mask of Attention for all steps, the innermost first."""
+    """The mask of Attention that replaces all steps, the innermost first."""
 
     steps: tuple[Step, ...]
     guarded: bool
     dtype: ir.DataType
 
     def refusal(self) -> NoMatch | None:
-        """Why no mask of the operator would give the same; None if one does."""
+        """Returns why no mask of the operator gives the same result; None if one does."""
         unbounded = overflowing = 0
         for step in self.steps if not self._is_constant_as_it_is() else ():
             if isinstance(step, Added):
@@ -97,7 +98,7 @@ class Mask:
         return None
 
     def _is_constant_as_it_is(self) -> bool:
-        """Whether the mask is a constant that shows each query a key, and nothing else masks."""
+        """Whether the only mask is a constant in which each query has a key that is not hidden."""
         step = self.steps[0]
         array = facts.constant(step.value) if len(self.steps) == 1 and isinstance(step, Added) else None
         if array is None or not array.ndim:
@@ -105,7 +106,8 @@ class Mask:
         return bool((array.max(axis=-1, initial=-math.inf) > _lowest(self.dtype) / 2).all())
 
     def write(self, tape: ir.tape.Tape) -> ir.Value | None:
-        """Returns the mask: bool if a choice is all there is and each query sees a key, else of the scores' dtype."""
+        """Writes the mask: as bool if the only step is a choice in which each query sees a key, else in the scores'
+        dtype."""
         mask: ir.Value | None = None
         first = self.steps[0] if len(self.steps) == 1 else None
         if isinstance(first, Chosen) and sees_a_key(first.value, first.keeps):
@@ -122,7 +124,7 @@ class Mask:
         return mask
 
     def _parts(self, value: ir.Value) -> Sequence[ir.Value]:
-        """Returns the value itself, or the summands that it consists of where these are of different kinds."""
+        """Returns the value itself, or its summands if they are of different kinds."""
         node = value.producer()
         whole = kind(value, self.dtype, guarded=self.guarded)
         if not isinstance(whole, NoMatch) or node is None or node.op_type != "Add" or node.domain:
@@ -130,7 +132,8 @@ class Mask:
         return [one for one in node.inputs if one is not None]
 
     def _softened(self, tape: ir.tape.Tape, value: ir.Value) -> ir.Value:
-        """Returns the part of a mask with half of each number that swallows a score, where that decides anything."""
+        """Returns a part of the mask, halved if its numbers swallow scores. So runtimes do not treat these keys as
+        hidden."""
         if self._is_constant_as_it_is() or kind(value, self.dtype, guarded=self.guarded) is not Kind.HUGE:
             return value
         return tape.op("Mul", [value, self._number(tape, 0.5)])
@@ -143,7 +146,8 @@ MAY_HIDE_ALL = "may hide all keys from a query"
 
 
 def kind(value: ir.Value, dtype: ir.DataType, *, guarded: bool = False, depth: int = _DEEPEST) -> Kind | NoMatch:
-    """What the elements of an added mask are, or why that is not known. `guarded`: NaN of the softmax become zeros."""
+    """Returns the kind of an added mask, or a refusal if it is unknown. With `guarded`, NaN of the softmax become
+    zeros."""
     lowest = _lowest(dtype)
     array, number = facts.constant(value), uniform(value)
     if array is not None or (number is not None and math.isfinite(number)):
@@ -174,7 +178,7 @@ def kind(value: ir.Value, dtype: ir.DataType, *, guarded: bool = False, depth: i
 
 
 def _of_numbers(array: npt.NDArray[Any], value: ir.Value, lowest: float, guarded: bool) -> Kind | NoMatch:
-    """What the numbers of a constant are."""
+    """Returns the kind of a constant mask."""
     if np.isfinite(array).all() and (array >= lowest / 2).all():
         return Kind.SMALL
     if ((array == 0) | (np.isfinite(array) & (array < lowest / 2))).all():
@@ -187,7 +191,7 @@ def _of_numbers(array: npt.NDArray[Any], value: ir.Value, lowest: float, guarded
 
 
 def _of_choice(node: ir.Node, dtype: ir.DataType, guarded: bool, depth: int) -> Kind | NoMatch:
-    """What a choice between two masks gives."""
+    """Returns the kind of a choice between two masks."""
     condition, *sides = node.inputs
     numbers = [uniform(one) for one in sides]
     if -math.inf in numbers:
@@ -201,12 +205,12 @@ def _of_choice(node: ir.Node, dtype: ir.DataType, guarded: bool, depth: int) -> 
     if found == {Kind.HUGE}:
         return Kind.HUGE
     if found == {Kind.HUGE, Kind.SMALL} and (0 in numbers or _is_zero_otherwise(condition, sides)):
-        return Kind.HUGE  # what is not huge has to be 0, because all of it is halved
+        return Kind.HUGE  # numbers that are not huge must be 0, because the whole mask is halved
     return NoMatch(f"the mask {MAY_HIDE_ALL}, of which runtimes make different things", node)
 
 
 def _is_zero_otherwise(condition: ir.Value | None, sides: Sequence[ir.Value | None]) -> bool:
-    """Whether the second side is 0 wherever it is chosen: the condition is this side itself, cast to bool."""
+    """Whether the second side is 0 wherever it is chosen: whether the condition is this side, cast to bool."""
     node = condition.producer() if condition is not None else None
     return node is not None and node.op_type == "Cast" and not node.domain and node.inputs[0] is sides[1]
 
@@ -218,7 +222,8 @@ def _is_huge_factor(value: ir.Value, factor: ir.Value, lowest: float) -> bool:
 
 
 def _is_whole(value: ir.Value | None, depth: int) -> bool:
-    """Whether all elements of a floating-point value are integers: casts of integers, their sums and products."""
+    """Whether all elements of a floating-point value are integers: whether it consists of casts of integers, their sums
+    and products."""
     array, node = facts.constant(value), value.producer() if value is not None else None
     if array is not None:
         return array.dtype.kind == "f" and bool((np.isfinite(array) & (array == np.round(array))).all())

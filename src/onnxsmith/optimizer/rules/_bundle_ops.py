@@ -20,7 +20,7 @@ from onnxsmith.optimizer.rules._elementwise import UNARY
 from onnxsmith.optimizer.rules._patterns import integer
 
 _SLACK = 1024
-"""Bytes by which joined constants may be larger than the separate ones. A choice: fewer nodes are worth 1 kB."""
+"""Bytes by which joined constants may be larger than the separate constants. A choice: fewer nodes are worth 1 kB."""
 
 Nodes = tuple[ir.Node, ...]
 
@@ -44,7 +44,7 @@ def _shared(operand: Operand) -> bool:
 
 
 def _again(node: ir.Node) -> Write:
-    """Returns a writer of a copy of the first node, with the wholes instead of its parts."""
+    """Returns a function that writes a copy of the first node, which reads the wholes instead of the parts."""
 
     def write(tape: ir.tape.Tape, wholes: Sequence[ir.Value | None]) -> Sequence[ir.Value]:
         inputs = [old if new is None else new for old, new in zip(node.inputs, wholes, strict=True)]
@@ -54,7 +54,7 @@ def _again(node: ir.Node) -> Write:
 
 
 def _same_axis(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """Plans an elementwise operator."""
+    """Plans an elementwise operator along the same axis."""
     first = operands[0]
     if not isinstance(first, Bundle) or not _alike(nodes) or not all(_shared(other) for other in operands[1:]):
         return None
@@ -63,7 +63,8 @@ def _same_axis(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
 
 
 def _last_axes(nodes: Nodes, operands: Sequence[Operand], *, default: int) -> Plan | None:
-    """Plans an operator that works along an axis, or from there to the end, behind the axis of the bundle."""
+    """Plans an operator that works along an axis, or on all axes from there on, if that axis is behind the axis of the
+    bundle."""
     first, axis = operands[0], integer(nodes[0], "axis", default)
     if not isinstance(first, Bundle) or axis is None or axis % len(first.dims) <= first.axis:
         return None
@@ -71,7 +72,8 @@ def _last_axes(nodes: Nodes, operands: Sequence[Operand], *, default: int) -> Pl
 
 
 def _transpose(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """Returns the permutation that most parts have; others are transposed once more when they are parts again."""
+    """Plans a Transpose with the permutation that most parts have. Parts with another permutation are transposed once
+    more afterwards."""
     whole = operands[0]
     every = [_views.perm(node) for node in nodes]
     perms = [perm for perm in every if perm is not None]
@@ -98,7 +100,7 @@ def _permuted(value: ir.Value, perm: Sequence[int]) -> ir.Shape:
 
 
 def _reshape(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """Returns a Reshape that keeps what is before the parts' axis and the number of elements in what follows."""
+    """Plans a Reshape that keeps the axes before the bundle's axis, and the number of elements in the axes after it."""
     whole = operands[0]
     if not isinstance(whole, Bundle):
         return None
@@ -127,8 +129,8 @@ def _reshape(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
 
 
 def _binary(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """Returns an operator of two values that broadcast, where each is a bundle, the same for all parts, or constant.
-    What changes nothing is left for algebra/neutral-operand to take away."""
+    """Plans a broadcasting operator of two values, each of which is a bundle, the same for all parts, or constant.
+    Leaves operators without effect to algebra/neutral-operand."""
     if not _alike(nodes) or facts.opset(nodes[0]) < 7 or any(_is_neutral(node) for node in nodes):
         return None
     whole = next(operand for operand in operands if isinstance(operand, Bundle))
@@ -214,7 +216,7 @@ def _with_constant(value: ir.Value, node: ir.Node | None) -> tuple[ir.Node, ir.V
 
 
 def _is_one(value: ir.Value | None, place: int) -> bool:
-    """Whether a value is broadcast along the axis at `place`, counted from the end."""
+    """Whether a value has no axis at `place`, counted from the end, or size 1 there."""
     dims = facts.dims(value)
     return dims is not None and (len(dims) < -place or dims[place] == 1)
 
@@ -229,7 +231,7 @@ def _along(
     arrays: Sequence[npt.NDArray[Any] | None], place: int, sizes: Sequence[int], freed: int
 ) -> npt.NDArray[Any] | None:
     """Joins arrays that broadcast to parts of these sizes; None if the result is over 1 kB larger than the freed
-    ones."""
+    bytes."""
     known = [array for array in arrays if array is not None]
     if len(known) < len(arrays) or any(array.dtype != known[0].dtype for array in known):
         return None
@@ -248,13 +250,13 @@ def _along(
 
 
 def _own_bytes(value: ir.Value | None) -> int:
-    """Returns the bytes that are freed with the only reader of a constant."""
+    """Returns the bytes that are freed with a constant's only reader; 0 for other values."""
     tensor = None if value is None or len(value.uses()) > 1 else ir.convenience.get_const_tensor(value)
     return 0 if tensor is None else tensor.nbytes
 
 
 def _moving_axis(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """Unsqueeze and Squeeze of other axes."""
+    """Plans an Unsqueeze or Squeeze of other axes."""
     whole = operands[0]
     if not isinstance(whole, Bundle) or not _alike(nodes) or not all(_shared(other) for other in operands[1:]):
         return None
@@ -274,7 +276,7 @@ def _moving_axis(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
 
 
 def _slice(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """Returns a Slice along other axes."""
+    """Plans a Slice along other axes."""
     whole = operands[0]
     if not isinstance(whole, Bundle) or len(operands) < 3:
         return None
@@ -288,7 +290,7 @@ def _slice(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
 
 
 def _concat(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """Returns a Concat of bundles along another axis."""
+    """Plans a Concat of bundles along another axis."""
     whole, axis = operands[0], integer(nodes[0], "axis", 0)
     if not isinstance(whole, Bundle) or axis is None or axis % len(whole.dims) == whole.axis or not _alike(nodes):
         return None
@@ -300,7 +302,7 @@ def _concat(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
 
 
 def _split(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """Returns a Split along another axis."""
+    """Plans a Split along another axis."""
     whole, axis = operands[0], integer(nodes[0], "axis", 0)
     if not isinstance(whole, Bundle) or axis is None or axis % len(whole.dims) == whole.axis:
         return None
@@ -319,16 +321,16 @@ _PLANNERS: dict[str, Planner] = {
     "Concat": _concat,
     "Split": _split,
 }
-"""By operator type."""
+"""The planners by operator type."""
 
 
 def region(root: Bundle) -> Region:
-    """Returns all nodes that can run on the whole of a bundle."""
+    """Returns the region of all nodes that can run on the whole of a bundle."""
     return Region(root, _PLANNERS, _completed)
 
 
 def waits(found: Region) -> bool:
-    """Whether neutral nodes (+ 0, * 1) read the region's results: other rules remove them first."""
+    """Whether neutral nodes (+ 0, * 1) read the region's results. Other rules must remove them first."""
     values = [value for end in found.ends for value in end.values]
     readers = [reader for value in values for reader in value.consumers()]
     return any(_is_neutral(reader) and not reader.outputs[0].is_graph_output() for reader in readers)

@@ -1,9 +1,9 @@
-"""Finds nodes that do the same to every part of a tensor, so that one node can do it to the whole.
+"""Finds equal nodes on all parts of a tensor, which can become one node on the whole tensor.
 
-A bundle is a set of values that differ in size along one axis only. It stands for their concatenation along that axis,
-which the rules already have: the input of a Split, or one product with all weights. A region grows from there: equal
-nodes on the parts become one node on the whole, whose result is a bundle again. If a bundle has other readers, another
-Split gives them the parts.
+A bundle is a sequence of values that differ in size along one axis only. It stands for their concatenation along that
+axis, the whole, which the graph has already (the input of a Split) or a rule makes (one product with all weights). A
+region grows from there: equal nodes on the parts become one node on the whole, whose result is a bundle again. If a
+bundle has other readers, a new Split gives them the parts.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from onnxsmith.graph.structure.uses import is_read_outside
 from onnxsmith.optimizer.rules import _node_order, _split
 
 _MOST_STEPS = 32
-"""Nodes on each part. A choice that bounds the cost."""
+"""The most nodes on each part. A choice that bounds the cost."""
 _SHORT = 64
-"""Elements up to which constants are compared. A choice: shapes and axes are short, weights are not."""
+"""Constants of at most this many elements are compared. A choice: shapes and axes are short, weights are not."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """Values with equal dimensions except on `axis` (counted from the front), where they have these sizes. `after` are
-    permutations that single parts still need."""
+    """Values with equal dimensions except on `axis` (counted from the front), where they have these `sizes`. `after`
+    are permutations that single parts still need."""
 
     values: tuple[ir.Value, ...]
     axis: int
@@ -62,7 +62,7 @@ def bundle(values: Sequence[ir.Value], axis: int) -> Bundle | None:
 Operand = Bundle | tuple[ir.Value | None, ...]
 """One input of the nodes on the parts: a bundle, or other values."""
 Write = Callable[[ir.tape.Tape, Sequence[ir.Value | None]], Sequence[ir.Value]]
-"""Writes the node on the whole from the wholes of its operands (None for an operand that is not a bundle)."""
+"""Writes the node on the whole. Gets the wholes of its operands, None for an operand that is not a bundle."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Plan:
 Planner = Callable[[tuple[ir.Node, ...], Sequence[Operand]], Plan | None]
 """Plans how the nodes of one operator type on the parts become one node on the whole; None if they cannot."""
 Completer = Callable[[Bundle, Sequence[ir.Node | None]], Plan | None]
-"""Plans the same if only some parts have a reader; the others stay unchanged in the result."""
+"""Plans the node on the whole if only some parts have a reader. The other parts stay unchanged in the result."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class _Step:
 
 @dataclass
 class Region:
-    """A bundle, with all nodes that can run on its whole. `saved` counts by how many nodes the graph shrinks, without
-    the node that makes the whole."""
+    """A bundle, with all nodes that can run on its whole. `saved` is the number of nodes that the graph loses, not
+    counting the node that makes the whole."""
 
     root: Bundle
     planners: Mapping[str, Planner]
@@ -113,7 +113,7 @@ class Region:
         self._place.update({value: (found, index) for index, value in enumerate(found.values)})
 
     def _completed(self, at: Bundle) -> Iterator[_Step]:
-        """Yields the step in which only some parts have a reader."""
+        """Yields the step in which only some parts have a reader, if there is one."""
         readers = [_only_reader(value) for value in at.values]
         plan = None if any(at.after) else self.complete(at, readers)
         if plan is not None:
@@ -142,7 +142,8 @@ class Region:
                     yield _Step(tuple(nodes), operands, plan)
 
     def _is_twin(self, first: ir.Node, other: ir.Node, index: int) -> bool:
-        """Whether a node does to part `index` what another does to the first part, as far as bundles go."""
+        """Whether `other` does the same to part `index` as `first` to the first part, as far as bundles are
+        concerned."""
         if (other.op_type, other.domain, other.graph) != (first.op_type, first.domain, first.graph):
             return False
         if len(other.inputs) != len(first.inputs) or len(other.outputs) != len(first.outputs):
@@ -162,7 +163,7 @@ class Region:
         return place[0] if place is not None else values
 
     def _prune(self) -> None:
-        """Takes steps off the end that save no more than the Split after them costs."""
+        """Removes last steps that save no more nodes than the Split after them costs."""
         for step in reversed(list(self.steps)):
             if any(operand in step.plan.results for other in self.steps for operand in other.operands):
                 continue
@@ -179,12 +180,12 @@ class Region:
 
     @property
     def nodes(self) -> list[ir.Node]:
-        """On the parts, readers first; those that the rewrite makes redundant."""
+        """The nodes on the parts that the rewrite makes redundant, readers first."""
         return [node for step in reversed(self.steps) for node in step.nodes]
 
     @property
     def ends(self) -> list[Bundle]:
-        """Bundles that are read by others than the steps."""
+        """The bundles that nodes outside the steps read."""
         inside = set(self.nodes)
         found = [self.root, *(result for step in self.steps for result in step.plan.results)]
         return [
@@ -195,15 +196,15 @@ class Region:
 
     @property
     def saved(self) -> int:
-        """See the class."""
+        """The number of saved nodes; see the class."""
         more = sum(permutation is not None for end in self.ends for permutation in end.after)
         return sum(len(step.nodes) - 1 for step in self.steps) - len(self.ends) - more
 
     def before(self, makers: Sequence[ir.Node]) -> ir.Node | None:
-        """Returns the node before which the nodes of `write` can go, together with new copies of `makers`, which make
-        the parts of the root; None if there is no such place."""
+        """Returns the node before which the nodes of `write` can be inserted, together with new copies of `makers`,
+        which make the parts of the root. Returns None if there is no such place."""
         inside = {*self.nodes, *makers}
-        if len({node.graph for node in inside}) > 1:  # the body of a loop works on parts that are made outside
+        if len({node.graph for node in inside}) > 1:  # a loop body reads parts that are made outside
             return None
         first = self.steps[0].nodes[0] if self.steps else makers[0]
         shared = [operand[0] for step in self.steps for operand in step.operands if isinstance(operand, tuple)]
@@ -215,7 +216,7 @@ class Region:
             *(v for end in self.ends for v in end.values),
         ]
         outside = [reader for value in values for reader in value.consumers() if reader not in inside]
-        if any(reader.graph is not first.graph for reader in outside):  # a branch or the body of a loop reads a part
+        if any(reader.graph is not first.graph for reader in outside):  # a branch or a loop body reads a part
             return None
         return _node_order.gap(here, outside or [_node_order.last(inside)])
 

@@ -1,4 +1,4 @@
-"""Constants seen as numbers for each channel, and the operators that scale and shift channels by them."""
+"""Reads constants as numbers for each channel, and operators that scale and shift channels by them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Step:
-    """source * scale + shift by constants, in float64; `by_channel`: one number a channel of axis 1, not broadcast."""
+    """source * scale + shift by constants, in float64; With `by_channel`, the constants have one number per channel of
+    axis 1, and are not broadcast."""
 
     source: ir.Value
     scale: npt.NDArray[np.float64]
@@ -28,8 +29,8 @@ class Step:
     by_channel: bool = False
 
     def vectors(self, channels: int, rank: int, axis: int) -> tuple[Vector, Vector] | None:
-        """Scale and shift for each of the `channels` along an axis (1 or -1) of a tensor of this rank; None where they
-        vary along other axes, raise the rank, or are another number of them."""
+        """Returns scale and shift for each of the `channels` along an axis (1 or -1) of a tensor of this rank. Returns
+        None if they vary along other axes, raise the rank, or have another number of channels."""
         pair = [self.scale, self.shift]
         if self.by_channel:
             pair = [array.reshape(-1, *[1] * (rank - 2)) for array in pair]
@@ -38,8 +39,8 @@ class Step:
 
 
 def per_channel(array: npt.NDArray[Any], channels: int, rank: int, axis: int) -> Vector | None:
-    """Returns the `channels` numbers, in float64, that broadcast along that axis of a tensor of that rank; None where
-    the constant varies along other axes, raises the rank, or has another number of them."""
+    """Returns the constant as `channels` numbers in float64, one for each channel along an axis of a tensor of this
+    rank. Returns None if it varies along other axes, raises the rank, or has another number of channels."""
     if array.ndim > rank or array.dtype.kind != "f" or not -rank <= axis < rank:
         return None
     full = (1,) * (rank - array.ndim) + array.shape
@@ -49,8 +50,8 @@ def per_channel(array: npt.NDArray[Any], channels: int, rank: int, axis: int) ->
 
 
 def steps(node: ir.Node) -> Iterator[tuple[ir.Value, Step | NoMatch]]:
-    """Yields the ways to see a Mul, Div, Add, Sub, Neg or BatchNormalization as a step, each with the value that a
-    refusal names. Before opset 7 broadcasting, and whether one trains, were said by attributes: none."""
+    """Yields the ways to read a Mul, Div, Add, Sub, Neg or BatchNormalization as a step, each with the value that a
+    refusal names. Yields nothing before opset 7, where attributes controlled broadcasting and training mode."""
     if facts.opset(node) < 7 or node.inputs[0] is None:
         return
     if node.op_type == "BatchNormalization":

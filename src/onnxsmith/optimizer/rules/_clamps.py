@@ -1,7 +1,9 @@
-"""Clip, Relu, and Max and Min with one number: what holds floating-point values between two bounds.
+"""Reads and writes operators that limit floating-point values to two bounds: Clip, Relu, and Max and Min with one
+number.
 
-A bound that a Clip leaves out is the largest number of the dtype, by the specification, and none at all, by its
-reference evaluator: infinities tell them apart. `LEFT_OUT` stands for either, between all numbers and infinity.
+If a Clip leaves a bound out, the specification limits to the largest number of the dtype, and its reference evaluator
+does not limit at all. The two differ for infinities. `LEFT_OUT` stands for such a bound: above all numbers and below
+infinity.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ LEFT_OUT = sys.float_info.max
 
 @dataclass(frozen=True)
 class Clamp:
-    """source, no less than `low` and no more than `high`."""
+    """The value `source`, limited to `low` and `high`."""
 
     source: ir.Value
     low: float
@@ -80,13 +82,13 @@ def _one_sided(node: ir.Node) -> Clamp | None:
 
 
 def can_write(node: ir.Node, found: Clamp) -> bool:
-    """Whether the opset at the node has an operator for it."""
+    """Whether the opset at the node has an operator for the clamp."""
     opset = facts.opset(node)
     return (found.low, found.high) == (0, math.inf) or opset >= 12 or (opset >= 6 and found.source.dtype == FLOATS[1])
 
 
 def write(tape: ir.tape.Tape, found: Clamp, opset: int) -> ir.Value:
-    """Returns a Relu or a Clip."""
+    """Writes a Relu or a Clip."""
     if (found.low, found.high) == (0, math.inf):
         return tape.op("Relu", [found.source])
     bounds = {"min": found.low, "max": found.high}

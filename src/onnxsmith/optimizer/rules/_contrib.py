@@ -1,4 +1,4 @@
-"""The common parts of rules that make operators of onnxruntime."""
+"""Helpers of rules that make operators of onnxruntime."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def given(operands: Sequence[ir.Value | None]) -> list[ir.Value | None]:
 
 
 def without_kernel(value: ir.Value, operator: str) -> NoMatch | None:
-    """Returns a refusal unless the value is known to be float, the one dtype for which onnxruntime has these kernels
-    on a CPU."""
+    """Returns a refusal unless the value is known to be float, the only dtype for which onnxruntime has these CPU
+    kernels."""
     if value.dtype is ir.DataType.FLOAT:
         return None
     return NoMatch(f"onnxruntime has {operator} on a CPU for float only", value)

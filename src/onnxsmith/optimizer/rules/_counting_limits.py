@@ -8,12 +8,12 @@ from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.affine import affine
 
 _MOST_NODES = 16
-"""Nodes that one search follows back. A choice that bounds the cost."""
+"""The most nodes that one search follows back. A choice that bounds the cost."""
 
 
 def limit_of(value: ir.Value | None, axis: int) -> ir.Value | None:
     """Returns the limit up to which a value counts 0, 1, 2, … along an axis: the limit of its Range, or the end of its
-    Slice. It is a scalar, or a tensor of one element."""
+    Slice; None if unknown. It is a scalar, or a tensor of one element."""
     for _ in range(_MOST_NODES):
         node = value.producer() if value is not None else None
         if node is None or node.domain:
@@ -49,7 +49,7 @@ def _end(node: ir.Node, axis: int) -> ir.Value | None:
 
 
 def _more(node: ir.Node) -> int:
-    """Returns how many more axes the result has than the data."""
+    """Returns how many axes more the result has than the data."""
     before, after = facts.dims(node.inputs[0]), facts.dims(node.outputs[0])
     return len(after or ()) - len(before or ())
 

@@ -1,4 +1,4 @@
-"""Operators that treat elements one by one, alike wherever they are, and what a broadcast makes of dimensions."""
+"""Lists elementwise operators, and tells when an operand does not change the shape of a broadcast."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ UNARY = (
     *("LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus"),
     *("Softsign", "Sqrt", "Swish", "Tanh", "ThresholdedRelu"),
 )
-"""Operators with one input that treat every element alike, wherever it is."""
+"""Operators with one input that treat every element alike, independent of its position."""
 
 BROADCASTING = (
     *("Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less"),
     *("LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"),
 )
-"""Operators whose inputs are broadcast to one shape, from opset 8 on."""
+"""Operators whose inputs are broadcast to one shape, from opset 8 on. Before, attributes or fewer operators did so."""
 
 Dims = Sequence[facts.Element | None]
 
@@ -31,8 +31,8 @@ def is_scalar(value: ir.Value | None, rank: int) -> bool:
 
 
 def is_absorbed(added: Dims, beside: Sequence[Dims]) -> bool:
-    """Whether a broadcast of `beside` has the same shape as one of `beside` and `added`, assuming that the latter
-    succeeds."""
+    """Whether a broadcast of `beside` alone has the same shape as a broadcast of `beside` and `added`, assuming that
+    the latter succeeds."""
     if len(added) > max(map(len, beside), default=0):
         return False
     for place, dim in enumerate(reversed(added), 1):

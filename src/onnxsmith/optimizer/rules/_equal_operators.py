@@ -13,9 +13,9 @@ from onnxsmith.optimizer.rules._layout import ELEMENTWISE, perm_of
 
 Row = tuple[ir.Value, ...]
 Inputs = tuple[Row | ir.Value | None, ...]
-"""Inputs of the one new operator: rows, which are concatenated in turn, and values that all operators share."""
+"""Inputs of the new operator: rows, which are concatenated in turn, and values that all operators share."""
 _MOST = 16
-"""Steps of one search. A choice that bounds the cost."""
+"""The most steps of one search. A choice that bounds the cost."""
 
 
 class Alike:
@@ -82,7 +82,7 @@ class Alike:
                 continue
             parts = tuple(value for value in values if value is not None)
             if len({value.dtype for value in parts}) > 1:
-                return None  # Casts to one dtype from several, which no Concat takes
+                return None  # Casts from different dtypes, which no Concat takes
             if len(parts) < len(row) or (several and not _are_parts(parts, row, axis)) or (index > 0 and not several):
                 return None
             inputs.append(parts)

@@ -1,4 +1,4 @@
-"""Moves a constant factor back through operators that are linear in their inputs, until a constant takes it.
+"""Moves a constant factor back through operators that are linear in their inputs, into a constant.
 
 A Transpose permutes the factor, a Reshape to heads reshapes it, and a Split joins the factors of its parts, with 1 for
 a part without a factor. If several nodes read a value, all of them must need the same factor, as in the rotation of a
@@ -24,7 +24,7 @@ from onnxsmith.optimizer.rules.base import NoMatch
 
 Array = npt.NDArray[np.float64]
 _MOST = 40
-"""Nodes that one search may visit. A choice that bounds the cost."""
+"""The most nodes that one search visits. A choice that bounds the cost."""
 _SLACK = 1024
 """Bytes by which a constant may grow when it takes the factor. A choice: a saved node is worth 1 kB."""
 
@@ -32,7 +32,7 @@ _SLACK = 1024
 @dataclass(frozen=True)
 class Sink:
     """The place that takes the factor: the value whose nodes are replaced, these nodes, the last first, and the
-    function that writes the new ones. `scaled` are the values that contain the factor afterwards."""
+    function that writes the new nodes. `scaled` are the values that contain the factor afterwards."""
 
     value: ir.Value
     nodes: tuple[ir.Node, ...]
@@ -59,7 +59,7 @@ def sink(value: ir.Value, factor: Array, readers: Sequence[ir.Node]) -> Sink | N
 
 @dataclass
 class _Flow:
-    """The nodes from a value back to the place that can take its factor: the farthest place, or the nearest."""
+    """The nodes from a value back to the place that takes its factor: the farthest possible place, or the nearest."""
 
     reader: ir.Node
     near: bool
@@ -71,7 +71,7 @@ class _Flow:
     _seen: dict[ir.Value, bool] = field(default_factory=dict)
 
     def reaches(self, value: ir.Value) -> bool:
-        """Whether some place can take the factor of the value; notes the nodes on the way."""
+        """Whether a place can take the factor of the value. Notes the nodes on the way."""
         if value not in self._seen:
             self._seen[value] = False
             self._seen[value] = len(self._seen) < _MOST and self._found(value)
@@ -135,7 +135,7 @@ _EITHER = ("Mul", "Div", "MatMul")
 
 
 def _ways(node: ir.Node) -> list[tuple[ir.Value, ...]]:
-    """Returns the alternatives: the inputs that must contain the factor, so that the result contains it."""
+    """Returns the alternative sets of inputs that must contain the factor so that the result contains it."""
     inputs = tuple(value for value in node.inputs if value is not None)
     if node.op_type in _BOTH:
         return [inputs]

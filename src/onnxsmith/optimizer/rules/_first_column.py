@@ -1,4 +1,5 @@
-"""What is proved of the first column of a mask: that it shows, or hides, its key to every query."""
+"""Proves that the first column of a mask has the same truth value in every row, so that every query sees its key, or
+none."""
 
 from __future__ import annotations
 
@@ -10,18 +11,18 @@ from onnxsmith.graph.shapes.uniform_tensors import uniform
 from onnxsmith.optimizer.rules._patterns import integer
 
 _DEEPEST = 8
-"""Operators that are followed back. A choice that bounds the cost."""
+"""The most operators that are followed back. A choice that bounds the cost."""
 _ORDERED = {
     "Less": (True, 1),
     "LessOrEqual": (True, 0),
     "Greater": (False, 1),
     "GreaterOrEqual": (False, 0),
 }
-"""Comparisons: whether the second operand has to be the larger, and by how much at least."""
+"""Comparisons: whether the second operand must be the larger, and the least difference."""
 
 
 def sees_a_key(condition: ir.Value | None, wanted: bool) -> bool:
-    """Whether in each row of a condition, bool, at least one element is `wanted`, if a row has any."""
+    """Whether at least one element of each row of a Boolean condition is `wanted`. Empty rows are allowed."""
     array = facts.constant(condition)
     if array is not None:
         return array.dtype.kind == "b" and array.ndim > 0 and bool((array == wanted).any(axis=-1).all())
@@ -29,7 +30,8 @@ def sees_a_key(condition: ir.Value | None, wanted: bool) -> bool:
 
 
 def is_first_column(value: ir.Value | None, *, wanted: bool, depth: int = _DEEPEST) -> bool:
-    """Whether the first element of each row, along the last axis, is `wanted`: as a bool, or whether it is not 0."""
+    """Whether the first element of each row, along the last axis, is `wanted`. A number counts as true if it is not
+    0."""
     array = facts.constant(value)
     if array is not None:
         return array.ndim > 0 and array.dtype.kind in "biuf" and bool(((array[..., :1] != 0) == wanted).all())
@@ -65,7 +67,8 @@ def is_first_column(value: ir.Value | None, *, wanted: bool, depth: int = _DEEPE
 
 
 def keeps_rows(node: ir.Node) -> bool:
-    """Whether each row of the result, along the last axis, has the elements of a row of the input, perhaps repeated."""
+    """Whether each row of the result, along the last axis, consists of the elements of one row of the input, perhaps
+    repeated."""
     if node.op_type == "Unsqueeze":
         axes, dims = facts.integers(node.inputs[1] if len(node.inputs) > 1 else None), facts.dims(node.outputs[0])
         return axes is not None and dims is not None and not {-1, len(dims) - 1} & set(axes)
@@ -73,7 +76,7 @@ def keeps_rows(node: ir.Node) -> bool:
 
 
 def _is_cast_exactly(node: ir.Node) -> bool:
-    """Whether a Cast keeps what is 0 and what is not: from bool or integers, or to bool."""
+    """Whether a Cast keeps zeros and non-zeros: whether it casts from bool or integers, or to bool."""
     source = node.inputs[0]
     if node.op_type != "Cast" or source is None or source.dtype is None:
         return node.op_type != "Cast"
@@ -82,7 +85,7 @@ def _is_cast_exactly(node: ir.Node) -> bool:
 
 
 def _starts_at_0(node: ir.Node) -> bool:
-    """Whether a Slice leaves the first column where it is: it does not cut the last axis, or from 0 on."""
+    """Whether a Slice keeps the first column in place: whether it does not cut the last axis, or cuts it from 0 on."""
     dims = facts.dims(node.inputs[0])
     if len(node.inputs) < 4 or dims is None:
         return False
@@ -95,8 +98,8 @@ def _starts_at_0(node: ir.Node) -> bool:
 
 
 def _of_triangle(node: ir.Node, wanted: bool) -> bool:
-    """Returns an upper triangle above the diagonal has zeros in the first column, a lower one with the diagonal keeps
-    it."""
+    """Whether a Trilu makes the first column `wanted`. An upper triangle above the diagonal has zeros there; a lower
+    triangle with the diagonal keeps the input's column."""
     given = node.inputs[1] if len(node.inputs) > 1 else None
     diagonal = 0 if given is None else (facts.integers(given) or (None,))[0]
     if not isinstance(diagonal, int):
@@ -107,8 +110,8 @@ def _of_triangle(node: ir.Node, wanted: bool) -> bool:
 
 
 def _of_comparison(node: ir.Node, wanted: bool) -> bool:
-    """Returns a comparison of positions that rise or stay along every axis but the last, where only the first
-    counts."""
+    """Whether a comparison makes the first column `wanted`. Compares affine positions on the first column, along every
+    axis but the last."""
     first, second = (affine(value) for value in node.inputs)
     if first is None or second is None:
         return False

@@ -1,4 +1,4 @@
-"""Folds scales and shifts of channels into the weights of operators that sum products of their input with weights.
+"""Folds scales and shifts of channels into the weights of linear operators.
 
 A fold computes in float64 and stores in the dtype of the weights.
 """
@@ -22,7 +22,7 @@ from onnxsmith.optimizer.rules.base import Blamed, Exactness, Match, NoMatch, Ru
 
 Array = npt.NDArray[Any]
 _MOST_SHARING = 64
-"""Readers of shared weights that are compared. A choice that bounds the cost."""
+"""The most readers of shared weights that are compared. A choice that bounds the cost."""
 LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
@@ -50,7 +50,7 @@ class Linear:
 
     @property
     def group(self) -> int:
-        """The number of groups of channels that do not mix."""
+        """The number of groups of channels; channels of different groups do not mix."""
         return integer(self.node, "group", 1) or 1
 
     @property
@@ -72,7 +72,7 @@ class Linear:
 
     @property
     def summed(self) -> tuple[int, int]:
-        """The axes of `by_group` that one element of the result sums over."""
+        """The axes of `by_group` over which one element of the result sums."""
         return (1, 3) if self.transposed else (2, 3)
 
     def by_group(self, weight: Array) -> npt.NDArray[np.float64]:
@@ -96,7 +96,7 @@ class Folded:
     bias: Array | None
 
     def write(self, tape: ir.tape.Tape, source: ir.Value | None) -> ir.Value:
-        """Returns the operator on `source`."""
+        """Writes the operator on `source`."""
         node, weight, bias = self.linear.node, self.linear.weight, self.linear.bias
         name = weight.name or "weights"
         if self.weight is not None:
@@ -179,7 +179,7 @@ def fold(found: Linear, step: Step, where: Blamed, *, underflow: bool, shared: b
 
 
 def fold_input(found: Linear, step: Step, where: Blamed, *, underflow: bool) -> Folded | NoMatch:
-    """Folds the step before the operator into its weights."""
+    """Folds the step before the operator into its weights. `underflow` as in `fold`."""
     vectors = step.vectors(found.channels_in, found.rank, found.axis)
     if vectors is None or not (
         step.by_channel or fits(np.broadcast_shapes(step.scale.shape, step.shift.shape), step.source)
@@ -198,7 +198,7 @@ def fold_input(found: Linear, step: Step, where: Blamed, *, underflow: bool) -> 
         if found.node.op_type == "ConvTranspose" and not _is_pointwise(found):
             return NoMatch("the shift reaches each position through other weights", found.node)
         array = facts.constant(found.weight)
-        assert array is not None  # rules ask for it before
+        assert array is not None  # rules have checked this before
         alpha = found.node.attributes.get("alpha")
         moved = found.scaled(array, shift, data=True) * (1.0 if alpha is None else alpha.as_float())
         grouped = found.by_group(moved).sum(axis=found.summed)
@@ -297,7 +297,7 @@ class AfterLinear(Rule):
 
 
 def _is_done_alike(found: Linear, step: ir.Node) -> bool:
-    """Whether every reader of the weights is followed by the same step, so that all of them can share the new
+    """Whether every reader of the weights is followed by the same step, so that all readers can share the new
     weights."""
     others = [node for node in found.weight.consumers() if node is not found.node]
     for other in others if len(others) < _MOST_SHARING else ():

@@ -20,7 +20,8 @@ Polynomial = Mapping[tuple[int, int], float]
 
 _ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Pow", "Neg")
 _OUTSIDE, _INSIDE = 4, 6
-"""Operators between the last one and the gate, and between the gate and x. A choice: no common spelling has more."""
+"""The most operators between the last operator and the gate, and between the gate and x. A choice: no common form has
+more."""
 _MOST_POWER = 4
 """The largest exponent that is multiplied out. A choice: the formulas here need 3."""
 
@@ -37,8 +38,8 @@ class Formula:
 
 @dataclass(frozen=True)
 class Found:
-    """x; the nodes that compute the activation, the last one first; the nodes of the gate, the outermost first; and the
-    gate's argument."""
+    """A match of a formula: x, the nodes that compute the activation, the last first, the nodes of the gate, the
+    outermost first, and the gate's argument."""
 
     source: ir.Value
     nodes: tuple[ir.Node, ...]
@@ -111,7 +112,7 @@ class _Sight:
     known: dict[ir.Value, Polynomial | None] = field(default_factory=dict)
 
     def expand(self, value: ir.Value | None, reader: ir.Node, depth: int = _OUTSIDE + _INSIDE) -> Polynomial | None:
-        """Returns the value as an expanded polynomial; None if it is none, or if its degree is too high."""
+        """Returns the value as an expanded polynomial; None if it is not a polynomial, or if its degree is too high."""
         if value is None or depth == 0:
             return None
         if value not in self.known:

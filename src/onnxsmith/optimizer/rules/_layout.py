@@ -33,8 +33,8 @@ _REDUCING = (
 
 @dataclass(frozen=True)
 class Moved:
-    """An operator for another order of axes: the permutation of each input (an input that is not listed stays), new
-    attributes, and inputs that become other constants."""
+    """An operator for another order of axes: the permutation of each input (None or missing for an input that stays),
+    new attributes, and inputs that become other constants."""
 
     inputs: Mapping[int, Perm]
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -67,7 +67,7 @@ def rank(value: ir.Value | None) -> int | None:
 
 
 def is_one_number(value: ir.Value | None, perm: Perm) -> bool:
-    """Whether a value has one element, and no more axes than are permuted."""
+    """Whether a value has one element, and no more axes than the permutation."""
     dims = facts.dims(value)
     return dims is not None and len(dims) <= len(perm) and all(dim == 1 for dim in dims)
 
@@ -91,7 +91,7 @@ def _clip(node: ir.Node, perm: Perm) -> Moved | None:
 
 
 def _along(default: int) -> Callable[[ir.Node, Perm], Moved | None]:
-    """Returns an attribute `axis`, one of an input that has as many axes as the result."""
+    """Returns a function that permutes operators with an attribute `axis` and results of the input's rank."""
 
     def handler(node: ir.Node, perm: Perm) -> Moved | None:
         axis = integer(node, "axis", default)
@@ -140,7 +140,8 @@ def _slice(node: ir.Node, perm: Perm) -> Moved | None:
 
 
 def _axes(node: ir.Node) -> list[int] | None:
-    """Returns the axes that an attribute or the second input names; None where they are not known, or all are meant."""
+    """Returns the axes that an attribute or the second input names; None if they are unknown, or left out to mean
+    all."""
     given = node.attributes.get("axes")
     if given is not None:
         return list(given.as_ints())
@@ -149,7 +150,7 @@ def _axes(node: ir.Node) -> list[int] | None:
 
 
 def _with_axes(node: ir.Node, axes: list[int], perm: Perm) -> Moved:
-    """Returns the node with other axes, where it had its own, and `perm` for its data."""
+    """Returns the node with these axes, in the attribute or input that had them, and `perm` for its data."""
     if "axes" in node.attributes:
         return Moved({0: perm}, {"axes": axes})
     return Moved({0: perm}, constants={1: np.array(axes, np.int64)})
@@ -165,8 +166,8 @@ def _reduce(node: ir.Node, perm: Perm) -> Moved | None:
 
 
 def _without(perm: Perm, gone: list[int], before: int) -> Perm:
-    """Returns the permutation of data of which the axes `gone` go and the others end up as `perm` has them; those
-    stay."""
+    """Returns the permutation of the data of an operator that removes the axes `gone`. The other axes are permuted as
+    by `perm`, and the removed axes stay in place."""
     left = iter([axis for axis in range(before) if axis not in gone][place] for place in perm)
     return tuple(axis if axis in gone else next(left) for axis in range(before))
 
@@ -190,7 +191,7 @@ def _unsqueeze(node: ir.Node, perm: Perm) -> Moved | None:
 
 
 def _keeps_last(node: ir.Node, perm: Perm) -> Moved | None:
-    """Returns a product with a constant matrix: the last axis is not to move."""
+    """Permutes a product with a constant matrix. The permutation must not move the last axis."""
     if rank(node.inputs[1]) != 2 or not facts.is_constant(node.inputs[1]) or perm[-1] != len(perm) - 1:
         return None
     return Moved({0: perm})

@@ -1,4 +1,5 @@
-"""Compares the positions of nodes in their graph: a replacement goes after its inputs and before its readers."""
+"""Compares the positions of nodes in their graph, because a replacement must go after its inputs and before its
+readers."""
 
 from __future__ import annotations
 
@@ -9,15 +10,15 @@ import onnx_ir as ir
 _KEPT = "onnxsmith.order"
 _COUNT = "onnxsmith.order.insertions"
 _LAST = float("inf")
-"""The end of a node's place: what is inserted before the node later has a number there, which is smaller."""
+"""Ends a node's place. A node that is inserted before it later has a number instead, which is smaller."""
 
 Place = tuple[float, ...]
-"""Compares like the nodes stand in the graph."""
+"""Sort key of a node: places compare like the positions of the nodes in the graph."""
 
 
 def gap(before: Iterable[ir.Node], after: Iterable[ir.Node]) -> ir.Node | None:
-    """Returns the first of the nodes `after` if all nodes of `before` come before it, otherwise None; also None if the
-    nodes are not all in one graph. `after` must not be empty."""
+    """Returns the first of the nodes `after` if all nodes of `before` come before it. Returns None otherwise, and if
+    the nodes are not all in one graph. `after` must not be empty."""
     makers, readers = list(before), list(after)
     if len({node.graph for node in (*makers, *readers)}) != 1:
         return None
@@ -27,24 +28,24 @@ def gap(before: Iterable[ir.Node], after: Iterable[ir.Node]) -> ir.Node | None:
 
 
 def last(nodes: Iterable[ir.Node]) -> ir.Node:
-    """Returns the last node; all nodes are in one graph."""
+    """Returns the last node. All nodes must be in one graph."""
     return first_to_last(nodes)[-1]
 
 
 def first(nodes: Iterable[ir.Node]) -> ir.Node:
-    """Returns the first node; all nodes are in one graph."""
+    """Returns the first node. All nodes must be in one graph."""
     return first_to_last(nodes)[0]
 
 
 def first_to_last(nodes: Iterable[ir.Node]) -> list[ir.Node]:
-    """Returns the nodes, all in one graph, in the order of the graph."""
+    """Returns the nodes in the order of the graph. All nodes must be in one graph."""
     every = list(nodes)
     return sorted(every, key=_order(every).__getitem__)
 
 
 def inserted(nodes: Iterable[ir.Node], before: ir.Node) -> None:
-    """Notes that new nodes were inserted before a node, one after the other, so that the graph need not be counted
-    again for them."""
+    """Notes the places of new nodes that were inserted before a node, in order, so that the graph need not be counted
+    again."""
     graph = before.graph
     order: dict[ir.Node, Place] = {} if graph is None else graph.meta.get(_KEPT, {})
     if graph is None or before not in order:
@@ -56,10 +57,10 @@ def inserted(nodes: Iterable[ir.Node], before: ir.Node) -> None:
 
 
 def _order(nodes: Sequence[ir.Node]) -> Mapping[ir.Node, Place]:
-    """Places that grow down the graph, for these nodes at least.
+    """Returns places of at least these nodes, which grow along the graph.
 
-    Nodes keep their order when others come and go, so it is counted again only where one is asked for that was not
-    there when it was counted last, and that was not noted by `inserted`.
+    Nodes keep their order when others are added or removed. So the nodes are counted again only for a node that was
+    added since the last count and was not noted by `inserted`.
     """
     graph = nodes[0].graph
     assert graph is not None

@@ -1,4 +1,4 @@
-"""Moves a Pad into the convolution or pool behind it, which can pad its own window."""
+"""Moves a Pad into the convolution or pool after it, which can pad itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnxsmith.optimizer.rules.base import Match, NoMatch, Rule
 
 @dataclass(frozen=True)
 class Padding:
-    """The amounts of a Pad before and after, for each axis, and its value (None: not a constant)."""
+    """The amounts of a Pad before and after each axis, and its value, None if that is not a constant."""
 
     begin: tuple[int, ...]
     end: tuple[int, ...]
@@ -73,7 +73,7 @@ def _axes(node: ir.Node, count: int) -> tuple[int, list[int]] | NoMatch:
 
 
 class PadInto(Rule):
-    """A Pad of the axes over which a window moves, before an operator that pads too."""
+    """Moves a Pad of the axes over which a window moves into the operator after it, which pads too."""
 
     @abstractmethod
     def refusal(self, node: ir.Node, pad: ir.Node, value: float, pads: Sequence[int]) -> NoMatch | None:
@@ -105,12 +105,12 @@ class PadInto(Rule):
         return tape.op(match.node.op_type, inputs, {**attributes, **self.written(match)})
 
     def written(self, match: Match) -> dict[str, list[int] | int]:
-        """Returns the attributes that say the padding."""
+        """Returns the attributes for the padding."""
         return {"pads": match.found["pads"]}
 
 
 def kernel(node: ir.Node) -> list[int] | None:
-    """Returns the size of the window; None where it is not known."""
+    """Returns the size of the window; None if it is unknown."""
     given = node.attributes.get("kernel_shape")
     if given is not None:
         return None if given.is_ref() else list(given.as_ints())
@@ -141,7 +141,7 @@ def own_pads(node: ir.Node, axes: int) -> list[int] | NoMatch:
 
 
 def pool_refusal(node: ir.Node, pads: Sequence[int]) -> NoMatch | None:
-    """Returns the refusal of paddings that no pool can do."""
+    """Returns a refusal if no pool can pad so; None otherwise."""
     sizes = kernel(node)
     if sizes is None or any(pad >= size for pad, size in zip(pads, [*sizes, *sizes], strict=False)):
         return NoMatch("the padding would be as wide as the window", node)

@@ -1,4 +1,5 @@
-"""The base class of rules that are written as a pattern and its replacement; `docs/patterns.md` has the notation."""
+"""Defines the base class of rules that are written as a pattern and its replacement; `docs/patterns.md` has the
+notation."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from onnxsmith.optimizer.rules._patterns import read_elsewhere, too_old
 from onnxsmith.optimizer.rules.base import Match, NoMatch, Rule
 
 Answer = Mapping[str, Any] | NoMatch | None
-"""Values for names in the replacement, beside those of the match; arrays become constants. None is no match."""
+"""Values for names in the replacement, in addition to those of the match; arrays become constants. None means no
+match."""
 
 
 class PatternRule(Rule):
@@ -33,7 +35,7 @@ class PatternRule(Rule):
     since: ClassVar[int] = 0
     """The opset below which the replacement cannot be written: a match is refused there."""
     form: ClassVar[str] = ""
-    """What the opset `since` brought to the operator of the replacement, if earlier ones have it in another form."""
+    """The form of the replacement's operator that opset `since` introduced, if earlier opsets have another form."""
     sole_reader: ClassVar[bool] = False
     """Whether a match is refused if another node reads a result that the replacement does not keep."""
 

@@ -1,4 +1,4 @@
-"""Helpers that many rules use: the producer of a value, constants that fit, other readers, opset checks."""
+"""Helpers of many rules: find a value's producer, compare constants, check other readers and the opset."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
 def maker(value: ir.Value | None, reader: ir.Node, *op_types: str) -> ir.Node | None:
-    """Returns the producer of the value if it has one of these types (in ONNX's own domain) and is in `reader`'s
-    graph."""
+    """Returns the producer of the value if it has one of these types (in ONNX's own domain) and is in the graph of
+    `reader`."""
     node = value.producer() if value is not None else None
     if node is None or node.op_type not in op_types or node.domain or node.graph is not reader.graph:
         return None
@@ -39,7 +39,7 @@ def integer(node: ir.Node, name: str, default: int) -> int | None:
 
 
 def is_number(value: ir.Value | None, wanted: float, beside: ir.Value) -> bool:
-    """Whether a value is this one constant number, to the precision of its dtype, and does not widen `beside`."""
+    """Whether a value is a constant of this number, to the precision of its dtype, and does not widen `beside`."""
     array = facts.constant(value)
     if array is None or array.size != 1 or not fits(array.shape, beside):
         return False
@@ -72,7 +72,8 @@ def passed_on(match: Match) -> ir.Value:
 
 
 def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:
-    """Returns a refusal if a result of `nodes`, except of the anchor (the first), is read by other nodes."""
+    """Returns a refusal if other nodes read a result of `nodes`. The results of the anchor, the first node, do not
+    count."""
     for node in nodes[1:]:
         for value in node.outputs:
             if is_read_outside(value, nodes):
@@ -81,7 +82,7 @@ def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:
 
 
 def too_old(node: ir.Node, op_type: str, since: int) -> TooOld | None:
-    """Returns a refusal if the model's opset does not have the operator. Where an earlier opset has it in another form,
+    """Returns a refusal if the model's opset does not have the operator. If an earlier opset has another form,
     `op_type` names the form: `Slice with axes as an input`."""
     have = facts.opset(node)
     return None if have >= since else TooOld(f"opset {have} has no {op_type}, which came with {since}", node, since)

@@ -1,4 +1,4 @@
-"""A product of integers that is scaled to floats, as dynamic quantisation writes it."""
+"""Finds products of integers that are scaled to floats, as dynamic quantisation writes them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Scaled:
         return dims[1]
 
     def operand(self, index: int) -> ir.Value | None:
-        """Returns an operand of the product; None where it is left out."""
+        """Returns an operand of the product; None if it is left out."""
         return self.product.inputs[index] if index < len(self.product.inputs) else None
 
 
@@ -59,7 +59,7 @@ def scaled(node: ir.Node) -> Scaled | None:
 
 
 def is_followed_by_bias(node: ir.Node) -> bool:
-    """Whether the only reader of a Mul adds the bias of the same product: a match starts there."""
+    """Whether the only reader of a Mul adds the bias of the same product. Then the match starts at that Add."""
     readers = list(node.outputs[0].consumers())
     if node.op_type != "Mul" or len(readers) != 1 or node.outputs[0].is_graph_output():
         return False

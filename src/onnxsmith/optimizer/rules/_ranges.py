@@ -12,9 +12,9 @@ from onnxsmith.optimizer.rules._patterns import FLOATS
 _NOT_NEGATIVE = ("Abs", "Exp", "HardSigmoid", "Sigmoid", "Softmax", "Softplus", "Sqrt")
 _WITHIN_ONE = ("Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh")
 _KEEPING = ("Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
-"""Operators that give elements of their first input."""
+"""Operators whose result has elements of their first input only."""
 _DEEPEST = 4
-"""Operators that are followed back. A choice that bounds the cost."""
+"""The most operators that are followed back. A choice that bounds the cost."""
 
 
 def not_negative(value: ir.Value | None) -> bool:
@@ -38,8 +38,8 @@ def not_negative(value: ir.Value | None) -> bool:
 
 
 def largest(value: ir.Value | None) -> float:
-    """Returns a bound of the absolute values of a floating-point value, from the last few operators; infinity if they
-    give none. NaN and infinities are not counted."""
+    """Returns a bound of the absolute values of a floating-point value, from the last few operators; infinity if there
+    is none. NaN and infinities do not count."""
     for _ in range(_DEEPEST):
         node = value.producer() if value is not None else None
         if node is None or node.domain or value is not node.outputs[0]:

@@ -1,4 +1,4 @@
-"""Infers ranks and single numbers from the assumption that a condition is true, or false."""
+"""Infers ranks and single numbers under the assumption that a condition is true, or false."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "Or": lambda a, b: bool(a or b),
 }
 _DEEPEST = 24
-"""Operators that are followed back. A choice that bounds the cost."""
+"""The most operators that are followed back. A choice that bounds the cost."""
 
 
 class Supposed:
@@ -77,7 +77,7 @@ class Supposed:
         return None
 
     def number(self, value: ir.Value | None, depth: int = _DEEPEST) -> int | bool | None:
-        """Returns the one integer or boolean that a value holds, or None."""
+        """Returns the integer or Boolean of a value with one element, or None."""
         if value is None:
             return None
         if value not in self._numbers:

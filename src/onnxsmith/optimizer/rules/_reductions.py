@@ -1,4 +1,4 @@
-"""Reads and writes reductions: their axes, and whether they keep them."""
+"""Reads and writes reductions: their axes, and whether they keep the axes."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def reduction(node: ir.Node) -> Reduction | None:
 
 
 def takes_axes_as_input(op_type: str, opset: int) -> bool:
-    """Whether a reduction's axes are an input, and not an attribute, in this opset."""
+    """Whether a reduction's axes are an input in this opset, not an attribute."""
     return opset >= (13 if op_type == "ReduceSum" else 18)
 
 
 def write(tape: ir.tape.Tape, op_type: str, source: ir.Value | None, found: Reduction, opset: int) -> ir.Value:
-    """Returns a reduction."""
+    """Writes a reduction."""
     attributes: dict[str, int | list[int]] = {} if found.kept else {"keepdims": 0}
     if not takes_axes_as_input(op_type, opset):
         return tape.op(op_type, [source], {"axes": list(found.axes), **attributes})

@@ -1,4 +1,4 @@
-"""Resize: its inputs by name in every opset, and whether it only scales."""
+"""Reads Resize and Upsample in every opset, and writes Resize."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts
 
 SCALING = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
-"""Ways to find the place of an element that leave it where it is when nothing is scaled."""
+"""Coordinate modes that keep every element in place if the scale is 1."""
 
 
 REPEATS = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-"""Attributes with which a Resize by whole scales repeats each element."""
+"""Attributes with which a Resize by integer scales repeats each element."""
 
 
 def given(node: ir.Node, index: int) -> ir.Value | None:
-    """Returns an input of a node, where it has it and it is not empty by its shape."""
+    """Returns an input of a node; None if it is left out or its shape is empty."""
     value = node.inputs[index] if len(node.inputs) > index else None
     return None if value is None or facts.dims(value) == (0,) else value
 
 
 def scales(node: ir.Node) -> list[float] | None:
-    """Returns the scales of a Resize or Upsample, for each axis; None where they are no constants, or there are
-    sizes."""
+    """Returns the scales of a Resize or Upsample, for each axis; None if they are not constant, or sizes are given."""
     attribute = node.attributes.get("scales")
     if attribute is not None:
         return None if attribute.is_ref() else list(attribute.as_floats())
@@ -40,7 +39,7 @@ def sizes(node: ir.Node) -> tuple[facts.Element, ...] | None:
 
 
 def is_plain(node: ir.Node) -> bool:
-    """Whether every axis is meant, sizes are taken as they are, and nothing is cut out first."""
+    """Whether a Resize has no `axes`, no aspect ratio policy, and does not crop first."""
     attributes = node.attributes
     if any(attribute.is_ref() for attribute in attributes.values()) or "axes" in attributes:
         return False
@@ -53,7 +52,7 @@ def is_plain(node: ir.Node) -> bool:
 def write(
     tape: ir.tape.Tape, source: ir.Value | None, factors: Sequence[float], attributes: dict[str, ir.Attr], opset: int
 ) -> ir.Value:
-    """Returns a Resize by constant scales, from opset 11 on."""
+    """Writes a Resize by constant scales, for opset 11 and newer."""
     scale = tape.initializer(ir.Tensor(np.array(factors, np.float32)), name="scales")
     roi = tape.initializer(ir.Tensor(np.zeros(0, np.float32)), name="roi") if opset < 13 else None
     return tape.op("Resize", [source, roi, scale], attributes)

@@ -1,4 +1,4 @@
-"""Slices whose bounds are numbers, seen as a range along each axis."""
+"""Reads Slices whose bounds are numbers as a range along each axis."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts
 
 TO_THE_END = 2**63 - 1
-"""An end that no dimension reaches."""
+"""An end beyond every dimension."""
 _OPEN = 2**31 - 1
 """Exporters write this, or more, for an open end."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """start:end:step along an axis."""
+    """The range start:end:step along an axis."""
 
     start: int
     end: int
@@ -25,11 +25,11 @@ class Range:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it goes forward one by one, between places that are counted from the beginning."""
+        """Whether the range has step 1 and bounds that are counted from the beginning."""
         return self.step == 1 and self.start >= 0 and self.end >= 0
 
     def then(self, inner: Range) -> Range | None:
-        """This range of what is left by it: x[self][inner]; None where that takes the dimension's size."""
+        """Returns the range of x[self][inner]; None if it depends on the dimension's size."""
         if not (self.is_plain and inner.is_plain):
             return None
         end = TO_THE_END if inner.end >= _OPEN else self.start + inner.end
@@ -37,8 +37,8 @@ class Range:
 
 
 def ranges(node: ir.Node) -> dict[int, Range] | None:
-    """Returns the ranges of a Slice by axis, counted from the first; None where they are not known numbers. Where a
-    dimension is known, they are plain if they go forward one by one. Before opset 10 bounds were attributes: None."""
+    """Returns the ranges of a Slice by axis, counted from the front; None if they are not known numbers. If the
+    dimension is known, ranges with step 1 are plain. Returns None before opset 10, where bounds were attributes."""
     if len(node.inputs) < 3 or node.domain:
         return None
     data = facts.dims(node.inputs[0])
@@ -67,7 +67,7 @@ def _numbers(node: ir.Node, index: int, default: list[int] | None = None) -> lis
 
 
 def _counted(start: int, end: int, step: int, dim: facts.Element | None) -> Range:
-    """Returns the range between places that are counted from the beginning, where the dimension is known."""
+    """Returns the range with bounds that are counted from the beginning, if the dimension is known."""
     if step == 1 and isinstance(dim, int):
         start, end = (max(bound + dim, 0) if bound < 0 else bound for bound in (start, end))
         return Range(min(start, dim), min(end, dim))
@@ -75,7 +75,7 @@ def _counted(start: int, end: int, step: int, dim: facts.Element | None) -> Rang
 
 
 def inputs(found: Mapping[int, Range]) -> dict[str, list[int]]:
-    """Starts, ends, axes and steps of a Slice, in the order of its inputs."""
+    """Returns starts, ends, axes and steps of a Slice, in the order of its inputs."""
     axes = sorted(found)
     return {
         "starts": [found[axis].start for axis in axes],
@@ -86,8 +86,8 @@ def inputs(found: Mapping[int, Range]) -> dict[str, list[int]]:
 
 
 def parts(node: ir.Node) -> list[ir.Node]:
-    """Slices of the node's graph that cut the same value into parts, without gaps and in steps of 1, along one axis of
-    known size, in order; empty where there are none, or the node is not one of them."""
+    """Returns the Slices of the node's graph that together cut one value into parts without gaps, in steps of 1, along
+    one axis of known size, in order. Returns an empty list if there are none, or the node is not one of them."""
     source, own = node.inputs[0], ranges(node)
     dims = facts.dims(source)
     if source is None or own is None or dims is None or len(own) != 1:

@@ -1,4 +1,4 @@
-"""A `Split` as each opset writes it."""
+"""Reads and writes `Split` in the form of each opset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.optimizer.rules._patterns import integer
 def split(
     tape: ir.tape.Tape, value: ir.Value | None, axis: int, sizes: Sequence[int], opset: int
 ) -> Sequence[ir.Value]:
-    """Returns the parts of `value`, of these sizes along the axis."""
+    """Writes a Split of `value` into parts of these sizes along the axis; returns the parts."""
     inputs, attributes = [value], {"axis": axis}
     if opset >= 13:
         inputs.append(tape.initializer(ir.Tensor(np.array(sizes, np.int64)), name="sizes"))
@@ -23,8 +23,7 @@ def split(
 
 
 def parts(node: ir.Node) -> tuple[int, list[int]] | None:
-    """Returns the axis of a Split, counted from the front, and the sizes of its parts; None where they are not
-    known."""
+    """Returns the axis of a Split, counted from the front, and the sizes of its parts; None if they are unknown."""
     dims, axis = facts.dims(node.inputs[0]), integer(node, "axis", 0)
     if dims is None or axis is None or not -len(dims) <= axis < len(dims):
         return None

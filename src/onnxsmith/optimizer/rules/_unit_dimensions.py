@@ -1,7 +1,7 @@
-"""Views (Reshape, Squeeze, Unsqueeze, Flatten) that add, remove and move dimensions of 1 only.
+"""Follows views (Reshape, Squeeze, Unsqueeze, Flatten) that only add, remove and move dimensions of 1.
 
-They leave the order of the other axes alone. An order says, for each axis of a value, which axis of the first value of
-a row of operators stands there, and None for a dimension of 1.
+They keep the order of the other axes. An order describes a value in a chain of operators: for each of its axes, the
+axis of the chain's first value that stands there, or None for a dimension of 1.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def known_dims(value: ir.Value | None) -> Dims | None:
 
 
 def first_order(dims: Dims) -> Order:
-    """Returns the order of a value that a row begins with."""
+    """Returns the order of a chain's first value."""
     return [None if dim == 1 else axis for axis, dim in enumerate(dims)]
 
 
 def viewed(node: ir.Node, order: Order) -> Order | None:
-    """Returns the order after a view that only moves dimensions of 1; None where it does more."""
+    """Returns the order after a view that only moves dimensions of 1; None for other views."""
     before, after = known_dims(node.inputs[0]), known_dims(node.outputs[0])
     if before is None or after is None:
         return None

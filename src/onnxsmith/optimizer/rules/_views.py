@@ -1,4 +1,4 @@
-"""Helpers for views: operators that keep the elements and their order and only change the shape; targets of a
+"""Helpers for views, which are operators that keep the elements in order and only change the shape, and for targets of
 Reshape."""
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Dims = Sequence[facts.Element | None]
 
 
 def target(data: Dims | None, wanted: Dims | None) -> list[int] | None:
-    """Returns the constant target with which a Reshape of `data` gives the dimensions `wanted`, for every size; None
-    where there is none.
+    """Returns a constant target with which a Reshape of `data` gives the dimensions `wanted`, for every size; None if
+    there is none.
 
-    0 copies the dimension at the same place, -1 stands for one more that is worked out, where no other dimension can be
-    empty: beside an empty one a Reshape fails. An empty dimension cannot be said.
+    A 0 copies the dimension at the same place. A -1 makes the Reshape compute one more dimension. It is used only if no
+    other dimension can be empty, because the Reshape fails then. A target cannot express an empty dimension.
     """
     if data is None or wanted is None:
         return None
@@ -41,8 +41,8 @@ def target(data: Dims | None, wanted: Dims | None) -> list[int] | None:
 
 
 def dims_after(node: ir.Node) -> tuple[facts.Element | None, ...] | None:
-    """Returns the dimensions of the result of one of `VIEWS`, from its shape and, where that leaves some open, from the
-    target; None without a rank."""
+    """Returns the dimensions of the result of a view, from its shape and, if some are unknown there, from the target;
+    None without a rank."""
     inferred = facts.dims(node.outputs[0])
     target = facts.integers(node.inputs[1]) if node.op_type == "Reshape" and len(node.inputs) > 1 else None
     if target is None or (inferred is not None and len(inferred) != len(target)):
@@ -60,7 +60,8 @@ def dims_after(node: ir.Node) -> tuple[facts.Element | None, ...] | None:
 
 
 def is_kept(data: Dims | None, wanted: Dims | None, element: int, index: int, allowzero: int) -> bool:
-    """Whether an element of a target means the same for `data` as for what gave `wanted`: only 0 may not."""
+    """Whether an element of a target means the same for `data` as for the old data, for which it gave `wanted`. Only a
+    0 may differ."""
     if element or allowzero:
         return True
     at = slice(index, index + 1)
@@ -68,7 +69,7 @@ def is_kept(data: Dims | None, wanted: Dims | None, element: int, index: int, al
 
 
 def integers(tape: ir.tape.Tape, numbers: Sequence[int], beside: ir.Value | None) -> ir.Value:
-    """Returns a new int64 constant, named after the value whose place it takes."""
+    """Returns a new int64 constant, named after the value that it replaces."""
     name = beside.name if beside is not None and beside.name else "target"
     return tape.initializer(ir.Tensor(np.array(numbers, np.int64)), name=f"{name}_known")
 
@@ -80,8 +81,8 @@ def reshaped(tape: ir.tape.Tape, match: Match) -> ir.Value:
 
 
 def axes(node: ir.Node, rank: int | None) -> tuple[int, ...] | None:
-    """Returns the axes of a Squeeze or Unsqueeze, from 0 on and in order; None where they are not said or not known.
-    `rank` is that of the longer side."""
+    """Returns the axes of a Squeeze or Unsqueeze, sorted and counted from 0; None if they are left out or unknown.
+    `rank` is the larger rank of input and result."""
     given = node.inputs[1] if len(node.inputs) > 1 else None
     attribute = node.attributes.get("axes")
     numbers: Sequence[facts.Element] | None
@@ -96,7 +97,7 @@ def axes(node: ir.Node, rank: int | None) -> tuple[int, ...] | None:
 
 
 def perm(node: ir.Node) -> list[int] | None:
-    """Which axis of a Transpose's input comes where; None where it is not said and the rank is not known."""
+    """Returns the permutation of a Transpose; None if it is left out and the rank is unknown."""
     given = node.attributes.get("perm")
     if given is not None:
         return None if given.is_ref() else list(given.as_ints())

@@ -1,4 +1,4 @@
-"""The common part of written-out normalisations: v / sqrt(mean(v²) + epsilon), over the last axes."""
+"""Finds the common part of written-out normalisations: v / sqrt(mean(v²) + epsilon), over the last axes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Normed:
 
 @dataclass(frozen=True)
 class Affine:
-    """A normalisation with what follows it: a Cast to a narrower dtype, a factor and a summand, where there are any."""
+    """A normalisation with the nodes after it, each optional: a Cast to a narrower dtype, a factor and a summand."""
 
     normed: Normed
     narrowed: ir.DataType | None
@@ -49,7 +49,7 @@ def normed(node: ir.Node) -> Normed | None:
 
 
 def _quotients(node: ir.Node) -> Iterator[tuple[ir.Value, ir.Value | None, tuple[ir.Node, ...]]]:
-    """Yields v and w with the nodes that make the root, for each way to read the node as v / sqrt(w)."""
+    """Yields v, w and the nodes that make the root, for each way to read the node as v / sqrt(w)."""
     orders = two_ways(node) if node.op_type == "Mul" else two_ways(node)[:1] if node.op_type == "Div" else ()
     for value, other in orders:
         power = maker(other, node, "Pow")
@@ -106,7 +106,8 @@ def last_axes(mean: ir.Node) -> int | None:
 
 
 def affine(node: ir.Node) -> Affine | None:
-    """Returns the normalisation that ends at the node, with its factor and summand; None if more of it follows."""
+    """Returns the normalisation that ends at the node, with its factor and summand; None if a later node belongs to
+    it."""
     at, nodes = node, tuple[ir.Node, ...]()
     bias: ir.Value | None = None
     scale: ir.Value | None = None
@@ -136,7 +137,7 @@ def _step(at: ir.Node, reader: ir.Node) -> tuple[ir.Value, ir.Node] | None:
 
 
 def _narrowed(at: ir.Node, reader: ir.Node) -> tuple[ir.DataType | None, Normed, tuple[ir.Node, ...]] | None:
-    """Returns the normalisation that ends at a node, or before it where that is a Cast to 16 bits."""
+    """Returns the normalisation that ends at a node, or before the node if that is a Cast to 16 bits."""
     if at.op_type != "Cast":
         whole = normed(at)
         return None if whole is None else (None, whole, ())
@@ -146,8 +147,8 @@ def _narrowed(at: ir.Node, reader: ir.Node) -> tuple[ir.DataType | None, Normed,
 
 
 def _is_affine(value: ir.Value, normalised: ir.Node) -> bool:
-    """Whether a value may be a normalisation's factor or summand: as wide as the data's last axes, dimension by
-    dimension."""
+    """Whether a value may be a normalisation's factor or summand: whether its dimensions equal the data's last
+    dimensions."""
     dims, data = facts.dims(value), facts.dims(normalised.outputs[0])
     if not dims or data is None or len(dims) > len(data) or not all(isinstance(dim, int) for dim in dims):
         return False
@@ -163,7 +164,7 @@ class WrittenOut(Rule):
     operator: ClassVar[str]
     since: ClassVar[int]
     follows: ClassVar[tuple[str, ...]]
-    """The operators of what may follow: its factor, its summand, a Cast back to 16 bits."""
+    """The operators that may follow the normalisation: for its factor, its summand, a Cast back to 16 bits."""
 
     @abstractmethod
     def source(self, found: Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
@@ -201,7 +202,7 @@ class WrittenOut(Rule):
         return tape.op(self.operator, inputs, {"axis": -found.normed.axes, "epsilon": found.normed.epsilon})
 
     def _whole(self, node: ir.Node) -> tuple[Affine, ir.Value, tuple[ir.Node, ...]] | None:
-        """Returns the normalisation that ends at the node, what it normalises, and all of its nodes, the last first."""
+        """Returns the normalisation that ends at the node, the normalised value, and all its nodes, the last first."""
         found = affine(node)
         data = self.source(found, node) if found is not None else None
         if found is None or data is None:
@@ -226,6 +227,6 @@ class WrittenOut(Rule):
 
 
 def _axes_agree(found: Affine) -> bool:
-    """Whether factor and summand have as many axes as are normalised."""
+    """Whether the rank of factor and summand is the number of normalised axes."""
     given = [facts.dims(value) for value in (found.scale, found.bias) if value is not None]
     return all(dims is not None and len(dims) == found.normed.axes for dims in given)
