@@ -19,7 +19,7 @@ kernels."""
 
 
 def of_check(settings: Verify | None) -> Kernels:
-    """Returns the kernels of the runtime that verifies; of the default one without a verification.
+    """Returns the kernels of the runtime that verifies; of the default runtime without a verification.
 
     Raises:
         OnnxsmithError: `runtime/…` for a runtime that is unknown or not installed.

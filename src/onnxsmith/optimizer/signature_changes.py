@@ -1,4 +1,4 @@
-"""Changes what a model takes and gives before it is simplified: defaults, sizes of inputs, outputs."""
+"""Narrows the interface of a model before it is simplified: defaults of inputs, sizes of inputs, outputs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SYMBOL = re.compile(r"(?P<name>[^=:]+)=(?P<size>\d+)")
 
 @dataclass(frozen=True)
 class Interface:
-    """Narrows a model. `fix_defaults` makes constants of initializers that are graph inputs too, `dims` gives symbolic
-    dimensions a size for good (`batch=1`, or `x:0=1` for the first axis of the input x), `outputs` are the graph
-    outputs that stay, all without any, and `dropped` those that go: names, or patterns such as `head_*`."""
+    """Narrows a model. `fix_defaults` turns initializers that are also graph inputs into constants. `dims` fixes the
+    size of symbolic dimensions (`batch=1`, or `x:0=1` for the first axis of the input x). `outputs` are the graph
+    outputs that stay (all if it is empty), `dropped` those that are removed: names, or patterns such as `head_*`."""
 
     fix_defaults: bool = False
     dims: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Interface:
         return self.fix_defaults or bool(self.dims or self.outputs or self.dropped)
 
     def narrowed(self, model: ir.Model) -> tuple[ir.Model, tuple[str, ...]]:
-        """Returns a copy of the model with the narrower interface (weights shared), and what changed.
+        """Returns a copy of the model with the narrower interface (weights shared), and notes on the changes.
 
         Raises:
             OnnxsmithError: `simplify/no-such-port` for an output, input, axis or dimension that the model lacks;
@@ -84,7 +84,7 @@ class Interface:
 
 
 def _named(texts: tuple[str, ...], names: list[str]) -> set[str]:
-    """Returns the outputs that names or patterns mean."""
+    """Returns the outputs that the names or patterns match."""
     found: set[str] = set()
     for text in texts:
         fitting = [text] if text in names else fnmatch.filter(names, text)
@@ -95,17 +95,19 @@ def _named(texts: tuple[str, ...], names: list[str]) -> set[str]:
 
 
 def defaults(model: ir.Model) -> list[ir.Value]:
-    """Returns the initializers that are graph inputs too, so that a caller may replace them."""
+    """Returns the initializers that are also graph inputs, so that a caller may replace them."""
     return [value for value in model.graph.inputs if value.const_value is not None and value.is_initializer()]
 
 
 def told(reason: str, node: ir.Node) -> str:
-    """Returns the reason of a refusal at a node. Where a constant is missing, it says which default could be one."""
+    """Returns the reason of a refusal at a node. If a constant is missing, adds which default of an input could become
+    one."""
     return f"{reason}{replaceable(node)}" if "constant" in reason else reason
 
 
 def replaceable(node: ir.Node) -> str:
-    """What has to be said of the first default of a graph input that the node, or one right before it, reads."""
+    """Returns a note on the first default of a graph input that the node, or a node directly before it, reads; "" if
+    there is none."""
     makers = (value.producer() for value in node.inputs if value is not None)
     for one in (node, *(maker for maker in makers if maker is not None)):
         for value in one.inputs:
@@ -132,7 +134,7 @@ def _constants(model: ir.Model) -> Iterator[str]:
 
 
 def _fix_axis(value: ir.Value, axis: int, size: int) -> dict[str, int]:
-    """Gives an axis its size. Returns the symbol that it had: other values may declare it, too."""
+    """Fixes the size of an axis. Returns its symbol with the size, because other values may declare the symbol, too."""
     name = value.name or ""
     if value.shape is None or axis >= len(value.shape):
         raise problem(

@@ -1,4 +1,4 @@
-"""Simplifies a graph in rounds, until a round changes nothing. Nothing is verified here."""
+"""Simplifies a graph in rounds, until a round changes nothing. Does not verify the result."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from onnxsmith.optimizer.rules.base import Rule
 from onnxsmith.optimizer.simplification_state import State
 
 _MOST_ROUNDS = 30
-"""A choice: a limit in case two rules undo each other."""
+"""The most rounds. A choice: a limit in case two rules undo each other."""
 _SMALL_SLACK = 256
-"""Bytes of slack that even the smallest model has. A choice: a few small constants."""
+"""The least bytes of slack, even for the smallest model. A choice: a few small constants."""
 _NODE_BYTES = 100
 """Bytes of a node in a file. An estimate."""
 _LEAST_NODE_BYTES = 16
-"""Bytes that even a node with short names has: its operator, an input, an output, the lengths."""
+"""The least bytes of a node in a file, with short names: its operator, an input, an output, the lengths."""
 
 
 def simplified(
@@ -58,10 +58,10 @@ def simplified(
 
     `only` and `skip` take ids of rules and passes, or patterns such as `fuse/*`. `exactness` is the least exact kind of
     rewrite that may fire: `bitwise`, `value` or `reassociates`; None means `reassociates`, except before quantisers.
-    `contrib` lets the rules run that make operators of a runtime, `target` those that were measured faster there. With
-    `kernels` of a runtime no rule makes an operator that this runtime would have to unfold.
-    Folded constants may enlarge the file by a share of `max_growth` (None: see `growth.foldable`), and by `slack` bytes
-    for each folded group of nodes. At most `limit` rewrites are made, and none that is `switched_off`.
+    `contrib` enables the rules that make operators of a runtime, `target` the rules that were measured faster on that
+    target. With `kernels` of a runtime, no rule makes an operator that this runtime would have to unfold. Folded
+    constants may enlarge the file by a share of `max_growth` (None: see `growth.foldable`), and by `slack` bytes for
+    each folded group of nodes. At most `limit` rewrites are made, and none that is `switched_off`.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.
@@ -105,7 +105,7 @@ def simplified(
 
 
 def _until_still(state: State, chosen: Chosen, folding_: Folding) -> int:
-    """Repeats rounds until one changes nothing, and infers all shapes again between rounds. Returns the number of
+    """Repeats rounds until a round changes nothing, and infers all shapes again between rounds. Returns the number of
     rounds."""
     for number in range(1, _MOST_ROUNDS + 1):
         with state.inference.assumed():
@@ -120,8 +120,8 @@ def _until_still(state: State, chosen: Chosen, folding_: Folding) -> int:
 
 
 def _contrib(state: State, chosen: Chosen) -> None:
-    """Runs the rules that make operators of a runtime, until nothing changes. Shapes of their results are not inferred
-    again: inference knows no such operator, and each result has the shape of the value that it replaces."""
+    """Runs the rules that make operators of a runtime, until nothing changes. Does not infer shapes again: inference
+    does not know these operators, and each result has the shape of the value that it replaces."""
     if not chosen.contrib:
         return
     with state.inference.assumed():
@@ -138,7 +138,7 @@ def _round(state: State, chosen: Chosen, folding_: Folding) -> bool:
         _passes(state.model, state.journal, pipeline.BEFORE, chosen)
     state.refresh()
     changed |= engine.apply(state, chosen.rules, spare_quantisers=chosen.spare_quantisers)
-    state.stale.clear()  # the next round begins with shapes inferred afresh
+    state.stale.clear()  # the next round infers all shapes again
     return _passes(state.model, state.journal, pipeline.AFTER, chosen) or changed
 
 
@@ -178,7 +178,7 @@ def _slack(most: int, nbytes: int) -> int:
 
 @dataclass(frozen=True)
 class _Before:
-    """The size of a model, and the shapes that it declares, before it is changed."""
+    """The size and the declared shapes of a model before it is changed."""
 
     nodes: int
     initializers: int
@@ -223,7 +223,7 @@ class _Before:
                 _restore(value)
         for value in walk.initializers(model):
             if not value.is_graph_input() and not value.is_graph_output():
-                value.shape = value.type = None  # the tensor says both; the writer would say them again
+                value.shape = value.type = None  # the tensor has both; otherwise they would be written twice
 
 
 def _restore(value: ir.Value) -> None:

@@ -16,9 +16,9 @@ from onnxsmith.optimizer.kernels import Kernels
 class State:
     """The model that is being changed, its inferred shapes, and the journal of rewrites.
 
-    `stale` are nodes whose inputs are known better than when the nodes were inferred; `refresh` infers them again.
-    `room` are the bytes by which constants may still enlarge the model. `kernels` are those of the runtime that will
-    run it; None if every operator may be made.
+    `stale` are nodes whose inputs have new facts since the nodes were inferred; `refresh` infers them again. `room` are
+    the bytes by which constants may still enlarge the model. `kernels` are the kernels of the runtime that will run the
+    model; None if every operator may be made.
     """
 
     model: ir.Model
@@ -29,6 +29,6 @@ class State:
     room: float = math.inf
 
     def refresh(self) -> bool:
-        """Infers the stale nodes again; returns whether anything new was found."""
+        """Infers the stale nodes again; returns whether there are new facts."""
         stale, self.stale = self.stale, set()
         return self.inference.refresh(stale)

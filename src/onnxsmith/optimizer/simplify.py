@@ -38,7 +38,7 @@ from onnxsmith.optimizer.target_form import ForTarget, Simplify
 from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.verification.verification_verdict import ending, problems, verdict
 
-if TYPE_CHECKING:  # what only a verification needs is loaded with it
+if TYPE_CHECKING:  # modules that only a verification needs are imported with it
     from onnxsmith.verification.inputs.generate import Feed
     from onnxsmith.verification.inputs.user_inputs import Inputs
 
@@ -173,10 +173,10 @@ class _Read:
     lost: tuple[str, ...]
     feeds: tuple[Feed, ...]
     sorted: str = ""
-    """What the headline says if the nodes had to be sorted."""
+    """The headline's note if the nodes had to be sorted."""
 
     def narrowed(self, interface: Interface) -> tuple[_Read, tuple[str, ...]]:
-        """With the narrower interface, in the original as well; and what changed."""
+        """Returns a copy with the narrower interface, also of the original, and notes on the changes."""
         made, notes = interface.narrowed(self.model)
         return replace(self, model=made, original=made), notes
 
@@ -210,9 +210,9 @@ def _feeds(inputs: Inputs, model: ir.Model) -> tuple[Feed, ...]:
 def _started(
     read: _Read, opset: int | str | None, wanted: ForTarget, options: dict[str, Any]
 ) -> tuple[Simplify, tuple[str, ...]]:
-    """Returns the simplification from the model at its opset: the one that was asked for, the target's, or with `auto`
-    the one that lets most rules fire. And what was converted: noted now, because a model from a file is changed in
-    place."""
+    """Returns the simplification that starts from the model at its opset: the requested opset, the target's, or with
+    `auto` the opset at which most rules fire. Also returns notes on the conversion. They are made now, because a model
+    from a file is changed in place later."""
     start = opsets.convert(read.model, opset) if isinstance(opset, int) else wanted.at_opset(read.model)
     conversion = _conversion_note(read.model, start)
     run: Simplify = partial(_Start.of(read, start), **options)
@@ -246,13 +246,13 @@ def _question(made: ir.Model) -> str:
 
 
 def _lost_note(lost: tuple[str, ...]) -> str:
-    """Names the parts of the file that the result does not have, for the headline."""
+    """Returns the headline's note on the parts of the file that the result lacks."""
     return f"; left out: {', '.join(lost)}" if lost else ""
 
 
 class _Start:
-    """Starts each simplification from the original model. A model from a file is changed in place the first time, and
-    loaded again for later simplifications. A caller's own model is copied."""
+    """Starts each simplification from the original model. Changes a model from a file in place the first time, and
+    loads it again for later simplifications. Copies a caller's own model."""
 
     def __init__(self, source: Path | ir.Model, loaded: ir.Model | None) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Answers why a step that is no rule (folding, branches, sharing) left a node as it is."""
+"""Explains why a step other than a rule (folding, branches, sharing) left a node as it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEFT_OUT = "the step would change the node, but --only or --skip left it out"
 
 
 def known() -> tuple[str, ...]:
-    """Returns the names that a report has for what is no rule: ids of steps, and passes without an id."""
+    """Returns the names in a report that are not rules: ids of steps, and passes without an id."""
     return (*STEPS, *(pipeline.tidying(one) for one in _passes()))
 
 

@@ -1,4 +1,4 @@
-"""Gives a model the form that a deployment target reads: its opset, its IR version, no operators that it refuses."""
+"""Adapts a model to a deployment target: to its opset and IR version, without operators that it refuses."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ if TYPE_CHECKING:
 
 Simplify = Callable[..., tuple[ir.Model, Simplification]]
 _ROUNDS = 3
-"""Simplifications until no rule makes a refused operator. A choice: with one rule off another may fire."""
+"""The most simplifications until no rule makes a refused operator. A choice: with one rule off, another rule may make
+it."""
 
 
 @dataclass(frozen=True)
 class ForTarget:
-    """What a target reads. `opset` and `ir_version` are the newest, None without a limit."""
+    """The limits of a target. `opset` and `ir_version` are the newest that it reads, None without a limit."""
 
     name: str
     opset: int | None = None
     ir_version: int | None = None
     profile: Profile | None = None
     kernels: Kernels | None = None
-    """What the runtime of that name has kernels for, where it is installed."""
+    """The kernels of the runtime with the target's name, if it is installed."""
 
     @classmethod
     def named(cls, name: str) -> ForTarget:
-        """What is known of a target: from its table, and from the runtime of that name where it is installed.
+        """Returns the limits of a target: from its table, and from the runtime of the same name if it is installed.
 
-        Raises:
-            OnnxsmithError: `target/unknown` for a name that neither has; `profile/…` for a file that is no profile.
+        Raises: OnnxsmithError: `target/unknown` if there is neither a table nor a runtime; `profile/…` for a file that
+            is no profile.
         """
         from onnxsmith.targets.profiles import profile_reader
         from onnxsmith.targets.profiles.profile_lookup import FILE, by_name
@@ -70,9 +71,9 @@ class ForTarget:
         return cls(name, newest, profile.max_ir_version if profile is not None else None, profile, kernels)
 
     def at_opset(self, model: ir.Model) -> ir.Model:
-        """Converts the model to the newest opset that the target reads and the converters reach. If the target lists
-        its kernels, it is the newest in which no operator of the model loses its kernel and most fused operators have
-        one.
+        """Converts the model to the newest opset that the target reads and to which the converters can convert. If the
+        target lists its kernels, this is the newest opset in which no operator of the model loses its kernel and most
+        fused operators have a kernel.
 
         Raises:
             OnnxsmithError: `export/opset` if the model's opset is newer than the target's, and cannot be lowered.
@@ -91,11 +92,11 @@ class ForTarget:
         return model
 
     def opset_below(self, usual: int) -> int | None:
-        """Returns the opset to write where the target reads no newer ones than `usual`; None where it reads that."""
+        """Returns the opset to write if the target does not read the opset `usual`; None if it does."""
         return self.opset if self.opset is not None and self.opset < usual else None
 
     def at_ir_version(self, model: ir.Model) -> tuple[str, ...]:
-        """Lowers the IR version to what the target reads, where the model allows it; returns a note."""
+        """Lowers the IR version to the newest that the target reads, if the model allows it; returns notes."""
         if self.ir_version is None or (model.ir_version or 0) <= self.ir_version:
             return ()
         before, least = model.ir_version, versions.least_ir(model, oldest=8 if model.functions else 3)
@@ -105,13 +106,14 @@ class ForTarget:
         return (f"IR version {before} → {self.ir_version}, the newest that {self.name} reads",)
 
     def fitting(self, simplify: Simplify, skip: Sequence[str] = ()) -> Simplify:
-        """Returns the simplification for the target: with the rules for it, without `skip` and the rules that make
-        operators which the target refuses or has no kernel for, and with an IR version that it reads."""
+        """Returns the simplification for the target: with the target's own rules, without `skip`, without rules whose
+        operators the target refuses or has no kernel for, and with an IR version that the target reads."""
         return _Fitting(self, simplify, tuple(skip))
 
 
 class _Fitting:
-    """Simplifies again without the rules to blame. What the first simplification found holds for the others."""
+    """Simplifies again without the rules that made refused operators. Later simplifications leave out the rules that
+    the first found."""
 
     def __init__(self, target: ForTarget, simplify: Simplify, skip: tuple[str, ...]) -> None:
         self._target, self._simplify, self._skip = target, simplify, skip

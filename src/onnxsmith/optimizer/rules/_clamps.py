@@ -36,7 +36,8 @@ class Clamp:
 
 
 def clamp(node: ir.Node) -> Clamp | None:
-    """Returns a node of `CLAMPS` as one; None where it is none, or its bounds are not known numbers in order."""
+    """Returns the clamp of a node; None if its operator is not in `CLAMPS`, or its bounds are not known numbers in
+    order."""
     source = node.inputs[0] if node.inputs else None
     if source is None or node.domain or source.dtype not in FLOATS:
         return None

@@ -19,7 +19,7 @@ BROADCASTING = (
     *("Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less"),
     *("LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"),
 )
-"""Operators whose inputs are broadcast to one shape, from opset 8 on. Before, attributes or fewer operators did so."""
+"""Operators whose inputs are broadcast to one shape, from opset 8 on."""
 
 Dims = Sequence[facts.Element | None]
 

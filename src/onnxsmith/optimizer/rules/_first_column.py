@@ -110,8 +110,8 @@ def _of_triangle(node: ir.Node, wanted: bool) -> bool:
 
 
 def _of_comparison(node: ir.Node, wanted: bool) -> bool:
-    """Whether a comparison makes the first column `wanted`. Compares affine positions on the first column, along every
-    axis but the last."""
+    """Whether a comparison makes the first column `wanted`. Along the axes before the last, the positions of one
+    operand must rise or stay, and those of the other must be equal."""
     first, second = (affine(value) for value in node.inputs)
     if first is None or second is None:
         return False

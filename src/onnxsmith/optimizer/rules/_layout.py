@@ -33,8 +33,8 @@ _REDUCING = (
 
 @dataclass(frozen=True)
 class Moved:
-    """An operator for another order of axes: the permutation of each input (None or missing for an input that stays),
-    new attributes, and inputs that become other constants."""
+    """An operator for another order of axes: the permutation of each input (an input that stays is missing), new
+    attributes, and inputs that become other constants."""
 
     inputs: Mapping[int, Perm]
     attributes: Mapping[str, Any] = field(default_factory=dict)

@@ -61,7 +61,7 @@ def _value(node: ir.Node) -> float | NoMatch:
 
 
 def _axes(node: ir.Node, count: int) -> tuple[int, list[int]] | NoMatch:
-    """Returns the rank of the data and the axes that are padded."""
+    """Returns the rank of the data and the axes that are padded, or a refusal."""
     given = node.inputs[3] if len(node.inputs) > 3 else None
     if given is None:
         return count, list(range(count))

@@ -15,7 +15,7 @@ Order = list[int | None]
 
 
 def known_dims(value: ir.Value | None) -> Dims | None:
-    """Returns the dimensions of a value where each has a number or a name."""
+    """Returns the dimensions of a value if each is a number or a name, else None."""
     dims = facts.dims(value)
     known = tuple(dim for dim in dims or () if dim is not None)
     return known if dims is not None and len(known) == len(dims) else None

@@ -1,4 +1,5 @@
-"""The base class of rules. A rule is a local rewrite that keeps the model's meaning, or says why it does not apply.
+"""Defines the base class of rules. A rule is a local rewrite that keeps the model's meaning, or says why it does not
+apply.
 
 A rule is one file. Its path is its id (`optimizer/rules/fuse/conv_batchnorm.py` is `fuse/conv-batchnorm`). Its
 docstring is its page: the rewrite and its reason, the numbered refusals, and `Before:` and `After:` as ONNX text, which
@@ -17,15 +18,15 @@ import onnx_ir as ir
 from onnxsmith.graph.structure import walk
 
 Blamed = ir.Node | ir.Value | str
-"""What a refusal is about: a node, a value or the name of one."""
+"""The subject of a refusal: a node, a value, or the name of a node or value."""
 
 
 class Exactness(IntEnum):
-    """How far a rewrite may change a number: by no bit; not in value (-0.0 may become 0.0, infinity stays); by
-    rounding.
+    """How far a rewrite may change a number: by no bit; in bits, but not in value (-0.0 may become 0.0, infinity
+    stays); by rounding.
 
-    A rewrite that reassociates may turn infinity into a number, or the other way round, if an intermediate number
-    leaves the range of its dtype; the rule's page says where. It is refused before a quantiser, unless the caller
+    A rewrite that reassociates may turn infinity into a number or the reverse, if an intermediate number leaves the
+    range of its dtype; the rule's page says when. Such a rewrite is refused before a quantiser, unless the caller
     allows it."""
 
     BITWISE = 0
@@ -35,14 +36,14 @@ class Exactness(IntEnum):
 
 @dataclass(frozen=True)
 class NoMatch:
-    """A refusal: the pattern is there, but the rewrite is not allowed. `where` is the value or node to blame, or its
-    name; the anchor if it is empty."""
+    """A refusal: the pattern is there, but the rewrite is not allowed. `where` is the value or node that prevents it,
+    or its name. If it is empty, the anchor prevents it."""
 
     reason: str
     where: Blamed = ""
 
     def place(self, anchor: ir.Node) -> str:
-        """Returns the name of what is to blame."""
+        """Returns the name of the node or value that prevents the rewrite."""
         if isinstance(self.where, ir.Node):
             return walk.node_label(self.where)
         name = self.where.name if isinstance(self.where, ir.Value) else self.where
@@ -51,19 +52,19 @@ class NoMatch:
 
 @dataclass(frozen=True)
 class TooOld(NoMatch):
-    """A refusal at an opset below `since`, which brought what the rule would make."""
+    """A refusal at an opset below `since`, which introduced the operator that the rule would make."""
 
     since: int = 0
 
 
 @dataclass(frozen=True)
 class Match:
-    """A place where a rule applies: the anchor `node`, the `nodes` that the rewrite makes redundant, and data in
-    `found`.
+    """A place where a rule applies: the anchor `node`, the `nodes` that the rewrite makes redundant, and the rule's
+    data in `found`.
 
     New nodes go before the anchor, or before the node `before` if the rewrite replaces results that are read above the
-    anchor. `scaled` are intermediate values that hold something else after the rewrite, themselves or in their
-    replacement: they get a new name. `grows` are the bytes of constants that the model then stores twice.
+    anchor. `scaled` are intermediate values whose content changes, or differs in their replacement: they get a new
+    name. `grows` are the bytes of constants that the model stores twice after the rewrite.
     """
 
     node: ir.Node
@@ -81,26 +82,26 @@ class Rule(ABC):
     """Operator types (of ONNX's own domain) at which the rule starts."""
     exactness: ClassVar[Exactness]
     domain: ClassVar[str] = ""
-    """The domain of the operator that it makes, if that is a runtime's own: such a rule runs only if asked for."""
+    """The domain of the operator that the rule makes, if that is a runtime's own. Such a rule runs only on request."""
     target: ClassVar[str] = ""
-    """The target on which the rewrite was measured faster, if it takes as many nodes as before or more: it runs for
+    """The target on which the rewrite was measured faster, if the rewrite does not save nodes. The rule then runs for
     that target only, or if it is named."""
     makes: ClassVar[str] = ""
-    """The standard operator that it makes, if a runtime without a kernel would unfold that into more than was there
-    before: the rule then needs a kernel in the runtime that verifies. Gelu, HardSwish and Mish unfold into what they
-    are made of."""
+    """The standard operator that the rule makes, if a runtime without a kernel would unfold it into more nodes than
+    before. The rule then needs a kernel in the runtime that verifies. Gelu, HardSwish and Mish unfold into the nodes
+    that they replace, so they need none."""
     slower: ClassVar[str] = ""
-    """The measurement after which the rule does not run with the others of its domain, but only if it is named."""
+    """The measurement because of which the rule runs only if it is named, not with the other rules of its domain."""
 
     @abstractmethod
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        """Returns a match at `node`, None if the pattern is not there, `NoMatch` if the pattern must not be
-        rewritten."""
+        """Returns a match at `node`; None if the pattern is not there; `NoMatch` if the pattern is there but must not
+        be rewritten."""
 
     @abstractmethod
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value | Mapping[ir.Value, ir.Value]:
-        """Returns the replacement of the anchor's first output: a value built on `tape`, or an existing value. A
-        mapping gives replacements for several results, of the anchor or of other nodes of the match."""
+        """Returns the replacement of the anchor's first output: a value built on `tape`, or an existing value. Returns
+        a mapping to replace several results, of the anchor or of other nodes of the match."""
 
 
 def is_sole_use(value: ir.Value) -> bool:

@@ -22,15 +22,14 @@ _FLOATS = {_T.FLOAT16: (11, 5), _T.BFLOAT16: (8, 8), _T.FLOAT: (24, 8), _T.DOUBL
 
 
 class CastChain(PatternRule):
-    """Cast(Cast(x, wide), t) is Cast(x, t) where `wide` holds every value of x's dtype: int32 to int64, float16 to
-    float, bool to anything. float to bfloat16 and back is not such a pair. Other readers of the intermediate value
-    stay.
+    """Cast(Cast(x, wide), t) is Cast(x, t) if `wide` holds every value of x's dtype: int32 to int64, float16 to float,
+    bool to any dtype. float to bfloat16 and back stays. Other readers of the intermediate value keep it.
 
     Refused:
     1. The first Cast rounds, wraps or overflows some values.
-    2. The second goes from floating point to integers that do not hold all of x's values: what NaN and values out of
-       range become is up to the runtime, and may differ by the dtype it starts from.
-    3. The second goes to 16-bit floating point and x is an integer: runtimes get there through float.
+    2. The second Cast goes from floating point to integers that do not hold all of x's values. The runtime decides the
+       result for NaN and values out of range, and it may depend on the dtype before the Cast.
+    3. The second Cast goes to 16-bit floating point and x is an integer: runtimes cast through float.
 
     Dtypes other than bool, integers from 8 to 64 bits and float16, bfloat16, float, double are no match.
 
@@ -69,7 +68,7 @@ class CastChain(PatternRule):
 
 
 def _holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
-    """Whether each value of `narrow` is one of `wide`."""
+    """Whether `wide` can represent each value of `narrow`."""
     if wide is narrow:
         return True
     if narrow in _FLOATS:

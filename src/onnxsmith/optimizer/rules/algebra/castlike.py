@@ -8,10 +8,11 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class Castlike(Rule):
-    """CastLike(x, y) is Cast(x) to the dtype of y, and no longer needs y. algebra/cast-same takes it from there.
+    """CastLike(x, y) is Cast(x) to the dtype of y, and no longer needs y. algebra/cast-same removes the Cast if it
+    changes nothing.
 
     Refused:
-    1. The dtype of y is not known, as in a function, whose callers decide it.
+    1. The dtype of y is not known, for example in a function, whose callers decide it.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

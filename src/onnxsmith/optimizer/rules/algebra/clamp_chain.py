@@ -11,16 +11,16 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ClampChain(Rule):
-    """Two operators in a row that limit a value to bounds become one: Min(Max(x, a), b) is Clip(x, a, b), a Clip of a
-    Clip has the tighter bounds, and Relu is a Clip from 0 without an upper bound. NaN stays NaN; a bound of 0 may turn
-    0.0 into -0.0, or the other way, which is equal in value.
+    """Two operators in a row that limit a value to bounds become one operator: Min(Max(x, a), b) is Clip(x, a, b), a
+    Clip of a Clip has the tighter bounds, and Relu is a Clip from 0 without an upper bound. NaN stays NaN. A bound of 0
+    may turn 0.0 into -0.0 or the reverse, which is equal in value.
 
     Refused:
     1. The intermediate value has other readers, or is a graph output.
     2. The model's opset has no Clip for the dtype: below 12 for double and float16.
 
-    Bounds that are not constants, are NaN, would change the shape, or of which the lower one is above the upper one,
-    are no match, nor are integers, which shapes are computed with.
+    No match: bounds that are not constants, are NaN, or would change the shape; a lower bound above the upper bound;
+    integers, because shapes are computed with them.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

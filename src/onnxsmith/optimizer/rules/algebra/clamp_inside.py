@@ -13,10 +13,10 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ClampInside(Rule):
-    """A Relu, a Clip, or a Max or Min with a number, is its input if the input is already within the bounds: the result
-    of such an operator with the same or narrower bounds. For a lower bound of 0 or less without an upper bound, the
-    input may also come from Sigmoid, Softmax, Exp, Sqrt, Abs and others that are not negative. A Clip from -∞ to ∞ is
-    its input, too.
+    """A Relu, a Clip, or a Max or Min with a number changes nothing if its input is already within the bounds, because
+    such an operator with the same or narrower bounds made it. For a lower bound of 0 or less without an upper bound,
+    the input may also come from Sigmoid, Softmax, Exp, Sqrt, Abs and others that are not negative. A Clip from -∞ to ∞
+    changes nothing, either.
 
     In some runtimes a Clip without one of its bounds turns an infinity into the largest number, so it stays if its
     input may be infinite. Integers are no match.

@@ -14,14 +14,14 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ConcatBranches(Rule):
-    """Concat(f(a), f(b)) is f(Concat(a, b)) where f is an element-wise operator, a Clip, a Transpose, or several of
-    them, as in a · Sigmoid(a). f may have inputs that are the same for all parts and do not go along the axis. Parts
-    that lie side by side are enough. Fires where it takes fewer nodes.
+    """Concat(f(a), f(b)) is f(Concat(a, b)) if f is an element-wise operator, a Clip, a Transpose, or several of them,
+    as in a · Sigmoid(a). f may have inputs that all parts share and that do not vary along the axis. The rule also
+    applies to some neighbouring parts only. Fires if it takes fewer nodes.
 
     Refused:
-    1. It takes as many nodes, because f has several inputs, each of which is to be concatenated.
+    1. It takes as many nodes as before, because f has several inputs, and each must be concatenated.
 
-    Results in the middle that others read are not taken in, nor operators with other attributes for each part.
+    Stops at intermediate results with other readers, and at operators whose attributes differ between parts.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -13,11 +13,11 @@ class ConcatChain(Rule):
     """Concat(Concat(a, b), c) along one axis is Concat(a, b, c).
 
     Refused:
-    1. The first has other readers, or is a graph output: its inputs would be copied twice.
-    2. The second reads the first several times and would have more inputs than both have: forty such pairs in a row
-       would have as many as there are parts in the result.
+    1. The first Concat has other readers, or is a graph output: its inputs would be copied twice.
+    2. The second Concat reads the first several times, and would have more inputs than both together. In a chain of
+       such Concats the number of inputs would double each time.
 
-    Axes that differ, or of which one counts from the end of a value of unknown rank, are no match.
+    No match: different axes; an axis that counts from the end of a value of unknown rank.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

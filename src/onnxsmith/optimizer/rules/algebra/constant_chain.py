@@ -15,29 +15,30 @@ from onnxsmith.optimizer.rules._ranges import largest
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _SLACK = 1024
-"""Bytes by which the joined constant may be larger than both. A choice: a saved node is worth 1 kB."""
+"""Bytes by which the joined constant may be larger than the larger of both constants. A choice: a saved node is worth 1
+kB."""
 _FAR = 2.0**10
-"""The factor from which an intermediate value counts as far from the result. A choice: beyond it, more than 10 bits may
-be lost."""
+"""An intermediate value that differs from the result by more than this factor counts as far away. A choice: beyond,
+more than 10 bits may be lost."""
 Array = npt.NDArray[np.float64]
 
 
 class ConstantChain(Rule):
-    """(x * a) * b is x * (a·b), and (x + a) + b is x + (a+b), where a and b are constants. Division by a constant and
-    Neg are factors, subtraction of a constant is a summand. The constants are joined in float64.
+    """(x * a) * b is x * (a·b), and (x + a) + b is x + (a+b), if a and b are constants. Division by a constant and Neg
+    are factors, subtraction of a constant is a summand. The constants are joined in float64.
 
     Refused:
     1. The intermediate value has other readers, or is a graph output.
     2. The constant overflows, or is too small to be a normal number of the dtype.
     3. Two summands cancel each other to less than 2^-10, or the first factor is below 2^-10 or above 2^10: the
-       intermediate value loses digits, overflows or vanishes, and the result may show that.
-    4. The first factor is above 1 and the second below: x * 512 overflows where x * 512 / 1024 does not, and infinity
-       would become a number. Allowed if the operators before prove that x is not so large (Sigmoid, Clip, a Cast of
-       integers). Summands of both signs that are large enough to overflow are refused likewise.
-    5. The joined constant would be over 1 kB larger than both, because they are broadcast to each other.
+       intermediate value loses digits, overflows or becomes 0, and this may be visible in the result.
+    4. The first factor is above 1 and the second below: x * 512 may overflow although x * 512 / 1024 is in range, and
+       infinity would become a number. Allowed if earlier operators prove that x is not so large (Sigmoid, Clip, a Cast
+       of integers). Summands of opposite signs that may overflow are refused for the same reason.
+    5. The joined constant would be over 1 kB larger than either constant, because they are broadcast to each other.
 
-    Integers, which shapes are computed with, are no match, nor is the last factor of a written-out Gelu or Swish with
-    what follows it.
+    No match: integers, because shapes are computed with them; the last factor of a written-out Gelu or Swish together
+    with a factor after it.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -81,7 +82,7 @@ def _scales(node: ir.Node) -> bool:
 
 
 def _joined(node: ir.Node, first: ir.Node, inner: Step, outer: Step, name: str) -> Match | NoMatch:
-    """Joins both constants; the shape of the result stays, because broadcasting is associative."""
+    """Joins both constants. The shape of the result stays, because broadcasting is associative."""
     dtype = outer.source.dtype
     assert dtype is not None
     factors = _scales(node)
@@ -108,7 +109,7 @@ def _joined(node: ir.Node, first: ir.Node, inner: Step, outer: Step, name: str) 
 
 
 def _shows(a: Array, b: Array, both: Array, factors: bool) -> bool:
-    """Whether the result may show that the intermediate value overflowed, vanished or lost digits."""
+    """Whether an overflow, an underflow or lost digits of the intermediate value may be visible in the result."""
     if factors:
         inner = np.abs(a[a != 0])
         return bool((inner > _FAR).any() or (inner < 1 / _FAR).any())
@@ -116,7 +117,7 @@ def _shows(a: Array, b: Array, both: Array, factors: bool) -> bool:
 
 
 def _room(a: Array, b: Array, most: float, epsilon: float, factors: bool) -> float:
-    """Returns the largest input for which the intermediate value does not overflow unless the result does, too."""
+    """Returns the largest input up to which the intermediate value overflows only if the result overflows, too."""
     a, b = np.broadcast_arrays(a, b)
     if factors:
         back = np.abs(a[(np.abs(a) > 1) & (np.abs(b) < 1)])

@@ -17,16 +17,16 @@ _MOST = 1024
 
 
 class ExpandGather(Rule):
-    """Unsqueeze, Expand along the new axis, and a Reshape that merges it with its neighbour, repeat each element of
-    that neighbour, or all of it. One Gather does the same. Attention whose queries share keys and values is written
-    like this (J. Ainslie and others, 2023).
+    """Unsqueeze, Expand along the new axis, and a Reshape that merges the new axis with its neighbour, repeat the
+    neighbour, either element by element or as a whole. One Gather does the same. Attention whose queries share keys and
+    values is written like this (J. Ainslie and others, 2023).
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
     2. The neighbour's size, or how often it is repeated, is not a known number.
     3. It would take more than 1024 indices.
 
-    An Expand along other axes, or a Reshape that merges others, is no match.
+    An Expand along other axes, or a Reshape that merges other axes, is no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

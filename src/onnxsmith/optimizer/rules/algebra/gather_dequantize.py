@@ -1,4 +1,4 @@
-"""Rows of a quantised table are dequantised after they were taken, not the whole table before."""
+"""Rows of a quantised table are dequantised after the `Gather`, not the whole table before it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from onnxsmith.optimizer.rules._patterns import integer, maker, read_elsewhere
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _DTYPES = (ir.DataType.INT8, ir.DataType.UINT8)
-"""Dtypes that every runtime can gather; four bits are not among them."""
+"""Dtypes that every runtime can gather. 4-bit dtypes are not among them."""
 
 
 class GatherDequantize(Rule):
-    """Gather(DequantizeLinear(table)) is DequantizeLinear(Gather(table)): the runtime then converts the rows that are
-    used, and not the whole table of an embedding at each call.
+    """Gather(DequantizeLinear(table)) is DequantizeLinear(Gather(table)): the runtime then converts only the rows that
+    are used, not the whole table of an embedding in each run.
 
     Refused:
-    1. Something else reads the dequantised table: it would be computed all the same.
+    1. The dequantised table has other readers: it would still be computed.
     2. Each row has a scale of its own, along the axis of the Gather.
-    3. The result is quantised again: runtimes for integers look for the three nodes side by side.
+    3. The result is quantised again: runtimes for integers look for DequantizeLinear, Gather and QuantizeLinear in a
+       row.
 
     Tables that are not constant, or not of 8 bits, and scales by block are no match.
 

@@ -13,14 +13,14 @@ from onnxsmith.optimizer.rules.base import Exactness
 
 
 class GatherUnsqueeze(PatternRule):
-    """Unsqueeze(Gather(x, i)) along the axis that the Gather took away is the Slice of x from i to i + 1, where i is a
-    constant. Several of them may be the parts of a Split, which is for algebra/slices-split.
+    """Unsqueeze(Gather(x, i)) along the axis that the Gather removed is the Slice of x from i to i + 1, if i is a
+    constant. Several such Slices may be the parts of a Split, which algebra/slices-split makes.
 
     Refused:
     1. The gathered value has other readers, or is a graph output.
-    2. The model's opset is below 10, which brought Slice with its bounds as inputs.
+    2. The model's opset is below 10, which introduced Slice with bounds as inputs.
 
-    Indices with a shape, which leave an axis, are no match.
+    Indices of rank 1 or more are no match: the Gather keeps an axis then.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

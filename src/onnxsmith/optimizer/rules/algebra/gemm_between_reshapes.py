@@ -1,4 +1,4 @@
-"""A product of matrices between `Reshape`s that make one of more dimensions a matrix and back."""
+"""A product of matrices between `Reshape`s to a matrix and back."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class GemmBetweenReshapes(Rule):
-    """MatMul multiplies the last axis of tensors of any rank, so a Gemm (or MatMul) whose data is reshaped to rows, and
-    whose result is reshaped back, is a MatMul and an Add of the bias, without the Reshapes.
+    """MatMul multiplies the last axis of tensors of any rank. So a Gemm (or MatMul) whose data is reshaped to rows, and
+    whose result is reshaped back, becomes a MatMul and an Add of the bias, without the Reshapes.
 
     Weights that a Gemm transposes are transposed when the model is written.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
-    2. The Gemm transposes its data, or multiplies with an alpha or a beta.
-    3. The weights are no constant matrix, or are transposed and read by others too.
+    2. The Gemm transposes its data, or has an alpha or a beta other than 1.
+    3. The weights are no constant matrix, or are transposed and have other readers.
     4. The bias varies along the rows, or has more axes than the data: it would raise the rank.
 
-    Reshapes of which it is not known that they keep the last axis, and give back the others, are no match.
+    The Reshapes are no match unless they provably keep the last axis and restore the other axes.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -74,7 +74,7 @@ class GemmBetweenReshapes(Rule):
 
 
 def _refused(product: ir.Node, bias: ir.Value | None, transposed: bool, rank: int) -> NoMatch | None:
-    """Why a product of data that has `rank` axes without the Reshape may not become a MatMul and an Add."""
+    """Returns why a product may not become a MatMul and an Add; `rank` is that of the data before the Reshape."""
     where, weight = product.name or "", product.inputs[1]
     for name in ("alpha", "beta"):
         given = product.attributes.get(name)

@@ -13,12 +13,13 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class MaxRelu(Rule):
-    """Max(x, 0) is Relu(x), which needs no constant. NaN stays NaN; -0.0 may stay where 0.0 was, equal in value.
+    """Max(x, 0) is Relu(x), which needs no constant. NaN stays NaN. The result may be -0.0 instead of 0.0, which is
+    equal in value.
 
     Refused:
-    1. The dtype is not known to be float16, float or double: Relu of integers came with opset 14.
+    1. The dtype is not known to be float16, float or double: Relu of integers exists only since opset 14.
 
-    Zeros that would change the shape, or that are not one constant, are no match.
+    Zeros that would change the shape, or that are not a constant with one element, are no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

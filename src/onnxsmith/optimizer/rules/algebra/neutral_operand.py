@@ -15,14 +15,14 @@ _ONE_WAY = ("Sub", "Div", "Pow")
 
 class NeutralOperand(Rule):
     """x + 0, x - 0, x * 1, x / 1, x ** 1, x and true, x or false are x. Adding 0 turns -0.0 into 0.0, which is equal in
-    value. The number may be a constant, or a tensor that provably holds it everywhere: a mask of ones of some size, a
-    comparison that always holds.
+    value. The number may be a constant, or a tensor in which provably every element is this number: a mask of ones of
+    any size, a comparison that is always true.
 
     Refused:
     1. The other operand's shape could change the result's: it has a higher rank, or a dimension that is not 1 and not
        provably x's.
 
-    Before opset 7 broadcasting was said by attributes; the rule does not match then.
+    The rule does not match before opset 7, where attributes controlled broadcasting.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

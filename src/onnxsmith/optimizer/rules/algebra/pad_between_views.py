@@ -13,17 +13,17 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class PadBetweenViews(Rule):
-    """View(Pad(View(x))) is Pad(View(x)) with the amounts at other axes, where the views, which are Reshape, Squeeze,
-    Unsqueeze or Flatten, add, remove and move dimensions of 1 only; and Pad(x), where they end as they began. Before a
-    Conv one view after a Pad of zeros is enough: fuse/pad-conv then takes the Pad. Converters write this for a
-    convolution along one axis.
+    """View(Pad(View(x))) is Pad(View(x)) with the amounts at other axes, if the views (Reshape, Squeeze, Unsqueeze,
+    Flatten) only add, remove and move dimensions of 1. If they cancel each other, it is Pad(x). Before a Conv, one view
+    after a Pad of zeros is enough: fuse/pad-conv then takes the Pad. Converters write this for a convolution along one
+    axis.
 
     Refused:
     1. The Pad's result has other readers, or is a graph output.
-    2. A dimension of 1 is padded, or how much it pads is not known.
+    2. A dimension of 1 is padded, or an amount is not known.
 
-    Shapes that are not known but for names, and those that a constant target cannot say, are no match. Before opset 11
-    the amounts were an attribute; the rule does not match then.
+    No match: shapes with a dimension that is neither a number nor a name, shapes that a constant target cannot express,
+    and opsets below 11, where the amounts were an attribute.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -86,7 +86,7 @@ def _is_for_conv(node: ir.Node, pad: ir.Node) -> bool:
 def _moved(
     node: ir.Node, pad: ir.Node, source: ir.Value, dims: Dims, order: Order, found: Padding
 ) -> Match | NoMatch | None:
-    """Returns the Pad at the axes that it has after the view."""
+    """Returns the match that pads at the axes after the view."""
     after = viewed(node, order)
     if after is None:
         return None

@@ -18,15 +18,16 @@ _PADDERS = ("Conv", "MaxPool", "AveragePool")
 
 class PadTranspose(Rule):
     """Transpose(Pad(x)) is Pad(Transpose(x)) with the amounts at other axes. Before convolutions and pools,
-    fuse/pad-conv and its relatives then take the Pad. Converters write this for networks whose channels come last.
+    fuse/pad-conv, fuse/pad-max-pool or fuse/pad-average-pool then take the Pad. Converters write this for networks with
+    the channels last.
 
     Refused:
     1. The Pad's result has other readers, or is a graph output.
-    2. How much it pads is not known, or the pad crops.
+    2. An amount is not known, or the Pad crops.
     3. Batch or channels are padded, which no convolution or pool does.
 
-    A Transpose that something else reads too, a Pad that is not by a constant, and opsets below 11, where the amounts
-    were an attribute, are no match.
+    No match: a Transpose with other readers, a Pad by other than a constant, and opsets below 11, where the amounts
+    were an attribute.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

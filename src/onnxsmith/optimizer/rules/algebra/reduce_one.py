@@ -1,4 +1,4 @@
-"""A reduction over dimensions of 1."""
+"""A reduction over dimensions of 1 changes nothing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ReduceOne(Rule):
-    """The largest, least, sum, product or mean of one element is that element: a reduction over dimensions of 1 gives
-    the data, and a Squeeze of it where it does not keep them.
+    """The maximum, minimum, sum, product or mean of one element is that element. So a reduction over dimensions of 1 is
+    removed, or becomes a Squeeze if it drops these dimensions.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -1,4 +1,4 @@
-"""A reduction with a view behind it keeps or drops its axes itself."""
+"""A reduction with a view after it keeps or drops its axes itself."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _POOLS = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
 
 
 class ReduceView(Rule):
-    """A Squeeze of the axes that a reduction keeps is a reduction that does not keep them, and an Unsqueeze of those
-    that it does not keep is one that keeps them. Reshape and Flatten that come to the same are the same. A global pool,
-    which always keeps its axes, is the mean or the largest over them: it becomes ReduceMean or ReduceMax.
+    """A reduction that keeps its axes, and a Squeeze of them, is a reduction that drops them. A reduction that drops
+    its axes, and an Unsqueeze of them, is a reduction that keeps them. Reshape and Flatten with the same effect count,
+    too. A global pool always keeps its axes and takes the mean or the maximum over them: it becomes ReduceMean or
+    ReduceMax.
 
     Refused:
     1. The reduction has other readers, or is a graph output.
 
-    Shapes of which it is not known that they come to the same are no match.
+    Views are no match if their effect is not provably the same.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

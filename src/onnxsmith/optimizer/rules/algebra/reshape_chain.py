@@ -1,4 +1,4 @@
-"""A `Reshape` of a reshaped value."""
+"""A `Reshape` of a reshaped value reads the data before."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ReshapeChain(Rule):
-    """Reshape, Flatten, Squeeze and Unsqueeze keep the elements and their order, so that a Reshape after one of them
-    may read the data before it, and is redundant where it gives back that one's shape. Other readers of the
-    intermediate value stay.
+    """Reshape, Flatten, Squeeze and Unsqueeze keep the elements and their order. So a Reshape after such an operator
+    can read the operator's data instead, and is redundant if it restores that data's shape. Other readers of the
+    intermediate value keep it.
 
     Refused:
-    1. An element of the target is 0 and copies a dimension that is not provably the same before the first of the two,
-       and the result cannot be said otherwise.
+    1. An element of the target is 0, the dimension that it copies is not provably the same before the first operator,
+       and no other target gives the result.
 
-    A computed target whose elements are the sizes of the result stays, from opset 14 on, where a 0 can be one of them.
-    Another one that cannot be said by a constant is no match.
+    From opset 14 on (`allowzero`), a computed target whose elements are the sizes of the result is kept. Other computed
+    targets that no constant can express are no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -75,7 +75,7 @@ class ReshapeChain(Rule):
 
 
 def _says(node: ir.Node, wanted: Sequence[facts.Element | None] | None) -> bool:
-    """Whether the elements of a computed target are the sizes of the result, each one, so that with `allowzero` they
-    mean the same for any data."""
+    """Whether each element of a computed target is the size of the result, so that with `allowzero` the target means
+    the same for any data."""
     elements = facts.integers(node.inputs[1])
     return facts.opset(node) >= 14 and elements is not None and facts.same(elements, wanted)

@@ -1,4 +1,4 @@
-"""A `Resize` to the nearest of a tensor that was resized in the same way."""
+"""Two nearest-neighbour `Resize`s in a row."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from onnxsmith.optimizer.rules._patterns import maker, read_elsewhere
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST = 2**10
-"""Largest scale of the two together. A choice: far above any upsampling, and places stay exact in float32."""
+"""The largest product of both scales. A choice: far above any upsampling, and positions stay exact in float32."""
 
 
 class ResizeChain(Rule):
-    """Two Resizes that repeat each element a whole number of times are one, whose scales are the products. Interleaved
-    repeats along one axis after another end so.
+    """Two Resizes that repeat each element an integer number of times are one Resize, whose scales are the products.
+    Repeats along one axis after another are written like this.
 
     Refused:
-    1. The first result has other readers, or is a graph output.
+    1. The result of the first has other readers, or is a graph output.
 
-    Other modes than `nearest` with `asymmetric` and `floor`, and scales that are no whole numbers, are no match.
+    Modes other than `nearest` with `asymmetric` and `floor`, and scales that are not integers, are no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -62,7 +62,7 @@ class ResizeChain(Rule):
 
 
 def _repeats(node: ir.Node) -> list[int] | None:
-    """How often a Resize repeats the elements along each axis; None for one that does something else."""
+    """Returns how often a Resize repeats the elements along each axis; None for other Resizes."""
     said = {name: node.attributes.get(name) for name in _resizes.REPEATS}
     if not _resizes.is_plain(node) or set(node.attributes) - set(said):
         return None

@@ -1,4 +1,4 @@
-"""A `Resize` to the size that is there already."""
+"""A `Resize` to the data's own size."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ResizeNoop(Rule):
-    """A Resize or Upsample by 1 along every axis gives the data, and so does a Resize to sizes that are provably the
-    data's, in every mode of interpolation: each new element lies on an old one.
+    """A Resize or Upsample by 1 along every axis changes nothing, and neither does a Resize to sizes that are provably
+    the data's. This holds in every mode of interpolation, because each new element lies on an old element.
 
     Modes that take elements from elsewhere (`tf_crop_and_resize`, `tf_half_pixel_for_nn`) are no match.
 

@@ -10,7 +10,7 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ResizeRoi(Rule):
-    """Only the mode `tf_crop_and_resize` uses the region of interest, the second input of a Resize. In other modes the
+    """Only the mode `tf_crop_and_resize` uses the region of interest, the second input of a Resize. In other modes this
     input is removed, with the nodes that compute it.
 
     Refused:

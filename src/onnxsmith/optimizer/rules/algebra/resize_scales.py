@@ -10,14 +10,15 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ResizeScales(Rule):
-    """Sizes that are provably whole multiples of the data's sizes, for every size, become constant scales. The result
+    """Sizes that are provably integer multiples of the data's sizes, for every size, become constant scales. The result
     is the same, because runtimes divide the sizes by the data's sizes to get the scales.
 
     Refused:
-    1. A size is not a whole multiple of the data's: half of an odd size, for example, is another scale.
+    1. A size is not an integer multiple of the data's size. Half of an odd size, for example, has another scale than
+       0.5.
 
-    Sizes that are constants, or of which not all are known, are no match. Nor are `axes`, policies that keep the aspect
-    ratio, and the modes `tf_crop_and_resize` and `tf_half_pixel_for_nn`. Before opset 11 there were no sizes.
+    No match: constant or unknown sizes; `axes`; policies that keep the aspect ratio; the modes `tf_crop_and_resize` and
+    `tf_half_pixel_for_nn`; opsets below 11, where Resize had no sizes.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -11,16 +11,16 @@ from onnxsmith.optimizer.rules.base import Exactness, NoMatch
 
 
 class SliceChain(PatternRule):
-    """Slices of different axes in a row are one Slice, and so are slices of one axis in steps of 1 with bounds that do
-    not count from the end: x[a:b][c:d] is x[a+c:min(b, a+d)]. Where several Slices read one, each reads its data
-    instead.
+    """Slices of different axes in a row are one Slice. So are Slices of the same axis in steps of 1 with bounds that do
+    not count from the end: x[a:b][c:d] is x[a+c:min(b, a+d)]. If several Slices read one Slice, each reads that Slice's
+    data instead.
 
     Refused:
-    1. Both cut the same axis, and one goes in other steps or counts from the end of a dimension of unknown size.
+    1. Both cut the same axis, and one has other steps than 1 or counts from the end of a dimension of unknown size.
     2. The first has readers that are not Slices: it would stay.
 
-    Slices whose bounds are not known numbers are no match, nor are three and more that cut a Slice into parts: they
-    are a Split. Before opset 10 bounds were attributes; the rule does not match then.
+    No match: Slices whose bounds are not known numbers; three or more Slices that cut a Slice into parts, because they
+    become a Split; opsets below 10, where bounds were attributes.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

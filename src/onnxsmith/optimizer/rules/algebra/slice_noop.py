@@ -13,11 +13,10 @@ _TO_THE_END = 2**31 - 1
 
 
 class SliceNoop(Rule):
-    """A Slice from 0 in steps of 1 whose ends are not before the data's, provably for every size, gives the data. An
-    end is not before it when it is INT_MAX or more, when it is a number no less than the dimension, or when it was
-    computed as that very dimension.
+    """A Slice from 0 in steps of 1 changes nothing if its ends provably reach the ends of the data, for every size. An
+    end reaches it if it is INT_MAX or more, a number not below the dimension, or computed as that very dimension.
 
-    Before opset 10 starts and ends were attributes; the rule does not match then.
+    The rule does not match before opset 10, where starts and ends were attributes.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -10,14 +10,14 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class SlicesSplit(Rule):
-    """x[:a], x[a:b], x[b:] are the parts of Split(x), where the bounds are numbers, leave no gap and the size of that
+    """x[:a], x[a:b], x[b:] are the parts of Split(x), if the bounds are numbers without gaps, and the size of the
     dimension is known.
 
     Refused:
-    1. The parts go to the end of a dimension whose size is not known, so that a Split could not say theirs.
+    1. The last part goes to the end of a dimension of unknown size, but a Split needs the size of each part.
 
-    Parts that overlap, leave gaps, go in other steps than 1 or cut several axes are no match. Before opset 10 bounds
-    were attributes; the rule does not match then.
+    No match: parts that overlap, leave gaps, have other steps than 1 or cut several axes; opsets below 10, where bounds
+    were attributes.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -60,7 +60,7 @@ class SlicesSplit(Rule):
 
 
 def _opens(node: ir.Node, axis: int, cut: _slices.Range) -> NoMatch | None:
-    """Returns the refusal where another Slice begins at the end of this one, which is the first part."""
+    """Returns a refusal if this Slice is the first part and another Slice begins at its end; None otherwise."""
     source = node.inputs[0]
     if source is None or not cut.is_plain or cut.start != 0:
         return None

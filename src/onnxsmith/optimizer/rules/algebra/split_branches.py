@@ -13,18 +13,19 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class SplitBranches(Rule):
-    """Nodes that do the same to some parts of a Split, which lie side by side, are one node before it: element-wise
-    operators, Reshapes and Transposes that leave the parts apart, and what else works along other axes, whole graphs of
-    them included, as the rotation of query and key by their positions. Constants for each part are put together; a part
+    """Equal nodes on neighbouring parts of a Split become one node before it: element-wise operators, Reshapes and
+    Transposes that do not mix parts, and other operators along other axes. This also holds for graphs of such nodes,
+    such as the rotation of query and key by their positions. The constants of the parts are concatenated. A part
     without a summand or a factor gets 0 or 1, which can turn -0.0 into 0.0.
 
-    Fires where nodes are saved: where a part is read in other ways too, another Split is needed.
+    Fires if it saves nodes. Another Split is needed if a part has other readers.
 
     Refused:
-    1. The constants, which are broadcast along the axis for each part, would take more room than before, and 1 kB.
+    1. The concatenated constants would take over 1 kB more than before, because the constant of a part is broadcast
+       along the axis.
 
-    Sizes along the axis that are not known, and graphs of over 32 nodes for each part, are no match beyond what is
-    known and beyond 32 nodes. Nor are nodes of which one needs what another part is used for.
+    Stops where sizes along the axis are unknown, and after 32 nodes for each part. Nodes on two parts are no match if
+    one depends on the result of the other.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -83,7 +84,8 @@ class SplitBranches(Rule):
 
 
 def _runs(node: ir.Node) -> Iterator[tuple[int, int]]:
-    """Yields sets of parts to examine together: all parts, then neighbours with the same readers, the largest first."""
+    """Yields ranges of parts to examine together: all parts, then neighbours with the same readers, the largest range
+    first."""
     yield 0, len(node.outputs)
     ways = [tuple(sorted(reader.op_type for reader in value.consumers())) for value in node.outputs]
     starts = [index for index, way in enumerate(ways) if index == 0 or way != ways[index - 1]]

@@ -17,11 +17,11 @@ class SplitSequence(Rule):
     like this.
 
     Refused:
-    1. The sequence is read by another operator than SequenceAt, is a graph output, or an element is taken at a place
-       that is not constant.
-    2. The size of the axis, or those of the parts, are not known numbers.
-    3. The parts lose the axis (`keepdims` is 0, and no sizes are given).
-    4. One element is two results of the graph.
+    1. The sequence has another reader than SequenceAt, or is a graph output, or an element is taken at a position that
+       is not constant.
+    2. The size of the axis, or of a part, is not a known number.
+    3. The parts drop the axis (`keepdims` is 0, and no sizes are given).
+    4. One element is two graph outputs.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -16,17 +16,17 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 class TransposeBetweenReshapes(Rule):
     """A dimension that is split after a transpose can be split before it: Reshape(Transpose(Reshape(x))) is
-    Transpose(Reshape(x)) with more axes. Where the second Reshape takes back what the first did, as in the key of an
-    attention whose batch and heads are merged for its transpose, no Reshape is left. A dimension of 1 that the first
-    Reshape makes and the second drops is not made. Squeeze, Unsqueeze and Flatten count as Reshapes.
+    Transpose(Reshape(x)) with more axes. If the second Reshape undoes the first, no Reshape is left. An example is the
+    key of an attention, whose batch and heads are merged for its transpose. A dimension of 1 that the first Reshape
+    makes and the second drops is not made. Squeeze, Unsqueeze and Flatten count as Reshapes.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
-    2. The shape after the new Reshape takes more than one number that is not known.
+    2. The shape after the new Reshape has more than one unknown number.
 
-    Shapes of which it is not known that the last Reshape splits one dimension and keeps the others, or drops
-    dimensions of 1 and keeps the others, are no match. Nor is a last Reshape that only inserts dimensions of 1, unless
-    nothing is left of both. If both Reshapes only move dimensions of 1, algebra/transpose-ones rewrites them.
+    No match: a last Reshape that does not provably split one dimension, or drop dimensions of 1, and keep the others; a
+    last Reshape that only inserts dimensions of 1, unless both Reshapes disappear. If both Reshapes only move
+    dimensions of 1, algebra/transpose-ones rewrites them.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -79,7 +79,8 @@ class TransposeBetweenReshapes(Rule):
 
 
 def _split(before: Sequence[facts.Element | None], after: _views.Dims) -> list[int] | None:
-    """Into how many dimensions each of `before` is split, where one is and the others stay; None otherwise."""
+    """Returns into how many dimensions each of `before` is split, if one is split and the others stay; None
+    otherwise."""
     left = 0
     while left < len(before) - 1 and left < len(after) and _same(before[left], after[left]):
         left += 1
@@ -105,7 +106,7 @@ def _dropped(before: Sequence[facts.Element | None], after: _views.Dims) -> list
 
 
 def _inserts_ones(groups: Sequence[int], after: _views.Dims) -> bool:
-    """Whether the dimension that is split is there afterwards too, among some of 1."""
+    """Whether the split only inserts dimensions of 1: whether at most one of the new dimensions differs from 1."""
     start = next((index for index, size in enumerate(groups) if size > 1), 0)
     return sum(dim != 1 for dim in after[start : start + groups[start]]) <= 1
 

@@ -10,11 +10,11 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class TransposeChain(Rule):
-    """Transpose(Transpose(x, p), q) is Transpose(x, p∘q); where that keeps every axis in place it is x.
+    """Transpose(Transpose(x, p), q) is Transpose(x, p∘q); if that keeps every axis in place, it is x.
 
-    A single transpose that keeps every axis in place goes too.
+    A single Transpose that keeps every axis in place is removed, too.
 
-    Without `perm` the axes are reversed, which takes the rank to be known; where it is not, this is no match.
+    Without `perm` the axes are reversed. This is no match if the rank is unknown.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

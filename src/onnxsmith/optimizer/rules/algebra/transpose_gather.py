@@ -1,4 +1,4 @@
-"""A `Gather` with one index from a transposed tensor."""
+"""A `Gather` with one index from a transposed tensor reads the tensor before the transpose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TransposeGather(PatternRule):
     data before the Transpose: the last step of a sequence is the same, whether batch or time comes first.
 
     Refused:
-    1. The axes that are left change places: the Transpose would still be there, behind the Gather.
+    1. The other axes change places: a Transpose would still be needed, after the Gather.
 
     An index of rank 1 or more is no match.
 

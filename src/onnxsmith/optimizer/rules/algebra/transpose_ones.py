@@ -15,20 +15,20 @@ from onnxsmith.optimizer.rules._unit_dimensions import Order, first_order, known
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _LONGEST = 6
-"""Nodes in the longest row. A choice that bounds the cost."""
+"""The most nodes in a row. A choice that bounds the cost."""
 
 
 class TransposeOnes(Rule):
-    """Reshape, Squeeze, Unsqueeze and Flatten that add, remove or move dimensions of 1 only leave the order of the
-    others to the Transposes beside them. Such a row of both is one Transpose where it ends with as many axes as it
-    began with, one Reshape where the axes that are not 1 keep their order, and nothing where both are so. Where a
-    dimension may be empty and no Reshape can say the rest, a Squeeze or an Unsqueeze does.
+    """Reshape, Squeeze, Unsqueeze and Flatten may only add, remove or move dimensions of 1, so that Transposes alone
+    change the order of the others. A row of such views and Transposes becomes one Transpose if the rank stays, one
+    Reshape if the axes that are not 1 keep their order, and nothing if both hold. If a dimension may be empty and no
+    constant target of a Reshape can express the result, it becomes a Squeeze or an Unsqueeze.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
 
-    Shapes that are not known but for names, rows of which neither is left, and a Reshape of which a constant cannot say
-    the target, are no match. A view that keeps its data's shape is left to shape/reshape-noop.
+    No match: shapes with a dimension that is neither a number nor a name, rows that would need both operators, and
+    targets that a constant cannot express. A view that keeps its data's shape is left to shape/reshape-noop.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -96,8 +96,9 @@ class _Ones:
 
 
 def _whole(source: ir.Value | None, row: Sequence[ir.Node]) -> Perm | list[int] | _Ones | None:
-    """Returns the effect of the whole row, from the first node to the last: the permutation of a Transpose (empty where
-    nothing is to be done), the target of a Reshape, or axes that come or go."""
+    """Returns the effect of the whole row, from the first node to the last: the permutation of a Transpose (empty if
+    the row changes nothing), the target of a Reshape, or axes to insert or remove. None if no single operator does
+    it."""
     first, last = known_dims(source), known_dims(row[-1].outputs[0])
     if first is None or last is None:
         return None
@@ -124,7 +125,8 @@ def _ones(before: Order, after: Order) -> _Ones | None:
 
 
 def _missing(long: Order, short: Order) -> tuple[int, ...] | None:
-    """Returns the axes of 1 without which the longer order is the shorter one; None where that is not so."""
+    """Returns the axes of 1 that the longer order has in addition to the shorter order; None if they differ
+    otherwise."""
     missing, place = [], 0
     for index, axis in enumerate(long):
         if place < len(short) and short[place] == axis:

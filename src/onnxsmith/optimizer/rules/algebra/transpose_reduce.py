@@ -1,4 +1,4 @@
-"""A reduction of a transposed tensor is one of the tensor."""
+"""A reduction of a transposed tensor reduces the tensor before the transpose."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 class TransposeReduce(Rule):
     """A reduction removes axes, or reduces them to size 1. If the other axes are then in their old order, the reduction
-    can run before the Transpose, which goes. An example is the mean over height and width in a network that was
-    converted from channels last.
+    can read the data before the Transpose, which is removed. An example is the mean over height and width in a network
+    that was converted from channels last.
 
     Refused:
-    1. The axes that are left change places: a Transpose would still be there, behind the reduction.
+    1. The other axes change places: a Transpose would still be needed, after the reduction.
 
     Axes that are not known are no match.
 

@@ -15,28 +15,28 @@ from onnxsmith.optimizer.rules._patterns import maker
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST = 48
-"""Operators in one region. A choice that bounds the cost."""
+"""The most operators in one region. A choice that bounds the cost."""
 _SMALL = 1024
-"""Bytes up to which a constant that is stored twice does not count. A choice."""
+"""Constants of at most this many bytes may be stored twice. A choice."""
 
 
 class TransposeRegion(Rule):
     """A region of operators between transposes is computed in the other order of axes, if that needs fewer transposes.
     The region grows back from a Transpose through element-wise operators with their constants, reductions, Concat,
     Split, Pad, Slice, Gather, Softmax, Squeeze, Unsqueeze, MatMul by a constant matrix and LayerNormalization (for the
-    axes that they leave alone), as long as only the region reads their results. At the border of the region, a
-    Transpose goes, or merges with the one that would be needed, or an existing Transpose already gives the value in the
-    other order.
+    axes that they leave alone), as long as only the region reads their results. At the border of the region, a value
+    may need a new Transpose. None is needed if a Transpose makes the value, which is then removed or merged, or if an
+    existing Transpose of the value gives the other order already.
 
-    The result has at least one Transpose less and no other additional node, so the rule comes to an end.
+    The result has at least one Transpose less and no other additional node, so the rule terminates.
 
     Refused:
-    1. As many transposes would be needed as there are.
-    2. The Transpose that has a value in the other order already stands behind what would read it.
-    3. Constants of over 1 kB that others read, too, would be stored twice, and the file may not grow by that much
+    1. The region would need as many transposes as before.
+    2. The existing Transpose that gives a value in the other order stands after the nodes that would read it.
+    3. Constants of over 1 kB with other readers would be stored twice, and the file may not grow by that much
        (--max-growth).
 
-    A row of operators with one input each is for algebra/transpose-through-unary.
+    A row of operators with one input each is left to algebra/transpose-through-unary.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -92,8 +92,8 @@ def _is_taken(node: ir.Node | None, reader: ir.Node, perm: Perm) -> bool:
 
 
 class _Region:
-    """Operators before a Transpose, with the permutation that each of their values needs so that the Transpose can
-    go."""
+    """Operators before a Transpose, with the permutation that each of their values needs so that the Transpose can be
+    removed."""
 
     def __init__(self, anchor: ir.Node) -> None:
         self._anchor = anchor
@@ -106,7 +106,7 @@ class _Region:
         self._perms: dict[ir.Value, Perm] = {}
 
     def grow(self, value: ir.Value, perm: Perm) -> bool:
-        """Adds all operators that can be in the region; returns False if there is none."""
+        """Adds all operators that can be in the region; returns False if no operator can."""
         while True:
             self._clear()
             self._value, self._perm = value, perm
@@ -121,8 +121,8 @@ class _Region:
         return is_read_outside(value, {*self.nodes, self._anchor})
 
     def _take(self, value: ir.Value, perm: Perm) -> bool:
-        """Notes how the value is permuted, and takes in what makes it; False where one value would be permuted in two
-        ways."""
+        """Notes the permutation of the value, and adds its producer to the region if possible. Returns False if a value
+        would need two permutations."""
         if value in self._perms:
             return self._perms[value] == perm
         self._perms[value] = perm
@@ -163,8 +163,8 @@ class _Region:
                 yield value, perm
 
     def _through(self, value: ir.Value, perm: Perm) -> tuple[ir.Value, Perm]:
-        """Returns the value before the Transpose that makes a value at the border, if any, and how that is to be
-        permuted."""
+        """Returns the value that a Transpose at the border reads, and the permutation that this value needs. Returns
+        other values as they are."""
         node = maker(value, self._anchor, "Transpose")
         inner = perm_of(node) if node is not None else None
         if node is None or inner is None or node.inputs[0] is None or perm == tuple(range(len(perm))):
@@ -177,7 +177,7 @@ class _Region:
         return sum(perm != tuple(range(len(perm))) for _, perm in needed)
 
     def copied(self) -> int:
-        """Counts the bytes of large constants that others read, too."""
+        """Counts the bytes of large constants with readers outside the region."""
         inside = {*self.nodes, self._anchor}
         moved = [value for value, perm in self._perms.items() if perm != tuple(range(len(perm)))]
         constants = (value for value in moved if facts.is_constant(value))
@@ -186,7 +186,7 @@ class _Region:
         return sum(size for size in sizes if size > _SMALL)
 
     def gone(self) -> Iterator[ir.Node]:
-        """Counts the transposes that lose their last reader."""
+        """Yields the transposes that lose their last reader."""
         yield self._anchor
         for value, perm in self._leaves():
             node = value.producer()

@@ -11,13 +11,13 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class TransposeThroughUnary(Rule):
-    """Operators that treat every element alike do not see its place: Transpose(f(Transpose(x, p)), q) is
-    f(Transpose(x, p∘q)), and f(x) where that keeps every axis in place. f may be several operators in a row.
+    """Operators that treat every element alike do not depend on its position: Transpose(f(Transpose(x, p)), q) is
+    f(Transpose(x, p∘q)), or f(x) if p∘q keeps every axis in place. f may be several operators in a row.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output: both transposes would stay.
 
-    Transposes with a `perm` that a function's caller gives, or with none where the rank is unknown, are no match.
+    No match: a `perm` that refers to a function's attribute; no `perm` with an unknown rank.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

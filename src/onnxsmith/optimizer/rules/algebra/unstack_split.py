@@ -15,16 +15,15 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 class UnstackSplit(Rule):
     """A Reshape makes an extra axis for several parts, such as query, key and value; a Transpose moves it to the front;
-    and each part is taken by Gather, or by Split and Squeeze. This rule keeps the axis merged with the axis behind it,
-    and takes the parts by one Split along that axis.
+    and Gather, or Split and Squeeze, takes each part. This rule keeps the extra axis merged with the axis after it, and
+    takes the parts by one Split along the merged axis.
 
     Refused:
-    1. The stack is read in other ways too, or one of its values is a graph output.
-    2. Sizes are not known: of the axis, of the one behind it, or of more than one other that a Reshape would have to
-       work out.
+    1. The stack has other readers, or one of its values is a graph output.
+    2. The size of the extra axis or of the axis after it is unknown, or a Reshape would have to compute more than one
+       other size.
 
-    An axis that the Reshape makes the last one is no match, for its parts do not lie side by side; nor is one Gather by
-    itself.
+    No match: an extra axis that is the last, because its parts are not contiguous; a single Gather.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -105,8 +104,8 @@ def _takes_one(node: ir.Node, axis: int) -> bool:
 
 
 def _taken(stack: ir.Value, axis: int) -> dict[ir.Value, tuple[int, list[ir.Node]]] | None:
-    """Returns the values that are taken from the stack, each with its place and the nodes that take it, readers first;
-    None where the stack is read in another way too."""
+    """Returns the values that are taken from the stack, each with its position and the nodes that take it, readers
+    first. Returns None if the stack has other readers."""
     dims = facts.dims(stack)
     size = dims[axis] if dims is not None else None
     found: dict[ir.Value, tuple[int, list[ir.Node]]] = {}

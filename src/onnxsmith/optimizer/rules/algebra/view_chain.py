@@ -11,14 +11,14 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ViewChain(Rule):
-    """Unsqueeze, Squeeze, Flatten and Reshape keep the elements and their order, so two in a row are one: the data
-    itself where the second gives back its shape, else an Unsqueeze of an Unsqueeze with the axes of both, a Squeeze of
-    a Squeeze likewise, and otherwise a Reshape with a constant target. What else reads the value in the middle still
-    can. A Reshape that stands second is a matter for algebra/reshape-chain.
+    """Unsqueeze, Squeeze, Flatten and Reshape keep the elements and their order, so two in a row become one. If the
+    second restores the data's shape, both are removed. Two Unsqueezes become an Unsqueeze with the axes of both, and
+    two Squeezes a Squeeze. Other pairs become a Reshape with a constant target. Other readers of the intermediate value
+    keep it. If the second is a Reshape, algebra/reshape-chain handles it.
 
     Refused:
-    1. The shape cannot be said by a constant: more than one dimension is neither a number nor the data's at the same
-       place.
+    1. No constant target gives the shape: more than one dimension is neither a number nor the data's dimension at the
+       same place.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -69,7 +69,7 @@ class ViewChain(Rule):
 
 
 def _axes(node: ir.Node) -> tuple[int, ...] | None:
-    """Returns the axes of an Unsqueeze or Squeeze, in the shape with them; None for others."""
+    """Returns the axes of an Unsqueeze or Squeeze, counted in the larger shape; None for other operators."""
     if node.op_type not in ("Unsqueeze", "Squeeze"):
         return None
     longer = node.outputs[0] if node.op_type == "Unsqueeze" else node.inputs[0]
@@ -77,9 +77,10 @@ def _axes(node: ir.Node) -> tuple[int, ...] | None:
 
 
 def _merged(op_type: str, outer: tuple[int, ...], inner: tuple[int, ...]) -> list[int]:
-    """Returns the axes of both in the longest shape. `inner` is that of the node that runs first."""
+    """Returns the axes of both nodes in the largest of the three shapes. `inner` are the axes of the node that runs
+    first."""
     late, early = (outer, inner) if op_type == "Unsqueeze" else (inner, outer)
-    # the later Unsqueeze's axes are final; those of the earlier one fill what they leave free
+    # the later Unsqueeze's axes are final; those of the earlier Unsqueeze fill the free places
     free = (axis for axis in range(len(late) + max(early, default=0) + 1) if axis not in late)
     places = list(free)
     return sorted([*late, *(places[axis] for axis in early)])

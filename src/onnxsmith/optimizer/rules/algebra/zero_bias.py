@@ -10,11 +10,11 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ZeroBias(Rule):
-    """Conv, ConvTranspose and Gemm need no bias that is zero everywhere, whether it is stored or made, as in the
-    exporter's Expand of a zero. Without it -0.0 may stay where 0.0 was, which is equal in value.
+    """Conv, ConvTranspose and Gemm need no bias of zeros. The zeros may be stored or computed, as in the exporter's
+    Expand of a zero. Without the bias, the result may be -0.0 instead of 0.0, which is equal in value.
 
     Refused:
-    1. The model's opset is below 11: a Gemm needs its third input there.
+    1. The model's opset is below 11, where a Gemm needs its third input.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -1,4 +1,4 @@
-"""Recurrent layers start from zeros anyway."""
+"""Recurrent layers start from zeros by default."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _HIDDEN, _CELL, _PEEPHOLES = 5, 6, 7
 
 
 class ZeroState(Rule):
-    """RNN, GRU and LSTM take an initial state and peepholes of zeros where none is given, so zeros need not be given,
-    whether they are stored or made for the size of the batch. Without them -0.0 may stay where 0.0 was, which is equal
-    in value. A bias of zeros stays: onnxruntime is slower without one.
+    """RNN, GRU and LSTM use zeros as the default of the initial state and the peepholes. So inputs of zeros are
+    removed, whether they are stored or computed for the size of the batch. Without them, the result may be -0.0 instead
+    of 0.0, which is equal in value. A bias of zeros stays, because onnxruntime is slower without a bias.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

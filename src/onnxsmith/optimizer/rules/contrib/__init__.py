@@ -1,1 +1,1 @@
-"""Rules that make operators of onnxruntime (domain com.microsoft). They run only if they are asked for."""
+"""Rules that make operators of onnxruntime (domain com.microsoft). They run only on request."""

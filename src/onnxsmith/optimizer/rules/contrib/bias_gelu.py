@@ -12,8 +12,8 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 class BiasGelu(Rule):
     """Gelu(x + b), with one constant number for each element of the last axis, is com.microsoft.BiasGelu(x, b); with
-    the approximation by tanh it is com.microsoft.FastGelu(x, b). onnxruntime makes both itself when it loads a file
-    with its default optimisations.
+    the approximation by tanh it is com.microsoft.FastGelu(x, b). With its default optimisations, onnxruntime makes both
+    itself when it loads a file.
 
     Refused:
     1. The sum has other readers, or is a graph output.

@@ -10,14 +10,14 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class DynamicQuantizeMatmul(Rule):
-    """DynamicQuantizeLinear(x), whose results one product of integers reads, with the scales and the bias of the
-    product is com.microsoft.DynamicQuantizeMatMul(x, B, …), with the same numbers. onnxruntime makes it itself when it
-    loads a file with its default optimisations.
+    """DynamicQuantizeLinear(x) with a single product of integers as reader, and the scales and the bias of the product,
+    is com.microsoft.DynamicQuantizeMatMul(x, B, …), with the same numbers. With its default optimisations, onnxruntime
+    makes this operator itself when it loads a file.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
 
-    An input that several products read, quantised once, is for contrib/matmul-integer-to-float. Matrices that are not
+    A quantised input that several products read is left to contrib/matmul-integer-to-float. Matrices that are not
     constant are no match.
 
     Before:

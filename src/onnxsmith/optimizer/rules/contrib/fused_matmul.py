@@ -13,14 +13,14 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 class FusedMatmul(Rule):
     """A product whose left or right operand is transposed in its last two axes, and which is multiplied by a constant
-    number afterwards, is com.microsoft.FusedMatMul with transA, transB and alpha. onnxruntime makes it itself when it
-    loads a file with its default optimisations.
+    number afterwards, is com.microsoft.FusedMatMul with transA, transB and alpha. With its default optimisations,
+    onnxruntime makes this operator itself when it loads a file.
 
     Refused:
     1. The product has other readers, or is a graph output.
     2. The dtype is not known to be float.
 
-    A product that is multiplied by nothing, and whose operands are not transposed, is no match.
+    A product without a factor and without transposed operands is no match.
 
     Before:
         <ir_version: 10, opset_import: ["": 20]>
@@ -75,7 +75,7 @@ def _scaled(node: ir.Node) -> tuple[ir.Node | None, float]:
 
 
 def _is_scaled_later(node: ir.Node) -> bool:
-    """Whether a factor after the product belongs to it: the match starts there."""
+    """Whether a factor after the product belongs to it. Then the match starts at that factor."""
     readers = list(node.outputs[0].consumers())
     is_alone = len(readers) == 1 and not node.outputs[0].is_graph_output()
     return (
@@ -84,7 +84,8 @@ def _is_scaled_later(node: ir.Node) -> bool:
 
 
 def _untransposed(value: ir.Value | None, product: ir.Node) -> tuple[ir.Value, ir.Node | None]:
-    """Returns what is transposed in its last two axes and the Transpose; the operand itself where it is not."""
+    """Returns the value before a Transpose of the last two axes, and the Transpose. Returns other operands as they are,
+    and None."""
     assert value is not None
     transpose = maker(value, product, "Transpose")
     order = perm(transpose) if transpose is not None else None

@@ -11,14 +11,14 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 class MatmulIntegerToFloat(Rule):
     """Cast(MatMulInteger(a, B)) · (a_scale · b_scale) + bias is com.microsoft.MatMulIntegerToFloat, with the same
-    numbers. The quantised input may have other readers, such as the products of keys and values. onnxruntime makes it
-    itself when it loads a file with its default optimisations.
+    numbers. The quantised input may have other readers, such as the products of keys and values. With its default
+    optimisations, onnxruntime makes this operator itself when it loads a file.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
     2. The left operand is int8 and the matrix uint8, for which onnxruntime has no kernel.
 
-    An input that is quantised for this product alone is for contrib/dynamic-quantize-matmul. Matrices that are not
+    An input that is quantised for this product alone is left to contrib/dynamic-quantize-matmul. Matrices that are not
     constant, or a left operand with one scale for each row, are no match.
 
     Before:

@@ -12,8 +12,8 @@ _FORMULA = _formula.Formula(("Sigmoid",), None, {(1, 1): 1.0})
 
 
 class QuickGelu(Rule):
-    """x * Sigmoid(a·x) is com.microsoft.QuickGelu with alpha = a. onnxruntime makes it itself when it loads a file with
-    its default optimisations, but not of Swish, for which it has no kernel.
+    """x * Sigmoid(a·x) is com.microsoft.QuickGelu with alpha = a. With its default optimisations, onnxruntime makes
+    this operator itself when it loads a file, but not from Swish, for which it has no kernel.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.

@@ -13,15 +13,15 @@ _MADE = {"LayerNormalization": "SkipLayerNormalization", "RMSNormalization": "Sk
 
 
 class SkipLayerNorm(Rule):
-    """LayerNormalization(x + y) is com.microsoft.SkipLayerNormalization(x, y), which gives the sum as well, and
+    """LayerNormalization(x + y) is com.microsoft.SkipLayerNormalization(x, y), which returns the sum as well, and
     RMSNormalization(x + y) is com.microsoft.SkipSimplifiedLayerNormalization(x, y). Measured slower than the two
     operators on a CPU (onnxruntime 1.32: 5 to 7 times, and 2 times), so it runs only if `--only` names it.
 
     Refused:
     1. The dtype is not known to be float.
-    2. The operands of the sum are not provably of one shape, with three axes.
+    2. The operands of the sum do not provably have the same shape, with three axes.
 
-    A normalisation over other axes than the last one, or whose mean or deviation is read, is no match.
+    A normalisation over other axes than the last, or whose mean or deviation is read, is no match.
 
     Before:
         <ir_version: 10, opset_import: ["": 17]>

@@ -1,4 +1,4 @@
-"""A condition that must hold, because later operators could not run otherwise."""
+"""A condition whose value is known, because later operators would fail otherwise."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from onnxsmith.optimizer.rules._ranks import Supposed, fails
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST = 64
-"""Operators after the If that are examined. A choice that bounds the cost."""
+"""The most operators after the If that are examined. A choice that bounds the cost."""
 
 
 class ImpossibleBranch(Rule):
     """An If whose branches have results of different rank decides whether the operators after it can run: an LSTM needs
-    three axes, a Conv as many as its weights have, a Gemm two. If one branch leads to a rank that such an operator
-    refuses, the condition must have the other value whenever the model has a result, so it becomes that constant, and
-    fold/branch removes the If. TorchScript writes such Ifs for `squeeze(-1)`, which keeps a dimension that is not 1,
-    and for layers that accept batches or single examples; later conditions on the rank then become constant, too.
+    three axes, a Conv as many as its weights have, a Gemm two. If such an operator refuses the rank of one branch,
+    every run that succeeds takes the other branch. So the condition becomes a constant, and fold/branch removes the If.
+    TorchScript writes such Ifs for `squeeze(-1)`, which keeps a dimension that is not 1, and for layers that accept
+    batches or single examples; later conditions on the rank then become constant, too.
 
     Refused:
     1. Both branches lead to a failure: the model never has a result.
     2. The condition is a graph output, or belongs to another graph than the If.
 
-    Only operators in the same graph that are sure to run are examined. An If whose branches are not known to have
-    different ranks is no match.
+    Only operators in the same graph that always run are examined. An If whose branches are not known to have different
+    ranks is no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -84,7 +84,7 @@ def _differ(value: ir.Value, cases: dict[bool, Supposed]) -> bool:
 
 
 def _after(node: ir.Node) -> list[ir.Node]:
-    """Yields operators of the same graph that depend on the node and run whenever it runs, the nearest first."""
+    """Returns operators of the same graph that depend on the node and run whenever it runs, the nearest first."""
     found: dict[ir.Node, None] = {node: None}
     queue = [node]
     while queue and len(found) < _MOST:

@@ -6,22 +6,22 @@ from onnxsmith.optimizer.rules._fold_into_weights import BeforeLinear
 
 
 class AddConv(BeforeLinear):
-    """Conv(x + c) is Conv(x) with a bias of b and, for each output channel, the sum of W·c; c is one number or one
-    for each channel of x. Conv(x - c) is Conv(x + -c). The same goes for Gemm, and for a MatMul of two matrices, which
-    becomes one, with c along the last axis.
+    """Conv(x + c) is Conv(x) with the bias b plus the sum of W·c for each output channel; c is one number or one number
+    for each channel of x. Conv(x - c) is Conv(x + -c). The same holds for Gemm with c along the last axis, and for a
+    MatMul of two matrices, which becomes a Gemm.
 
-    A summand that can go into a linear operator before it does, and one that ends a normalisation that is written out
-    stays there; this rule leaves them alone.
+    This rule leaves a summand that a linear operator before it can take, and the last summand of a written-out
+    normalisation.
 
     The bias is computed in float64 and stored in the weights' dtype.
 
     Refused:
     1. The sum with c has other readers, or is a graph output.
-    2. The convolution pads: the zeros are padded after c is added, so that the border would change.
-    3. c varies along other axes than the channels, raises the rank, or is not provably broadcast to x (not x to it).
-    4. There is a bias that is not a constant, or the new one overflows.
+    2. The convolution pads: it pads zeros after c is added, so the border would change.
+    3. c varies along other axes than the channels, raises the rank, or x is not provably at least as wide as c.
+    4. The old bias is not a constant, or the new bias overflows.
     5. A Gemm transposes its data.
-    6. The MatMul is of higher rank, so that an Add would take the place of the Add.
+    6. The MatMul is of higher rank, so that a new Add would replace the old Add.
 
     Weights that are not constants are no match.
 

@@ -18,7 +18,7 @@ from onnxsmith.optimizer.rules._views import perm
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST_MASKS = 3
-"""Masks one after the other on the same scores. A choice: models have two."""
+"""The most masks in a row on the same scores. A choice: models have two."""
 _DTYPES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 _Dim = facts.Element | None
 _SWAPPED = [0, 1, 3, 2]
@@ -26,7 +26,7 @@ _SWAPPED = [0, 1, 3, 2]
 
 @dataclass(frozen=True)
 class _Scores:
-    """Softmax(query · keys * scale, masked), the keys transposed; `guarded` where rows of NaN become zeros."""
+    """Softmax of the masked scores query · keysᵀ * scale. `guarded` is true if rows of NaN become zeros."""
 
     nodes: tuple[ir.Node, ...]
     query: ir.Value
@@ -37,36 +37,37 @@ class _Scores:
 
     @property
     def mask(self) -> Mask | None:
-        """All masks in one."""
+        """All masks together."""
         dtype = self.query.dtype
         return Mask(self.masks, self.guarded, dtype) if self.masks and dtype is not None else None
 
 
 class Attention(Rule):
     """softmax(Q·Kᵀ·scale + mask)·V over heads is Attention (A. Vaswani et al., 2017), which newer opsets have as one
-    operator and runtimes compute without writing the scores down. torch puts zeros where a row of the softmax is NaN,
-    because all of it was masked; the operator gives such rows zeros by itself.
+    operator, and which runtimes compute without storing the scores. torch replaces rows of the softmax that are NaN,
+    because every key was masked, by zeros; the operator does so by itself.
 
     Refused:
     1. The model's opset is below 23, which brought Attention.
     2. An intermediate result has other readers, or is a graph output.
-    3. It is not provably four axes, with the same batch and heads for Q, K and V.
-    4. The mask does not provably have a column for each key, or has not a row for each query, which runtimes ask for
-       though the operator broadcasts, and is not one row of known size, which is expanded. Or it widens batch or heads:
-       a name that two inputs have may stand for two sizes.
-    5. The mask may hide all keys from a query, and what the graph gives there is not what the operator does: it is
-       computed in a way that is not followed, or a row has nothing but -∞, and no NaN become zeros.
-    6. A number that takes the place of scores is above half of the lowest one: it does not hide a key for certain.
+    3. Q, K and V do not provably have four axes, with the same batch and heads.
+    4. The mask does not provably have a column for each key. Or it does not have a row for each query, which runtimes
+       require although the operator broadcasts, and is not one row of known size, which the rule expands. Or it widens
+       batch or heads: the same name in two inputs may stand for two sizes.
+    5. The mask may hide all keys from a query, and the graph gives another result there than the operator: the
+       computation of the mask is not understood, or a row has only -∞ and NaN are not replaced by zeros.
+    6. The number that replaces scores is above half of the lowest number of the dtype: it may not hide a key.
 
-    A mask may be added to the scores, or choose between them and a number (`masked_fill`), also one after the other.
-    -∞ is allowed where each query provably sees a key: in the rows of a constant, below a diagonal, by a comparison of
-    positions, in a slice of these. The lowest number of the dtype, and integers times it, swallow the scores, so that a
-    query gets the mean of the keys if all of them are hidden; runtimes give zeros there, but not for half of that
-    number, which therefore takes its place. It swallows scores below 2^100. A choice also hides a score that is no
-    number, the operator does not; and steps that overflow before the mask is added may give something else.
+    A mask may be added to the scores, or choose between scores and a number (`masked_fill`); several masks in a row are
+    allowed. -∞ is allowed if each query provably sees a key: in the rows of a constant, below a diagonal, by a
+    comparison of positions, or in a slice of these. The lowest number of the dtype, and integers times it, swallow the
+    scores. So a query gets the mean of the values if all keys are hidden; runtimes give zeros there, but not for half
+    of that number. Half of it therefore replaces it, which swallows scores below 2^100. The results may differ in two
+    cases: a choice also hides a NaN score, the operator does not; and steps before the mask may overflow.
 
-    Dtypes other than float and double are no match: runtimes differ in which precision the softmax has then. Runtimes
-    also refuse empty axes there: where the model took some, the check finds it and the graph stays as it was.
+    Dtypes other than float and double are no match: runtimes differ in the precision of the softmax then. Runtimes also
+    refuse empty axes for the operator. If the model accepted them before, the verification finds the difference, and
+    the graph stays as it was.
 
     Before:
         <ir_version: 10, opset_import: ["": 23]>
@@ -136,7 +137,7 @@ _Masked = tuple[_Product, tuple[Step, ...], tuple[ir.Node, ...]]
 
 
 def _masked(value: ir.Value | None, node: ir.Node, most: int) -> _Masked | None:
-    """Returns the scaled product, its masks, the innermost first, and the nodes that mask, the outermost first."""
+    """Returns the scaled product, its masks, the innermost first, and the masking nodes, the outermost first."""
     product = _product(value, node)
     if product is not None:
         return product, (), ()
@@ -149,7 +150,7 @@ def _masked(value: ir.Value | None, node: ir.Node, most: int) -> _Masked | None:
 
 
 def _steps(node: ir.Node) -> Iterator[tuple[ir.Value, Step]]:
-    """Yields the ways to see an Add or a Where as what masks scores, with the scores."""
+    """Yields the ways to read an Add or a Where as a mask of scores, each with the scores."""
     if node.op_type == "Add":
         yield from ((one, Added(other)) for one, other in two_ways(node))
         return
@@ -212,7 +213,7 @@ def _misfit(found: _Scores, values: ir.Value) -> NoMatch | None:
 
 
 def _shaped_otherwise(mask: ir.Value, query: Sequence[_Dim], keys: _Dim) -> NoMatch | None:
-    """Why the shape of a mask does not fit the operator; None if it does."""
+    """Returns why the shape of a mask does not fit the operator; None if it fits."""
     dims = facts.dims(mask)
     if dims is None or not 2 <= len(dims) <= 4:
         return NoMatch("the mask does not have two to four axes", mask)
@@ -229,8 +230,8 @@ def _shaped_otherwise(mask: ir.Value, query: Sequence[_Dim], keys: _Dim) -> NoMa
 
 
 def _is_size(dim: _Dim, wanted: _Dim) -> bool:
-    """Whether a dimension is the wanted one wherever it is broadcast to it: they are equal, or one is 1 only with the
-    other, as Min(64, n) and n."""
+    """Whether a dimension equals the wanted dimension whenever it broadcasts to it: they are the same, or one is 1 only
+    if the other is, such as Min(64, n) and n."""
     if facts.same([dim], [wanted]):
         return True
     least = symbols.smallest([2, wanted])
@@ -238,7 +239,7 @@ def _is_size(dim: _Dim, wanted: _Dim) -> bool:
 
 
 def _other_name(dim: _Dim, wanted: _Dim) -> str:
-    """What to say where two inputs have one name for two sizes, which inference keeps apart."""
+    """Returns a hint if two inputs use the same name, which inference keeps apart because the sizes may differ."""
     for one, other in ((dim, wanted), (wanted, dim)):
         if isinstance(one, str) and isinstance(other, str) and re.fullmatch(rf"dim_{re.escape(other)}_\d+", one):
             return f": inputs may have two sizes for {other} (--set-dim {other}=SIZE makes it one)"

@@ -7,23 +7,24 @@ from onnxsmith.optimizer.rules._fold_into_weights import BeforeLinear
 
 class BatchnormConv(BeforeLinear):
     """Conv(BatchNormalization(x)) in inference is one Conv: with s = scale / sqrt(var + epsilon), its weights are W·s
-    along the input channels and its bias is b and the sum of W·(B - mean·s). The same goes for Gemm, and for a MatMul
-    of two matrices, which becomes one; and for ConvTranspose where B - mean·s is 0 or the kernel is one pixel.
+    along the input channels, and its bias is b plus the sum of W·(B - mean·s). The same holds for Gemm, and for a
+    MatMul of two matrices, which becomes a Gemm. It holds for ConvTranspose if B - mean·s is 0 or the kernel is one
+    pixel.
 
-    A normalisation that can go into a linear operator before it does; this rule leaves it alone.
+    This rule leaves a normalisation that a linear operator before it can take.
 
     The weights are computed in float64 and stored in their old dtype.
 
     Refused:
     1. The normalisation's result has other readers, or is a graph output.
-    2. Bias or statistics are not constants (a graph input with a default is none).
+    2. Bias or statistics are not constants (a graph input with a default is not constant).
     3. The normalisation is in training mode, or gives more than one output.
     4. `spatial` is 0 (opsets 7 and 8): statistics then differ by position.
     5. The weights have other readers: the model would store them twice.
-    6. The convolution pads: the zeros are padded after the normalisation, so that the border would change.
+    6. The convolution pads: it pads zeros after the normalisation, so the border would change.
     7. A product or the bias overflows.
-    8. A ConvTranspose of a larger kernel, with a stride or larger outputs spreads a shift by other weights to each
-       position.
+    8. A ConvTranspose has a larger kernel, a stride or larger outputs: a shift then reaches each position by other
+       weights.
     9. A Gemm transposes its data, or the MatMul is of higher rank: its columns are then not the channels.
 
     Weights that are not constants are no match.

@@ -8,19 +8,19 @@ from onnxsmith.optimizer.rules._fold_into_weights import AfterLinear
 class ConvBatchNorm(AfterLinear):
     """BatchNormalization(Conv(x)) in inference is one Conv: with s = scale / sqrt(var + epsilon), its weights are W·s
     for each output channel and its bias is (b - mean)·s + B (S. Ioffe and C. Szegedy, 2015, section 3.1). The same
-    goes for ConvTranspose.
+    holds for ConvTranspose.
 
     The weights are computed in float64 and stored in their old dtype.
 
     Refused:
     1. The convolution's result has other readers, or is a graph output.
-    2. Weights, bias or statistics are not constants (a graph input with a default is none).
+    2. Weights, bias or statistics are not constants (a graph input with a default is not constant).
     3. The normalisation is in training mode, or gives more than one output.
     4. `spatial` is 0 (opsets 7 and 8): statistics then differ by position.
     5. The weights have other readers: the model would store them twice.
     6. A product overflows.
 
-    Before opset 7 an attribute said whether it trains; the rule does not match then.
+    The rule does not match before opset 7, where an attribute selected the training mode.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

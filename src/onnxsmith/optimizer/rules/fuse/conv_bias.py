@@ -6,8 +6,8 @@ from onnxsmith.optimizer.rules._fold_into_weights import AfterLinear
 
 
 class ConvBias(AfterLinear):
-    """Conv(x) + c is one Conv whose bias is b + c, where c is one number or one for each output channel; Conv(x) - c
-    has b - c. The same goes for ConvTranspose.
+    """Conv(x) + c is one Conv whose bias is b + c, if c is one number, or one number for each output channel. Conv(x) -
+    c has the bias b - c. The same holds for ConvTranspose.
 
     The bias is computed in float64 and stored in its old dtype.
 

@@ -6,17 +6,17 @@ from onnxsmith.optimizer.rules._fold_into_weights import AfterLinear
 
 
 class ConvMul(AfterLinear):
-    """Conv(x) * c is one Conv with weights W·c and bias b·c, where c is one number or one for each output channel.
-    Conv(x) / c has W/c and b/c, -Conv(x) has -W and -b. The same goes for ConvTranspose.
+    """Conv(x) * c is one Conv with weights W·c and bias b·c, if c is one number, or one number for each output channel.
+    Conv(x) / c has W/c and b/c, and -Conv(x) has -W and -b. The same holds for ConvTranspose.
 
     The weights are computed in float64 and stored in their old dtype.
 
     Refused:
     1. The convolution's result has other readers, or is a graph output.
-    2. Weights or bias are not constants (a graph input with a default is none).
-    3. The weights have other readers, which are not all scaled alike: the model would store both.
+    2. Weights or bias are not constants (a graph input with a default is not constant).
+    3. The weights have other readers that are not scaled alike: the model would store the weights twice.
     4. The constant varies along other axes than the channels, or raises the rank.
-    5. A product overflows, or all that are summed are too small to be normal numbers of the weights' dtype.
+    5. A product overflows, or all products of a sum are too small to be normal numbers of the weights' dtype.
     6. The number of channels is not known.
 
     Before:

@@ -1,4 +1,4 @@
-"""Channels that are moved into blocks of a picture, and back."""
+"""Channels that are moved into blocks of an image, and back."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ _FORMS: dict[tuple[int, ...], tuple[str, str]] = {
     (0, 1, 4, 2, 5, 3): ("DepthToSpace", "CRD"),
     (0, 3, 5, 1, 2, 4): ("SpaceToDepth", ""),
 }
-"""Permutations of the six axes in the middle; of SpaceToDepth, block rows and columns become the first channels."""
+"""Permutations of the six axes, with operator and mode. SpaceToDepth makes the rows and columns of blocks the first
+channels."""
 
 
 class DepthToSpace(Rule):
-    """Reshape, Transpose, Reshape that move blocks of channels into rows and columns are DepthToSpace, with the blocks
-    first among the channels (mode DCR) or last (CRD, torch's pixel_shuffle); those that move rows and columns of blocks
-    into the first channels are SpaceToDepth. Rows and columns may be dynamic, where they cannot be empty (a Conv before
-    says so) or the last Reshape has `allowzero`: without, its 0 copies another dimension.
+    """Reshape, Transpose, Reshape are DepthToSpace if they move blocks of channels into rows and columns. The blocks
+    are first among the channels (mode DCR) or last (CRD, torch's pixel_shuffle). They are SpaceToDepth if they move
+    rows and columns of blocks into the first channels. Rows and columns may be dynamic if they cannot be empty (after a
+    Conv) or the last Reshape has `allowzero`; otherwise a 0 in its target would copy another dimension.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
     2. The dtype is not known to be float16, float or double.
-    3. The model's opset is below 11, which brought the modes of DepthToSpace.
+    3. The model's opset is below 11, which introduced the modes of DepthToSpace.
 
     Blocks that are not squares of a known size, and other permutations (torch's pixel_unshuffle has the blocks last),
     are no match.
@@ -83,7 +84,8 @@ class DepthToSpace(Rule):
 
 
 def _block(op_type: str, mode: str, source: Dims, middle: Dims, last: Dims) -> int | None:
-    """Returns the size of the blocks, if the shapes before, between and after fit the operator."""
+    """Returns the size of the blocks if the shapes before, between and after the Reshapes fit the operator, else
+    None."""
     block = middle[2] if mode == "CRD" else middle[1] if mode == "DCR" else middle[3]
     if not isinstance(block, int) or block < 1:
         return None

@@ -18,7 +18,7 @@ class DistantFactor(Rule):
     Transpose(MatMul(x, W·c)). So the scale of an attention, on its scores or on query and key, goes into the weights of
     the query. The factor moves back through Transpose, Reshape, Split, Slice and Concat, through sums in which every
     term takes it, and through products in which one factor takes it (the rotation by positions, MatMul). It ends in a
-    linear operator, a LayerNormalization, or an existing factor. If no operator is in between, fuse/conv-mul and
+    linear operator, a LayerNormalization, or an existing factor. If there is no operator between, fuse/conv-mul and
     fuse/matmul-mul do it.
 
     A factor on one side of a MatMul may go to the other side.
@@ -26,13 +26,12 @@ class DistantFactor(Rule):
     Constants are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. The weights have other readers, or are not constants: as for fuse/matmul-mul. Or the bias of a LayerNormalization
-       is no constant.
+    1. The weights have other readers or are not constants, as for fuse/matmul-mul. Or the bias of a LayerNormalization
+       is not constant.
     2. A product overflows, or a small one loses bits: it is not a normal number of the weights' dtype.
     3. A constant that takes the factor would grow by more than 1 kB.
 
-    A factor that raises the rank or is broadcast over its value, or a value on the way that is read by others too, is
-    no match.
+    No match: a factor that raises the rank or widens its value; a value on the way with other readers.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -14,17 +14,17 @@ _DTYPES = (ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.UINT8, ir.DataType.
 
 
 class ExpandResize(Rule):
-    """A view that adds axes of 1 behind those of a picture, an Expand (or Tile) of them by so much, and a Reshape that
-    merges each with the axis before it repeat every element of that axis: Resize to the nearest does so, by whole
-    scales. This is how an upsampling is written without one.
+    """A view adds an axis of 1 after several axes of an image, an Expand (or Tile) repeats along the new axes, and a
+    Reshape merges each new axis with the axis before it. This repeats every element of these axes, as a
+    nearest-neighbour Resize by integer scales does. Exporters write upsampling like this.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
-    2. The model's opset is below 11: Resize did not say which element is the nearest.
-    3. The dtype is not known to be float, int32, uint8 or int8, which Resize runs for.
+    2. The model's opset is below 11, where Resize did not define the nearest element.
+    3. The dtype is not known to be float, int32, uint8 or int8, for which runtimes have a Resize.
 
-    One axis of known size is for algebra/expand-gather. Batch or channels that are repeated, factors that are not
-    numbers, axes that are added before the one that they merge with, and shapes that are not known are no match.
+    A single axis of known size is left to algebra/expand-gather. No match: repeated batch or channels, factors that are
+    not numbers, axes that are added before the axis with which they merge, and unknown shapes.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -76,7 +76,7 @@ class ExpandResize(Rule):
 
 
 def _factors(view: ir.Node, expand: ir.Node, dims: Dims) -> list[int] | None:
-    """Returns the repeats of the elements of each axis, if only axes of size 1 right behind it are expanded."""
+    """Returns the repeats of the elements of each axis, if only axes of size 1 directly after it are expanded."""
     order, before, after = viewed(view, first_order(dims)), known_dims(view.outputs[0]), known_dims(expand.outputs[0])
     if order is None or before is None or after is None or len(before) != len(after):
         return None

@@ -10,16 +10,15 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class Gelu(Rule):
-    """x/2 · (1 + erf(x/√2)) is Gelu(x), and x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))) is its approximation
-    (D. Hendrycks and K. Gimpel, 2016), in whatever order factors and summands stand and whichever of them the
-    constants are multiplied with.
+    """x/2 · (1 + erf(x/√2)) is Gelu(x), and x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))) is its approximation (D.
+    Hendrycks and K. Gimpel, 2016), for any order of factors and summands, and wherever the constants are multiplied in.
 
-    Promised to rounding for every number whose steps stay within the dtype, and for infinities and NaN. Written out, a
-    number above half of the largest overflows where x · (1 + erf(…)) comes before the half: infinity before, x itself
-    afterwards. x³ overflows in the approximation, too, and changes nothing: tanh is ±1 there.
+    Equal up to rounding for every number whose intermediate values stay within the dtype, and for infinities and NaN.
+    If x · (1 + erf(…)) comes before the half, a number above half of the largest overflows: it gave infinity, and gives
+    x afterwards. The overflow of x³ in the approximation changes nothing, because tanh is ±1 there.
 
     Refused:
-    1. The model's opset is below 20, which brought Gelu.
+    1. The model's opset is below 20, which introduced Gelu.
     2. An intermediate result has other readers, or is a graph output.
     3. The dtype is not known to be float16, float or double.
 

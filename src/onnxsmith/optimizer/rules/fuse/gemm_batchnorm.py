@@ -6,14 +6,14 @@ from onnxsmith.optimizer.rules._fold_into_weights import AfterLinear
 
 
 class GemmBatchnorm(AfterLinear):
-    """BatchNormalization(Gemm(x)) in inference is one Gemm, as fuse/conv-batchnorm says it of Conv. A MatMul of two
-    matrices becomes a Gemm with it.
+    """BatchNormalization(Gemm(x)) in inference is one Gemm, by the formulas of fuse/conv-batchnorm. A MatMul of two
+    matrices becomes a Gemm.
 
     The weights are computed in float64 and stored in their old dtype.
 
     Refused:
     1. The product has other readers, or is a graph output.
-    2. Weights, bias or statistics are not constants (a graph input with a default is none).
+    2. Weights, bias or statistics are not constants (a graph input with a default is not constant).
     3. The normalisation is in training mode, or gives more than one output.
     4. `spatial` is 0 (opsets 7 and 8): statistics then differ by position.
     5. The weights have other readers: the model would store them twice.

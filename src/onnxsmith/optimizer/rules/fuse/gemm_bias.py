@@ -6,14 +6,14 @@ from onnxsmith.optimizer.rules._fold_into_weights import AfterLinear
 
 
 class GemmBias(AfterLinear):
-    """Gemm(x, W, b) + c is one Gemm with the bias beta·b + c, where c is one number or one for each column of W;
-    Gemm(x, W, b) - c has beta·b - c. fuse/matmul-add-gemm makes a Gemm of a MatMul.
+    """Gemm(x, W, b) + c is one Gemm with the bias beta·b + c, if c is one number, or one number for each column of W.
+    Gemm(x, W, b) - c has the bias beta·b - c. fuse/matmul-add-gemm turns a MatMul into a Gemm.
 
     The bias is computed in float64 and stored in its old dtype.
 
     Refused:
     1. The product has other readers, or is a graph output.
-    2. The Gemm has a bias that is not a constant, or one that varies along the rows.
+    2. The Gemm has a bias that is not a constant, or that varies along the rows.
     3. The constant varies along other axes than the last, or raises the rank.
     4. The shape of the weights is not known.
     5. The sum of the two overflows.

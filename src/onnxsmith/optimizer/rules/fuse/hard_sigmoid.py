@@ -15,16 +15,16 @@ _ANY = _formula.Formula(("Clip",), None, {(0, 1): 1.0})
 
 
 class HardSigmoid(Rule):
-    """Clip(a·x + b, 0, 1) is HardSigmoid(x) with alpha = a and beta = b, and Clip(x + 3, 0, 6) / 6 is the one with 1/6
-    and 1/2.
+    """Clip(a·x + b, 0, 1) is HardSigmoid(x) with alpha = a and beta = b, and Clip(x + 3, 0, 6) / 6 is HardSigmoid(x)
+    with 1/6 and 1/2.
 
-    Promised to rounding for all numbers, infinities and NaN: what overflows before the Clip is cut by it.
+    Equal up to rounding for all numbers, infinities and NaN: the Clip limits values that overflow before it.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
     2. The dtype is not known to be float16 or float: runtimes lack the operator for double.
 
-    Other bounds, a Clip of x + b (which is two nodes, too) and anything before opset 6 are no match.
+    No match: other bounds, a Clip of x + b without a factor (HardSigmoid saves no node there), and opsets below 6.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -18,16 +18,17 @@ _CLIPPED = {
 
 
 class Hardswish(Rule):
-    """x * HardSigmoid(x) with alpha = 1/6 and beta = 1/2 is HardSwish(x), by the definition of that operator; so is
-    x * Clip(x + 3, 0, 6) / 6, in whatever order (A. Howard and others, 2019). Before opset 14 the latter becomes
-    x * HardSigmoid(x).
+    """x * HardSigmoid(x) with alpha = 1/6 and beta = 1/2 is HardSwish(x), by the definition of that operator; so is x *
+    Clip(x + 3, 0, 6) / 6, in any order (A. Howard and others, 2019). Before opset 14 the latter becomes x *
+    HardSigmoid(x).
 
-    Promised to rounding for every number whose steps stay within the dtype, and for infinities and NaN. Written out, a
-    number above a sixth of the largest overflows in x * Clip(x + 3, 0, 6): infinity before, x itself afterwards.
+    Equal up to rounding for every number whose intermediate values stay within the dtype, and for infinities and NaN. A
+    number above a sixth of the largest overflows in x * Clip(x + 3, 0, 6): it gave infinity, and gives x afterwards.
 
     Refused:
-    1. The model's opset is below 14, which brought HardSwish, and the HardSigmoid is there already.
-    2. The HardSigmoid has another slope or offset (its defaults are 0.2 and 0.5), or takes them from its function.
+    1. The model's opset is below 14, which introduced HardSwish, and the model has the HardSigmoid already.
+    2. The HardSigmoid has another slope or offset (its defaults are 0.2 and 0.5), or they refer to a function's
+       attributes.
     3. An intermediate result has other readers, or is a graph output.
     4. The dtype is not known to be float16, float or double; for a Clip, to be float16 or float, because runtimes lack
        HardSigmoid for double.

@@ -9,22 +9,23 @@ from onnxsmith.optimizer.rules._patterns import maker
 
 
 class LayerNorm(_written_out_norms.WrittenOut):
-    """With d = x - mean(x), d / sqrt(mean(d²) + epsilon) · scale + bias over the last axes is LayerNormalization
-    (J. Ba, J. Kiros and G. Hinton, 2016). Without a scale it gets one of ones, which the operator asks for. Half
-    precision that is widened for it, and narrowed before scale and bias, is what the operator does by itself.
+    """With d = x - mean(x), d / sqrt(mean(d²) + epsilon) · scale + bias over the last axes is LayerNormalization (J.
+    Ba, J. Kiros and G. Hinton, 2016). Without a scale, the operator gets a scale of ones, which it requires. Casts of
+    16-bit floats to float before it, and back before scale and bias, are removed, because the operator computes in
+    float by itself.
 
-    Promised to rounding where the sum of the elements and that of the squares stay within the dtype. Where they do not,
-    in float from about 1e19 on, either way gives zeros or NaN, and not always the same of them.
+    Equal up to rounding if the sum of the elements and the sum of the squares stay within the dtype. Otherwise, in
+    float from about 1e19 on, both forms give zeros or NaN, but not always the same.
 
     Refused:
-    1. The model's opset is below 17, which brought LayerNormalization.
+    1. The model's opset is below 17, which introduced LayerNormalization.
     2. An intermediate result has other readers, or is a graph output.
     3. The dtype is not known to be float, or 16 bits that are widened to float: the operator computes in float, which
-       is less than double and more than float16.
+       is less exact than double and more exact than float16.
     4. The sizes of the normalised axes are not known numbers.
     5. Scale or bias do not have exactly the normalised axes.
 
-    Means that drop their axes, or go over others than the last ones, are no match; nor is an epsilon of 0.
+    No match: means that drop their axes, or go over other axes than the last; an epsilon of 0.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

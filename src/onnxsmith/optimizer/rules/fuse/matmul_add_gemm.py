@@ -10,15 +10,15 @@ from onnxsmith.optimizer.rules.base import Exactness, NoMatch
 
 
 class MatmulAddGemm(PatternRule):
-    """MatMul(x, W) + c with a matrix x and constant W and c is Gemm(x, W, c). For tensors of more dimensions it would
-    take a Reshape before and after, which is more nodes, so this is for matrices only. Zeros are left to
-    algebra/neutral-operand, which leaves a MatMul.
+    """MatMul(x, W) + c with a matrix x and constant W and c is Gemm(x, W, c). Tensors of more dimensions are no match,
+    because they would need a Reshape before and after. Zeros are left to algebra/neutral-operand, which leaves a
+    MatMul.
 
     Refused:
     1. The product has other readers, or is a graph output.
-    2. x is not provably a matrix, or W is none.
+    2. x is not provably a matrix, or W is not a matrix.
     3. The dtype is not known to be float16, float or double.
-    4. The constant does not broadcast to one row: it has more than one, raises the rank, or is wider than W.
+    4. The constant does not broadcast to one row: it has several rows, raises the rank, or is wider than W.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -6,18 +6,18 @@ from onnxsmith.optimizer.rules._fold_into_weights import AfterLinear
 
 
 class MatmulMul(AfterLinear):
-    """MatMul(x, W) * c is one MatMul with W·c, where c is one number or one for each column of W. Div by c and Neg are
-    factors too. Gemm's bias becomes b·c; MatMul(x, W) + b becomes MatMul(x, W·c) + b·c.
+    """MatMul(x, W) * c is one MatMul with W·c, if c is one number, or one number for each column of W. Div by c and Neg
+    are factors, too. Gemm's bias becomes b·c; MatMul(x, W) + b becomes MatMul(x, W·c) + b·c.
 
     The weights are computed in float64 and stored in their old dtype.
 
     Refused:
     1. The product, or its sum with the bias, has other readers, or is a graph output.
-    2. A Gemm's weights or bias are not constants (a graph input with a default is none).
-    3. The weights have other readers, which are not all scaled alike: the model would store both.
+    2. A Gemm's weights or bias are not constants (a graph input with a default is not constant).
+    3. The weights have other readers that are not scaled alike: the model would store the weights twice.
     4. The factor varies along other axes than the last, or raises the rank; or the bias does.
-    5. A product overflows, or all that are summed are too small to be normal numbers of the weights' dtype.
-    6. The shape of a Gemm's weights is not known, or a MatMul's are no matrix.
+    5. A product overflows, or all products of a sum are too small to be normal numbers of the weights' dtype.
+    6. The shape of a Gemm's weights is not known, or a MatMul's weights are not a matrix.
 
     A MatMul of two values that are not constants is no match, nor is a constant on its left.
 

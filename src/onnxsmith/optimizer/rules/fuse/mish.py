@@ -14,10 +14,10 @@ _FORMULA = _formula.Formula(("Tanh", "Softplus"), {(1, 0): 1.0}, {(1, 1): 1.0})
 class Mish(Rule):
     """x * Tanh(Softplus(x)) is Mish(x), by the definition of that operator (D. Misra, 2019).
 
-    Promised to rounding for all numbers, infinities and NaN.
+    Equal up to rounding for all numbers, infinities and NaN.
 
     Refused:
-    1. The model's opset is below 18, which brought Mish.
+    1. The model's opset is below 18, which introduced Mish.
     2. An intermediate result has other readers, or is a graph output.
     3. The dtype is not known to be float16, float or double.
 

@@ -6,22 +6,22 @@ from onnxsmith.optimizer.rules._fold_into_weights import BeforeLinear
 
 
 class MulConv(BeforeLinear):
-    """Conv(x * c) is Conv(x) with W·c along its input channels, where c is one number or one for each channel of x;
-    padding pads zeros, which stay zeros. The same goes for ConvTranspose, and for Gemm and MatMul with c along the last
-    axis. Div by c and Neg are factors too.
+    """Conv(x * c) is Conv(x) with W·c along its input channels, if c is one number, or one number for each channel of
+    x. Padding may stay, because zeros stay zeros. The same holds for ConvTranspose, and for Gemm and MatMul with c
+    along the last axis. Div by c and Neg are factors, too.
 
-    A factor that can go into a linear operator before it does, and one that ends a normalisation, a Gelu or a Swish
-    that is written out stays there; this rule leaves them alone.
+    This rule leaves a factor that a linear operator before it can take, and the last factor of a written-out
+    normalisation, Gelu or Swish.
 
     The weights are computed in float64 and stored in their old dtype.
 
     Refused:
     1. The product with c has other readers, or is a graph output.
-    2. The weights have other readers: the model would store both.
-    3. c varies along other axes than the channels, raises the rank, or is not provably broadcast to x (not x to it).
-    4. A product overflows, or all that are summed are too small to be normal numbers of the weights' dtype.
+    2. The weights have other readers: the model would store the weights twice.
+    3. c varies along other axes than the channels, raises the rank, or x is not provably at least as wide as c.
+    4. A product overflows, or all products of a sum are too small to be normal numbers of the weights' dtype.
     5. A Gemm transposes its data.
-    6. The weights of a MatMul are no matrix.
+    6. The weights of a MatMul are not a matrix.
 
     Weights that are not constants are no match.
 

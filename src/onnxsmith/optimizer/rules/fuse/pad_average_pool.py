@@ -1,4 +1,4 @@
-"""Zeros that are padded before an average pool are padded by it."""
+"""Zeros that are padded before an average pool go into the pool."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch
 
 
 class PadAveragePool(PadInto):
-    """AveragePool(Pad(x)) is one AveragePool that pads and counts what it pads (`count_include_pad`), where the Pad
-    adds zeros along the axes that the window moves over.
+    """AveragePool(Pad(x)) is one AveragePool that pads and counts its padding (`count_include_pad`), if the Pad adds
+    zeros along the axes over which the window moves.
 
     Refused:
-    1. The Pad does not pad with zero, or not with a constant.
+    1. The Pad does not pad with zero, or its mode is not `constant`.
     2. Batch or channels are padded.
     3. An amount is below zero, which crops.
-    4. An amount, an axis or the value that it pads with is not known.
-    5. The pool pads too and does not count what it pads, which one pool cannot do by halves.
-    6. `ceil_mode` is set: whether what lies beyond the padding counts is not the same for all runtimes.
-    7. The sum is as wide as the window or wider, which runtimes refuse.
+    4. An amount, an axis or the padding value is not known.
+    5. The pool pads, too, and does not count its padding; one pool cannot count only a part of it.
+    6. `ceil_mode` is set: runtimes differ in whether elements beyond the padding count.
+    7. The total padding is as wide as the window or wider, which runtimes refuse.
     8. The window has dilations above 1.
-    9. The pool pads by `auto_pad`, and what that is depends on the data's size: strides above 1.
-    10. The model's opset is below 7: a pool could not count what it pads.
+    9. The pool pads by `auto_pad` and has strides above 1: its padding then depends on the data's size.
+    10. The model's opset is below 7, where a pool could not count its padding.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

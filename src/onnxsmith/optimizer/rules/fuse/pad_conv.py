@@ -1,4 +1,4 @@
-"""Zeros that are padded before a convolution are padded by it."""
+"""Zeros that are padded before a convolution go into the convolution."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from onnxsmith.optimizer.rules.base import Exactness, NoMatch
 
 
 class PadConv(PadInto):
-    """Conv(Pad(x)) is one Conv that pads more, where the Pad adds zeros along the axes that the window moves over. The
-    amounts may be computed, as torch's exporters do it. `auto_pad` is written out: the data's size is no longer what
-    it was. Other readers of the padded value stay.
+    """Conv(Pad(x)) is one Conv that pads more, if the Pad adds zeros along the axes over which the window moves. The
+    amounts may be computed, as torch's exporters do. `auto_pad` is replaced by numbers, because the data's size
+    changes. Other readers of the padded value keep it.
 
     Refused:
-    1. The Pad does not pad with zero, or not with a constant.
+    1. The Pad does not pad with zero, or its mode is not `constant`.
     2. Batch or channels are padded.
     3. An amount is below zero, which crops.
-    4. An amount, an axis or the value that it pads with is not known.
-    5. The convolution pads by `auto_pad`, and what that is depends on the data's size: strides above 1. With dilations
-       above 1 runtimes do not agree on it.
+    4. An amount, an axis or the padding value is not known.
+    5. The convolution pads by `auto_pad` and has strides above 1: its padding then depends on the data's size. With
+       dilations above 1, runtimes differ.
 
-    ConvTranspose, whose padding takes away, is no match.
+    ConvTranspose, whose padding crops, is no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -13,22 +13,22 @@ from onnxsmith.optimizer.rules.base import Exactness, NoMatch
 
 
 class PadMaxPool(PadInto):
-    """MaxPool(Pad(x)) is one MaxPool that pads, where the Pad adds -∞, which is never the largest, or zeros to what is
-    not negative, such as a Relu's result: each window holds an element of x, and none of those is less. What a MaxPool
-    makes of a NaN is not said by ONNX and differs from runtime to runtime, with and without the Pad.
+    """MaxPool(Pad(x)) is one MaxPool that pads, if the Pad adds -∞, which is never the largest, or adds zeros to values
+    that are not negative, such as a Relu's result: each window holds an element of x, which is at least 0. ONNX does
+    not define MaxPool for NaN, and runtimes differ, with and without the Pad.
 
     Refused:
-    1. The Pad adds another number, or zeros to what may be negative; the lowest number of the dtype is not enough,
-       because x may hold -∞.
-    2. Batch or channels are padded, or it does not pad with a constant.
+    1. The Pad adds another number, or adds zeros to values that may be negative. The lowest number of the dtype is
+       refused, too, because x may hold -∞.
+    2. Batch or channels are padded, or the Pad's mode is not `constant`.
     3. An amount is below zero, which crops.
-    4. An amount, an axis or the value that it pads with is not known.
-    5. Zeros are padded and the pool pads too: a window of nothing but padding would change.
+    4. An amount, an axis or the padding value is not known.
+    5. Zeros are padded and the pool pads, too: a window of padding only would change.
     6. `ceil_mode` is set: a last window that begins in the padding is left out.
-    7. The sum is as wide as the window or wider, which runtimes refuse.
+    7. The total padding is as wide as the window or wider, which runtimes refuse.
     8. The window has dilations above 1.
-    9. The places of the largest (`Indices`) are read: they count the padding.
-    10. The pool pads by `auto_pad`, and what that is depends on the data's size: strides above 1.
+    9. The positions of the maxima (`Indices`) are read: they count the padding.
+    10. The pool pads by `auto_pad` and has strides above 1: its padding then depends on the data's size.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

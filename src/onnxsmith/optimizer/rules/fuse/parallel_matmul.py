@@ -16,22 +16,23 @@ from onnxsmith.optimizer.rules._patterns import FLOATS
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST_WIDTHS = 8
-"""Width of the joined product over the width of x. A choice: the joined product is in memory at once."""
+"""The largest ratio of the joined product's width to the width of x. A choice: the whole joined product is in memory at
+once."""
 
 
 class ParallelMatmul(Rule):
     """MatMul(x, U), MatMul(x, V), … are the parts of one MatMul(x, [U V …]), as query, key and value of an attention.
-    What is then done to each part alike (a bias, a Reshape to heads, a Transpose) is done to the whole, before the
-    Split: see algebra/split-branches. Fires where nodes are saved, so not for two products that go different ways.
+    Equal operators on each part (a bias, a Reshape to heads, a Transpose) become one operator before the Split: see
+    algebra/split-branches. Fires if it saves nodes, so not for two products with different readers.
 
-    The matrices are put together when the model is written, so that no two copies are in memory.
+    The matrices are joined when the model is written, so that memory never holds two copies.
 
     Refused:
-    1. A matrix has other readers: the model would hold it twice.
-    2. Together the products would be over 8 times as wide as x: all of it would have to be held at once.
+    1. A matrix has other readers: the model would store it twice.
+    2. The joined product would be over 8 times as wide as x: all of it would be in memory at once.
 
-    Weights that are not constants, or no matrices of one height and dtype, are no match, nor are products of which one
-    is needed to compute what another is multiplied with later.
+    No match: weights that are not constant matrices of the same height and dtype; products of which one depends on the
+    readers of another.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -111,7 +112,7 @@ def _is_own(weight: ir.Value | None) -> bool:
 
 
 def _groups(products: list[ir.Node], node: ir.Node) -> Iterator[list[ir.Node]]:
-    """Yields groups of products to join with `node`: those with the same readers, then all."""
+    """Yields groups of products to join with `node`: products with the same readers, then all."""
     way = _way(node)
     same = [other for other in products if _way(other) == way]
     yield from (group for group in (same, products) if len(group) > 1)
@@ -131,7 +132,7 @@ def _way(product: ir.Node) -> tuple[str, ...]:
 
 
 def _side_by_side(weights: Sequence[ir.Value | None]) -> ir.TensorProtocol:
-    """Returns the joined matrix, computed only when it is read."""
+    """Returns the joined matrix, which is computed when it is read."""
     tensors = [ir.convenience.get_const_tensor(weight) for weight in weights if weight is not None]
     known = [tensor for tensor in tensors if tensor is not None]
 

@@ -16,20 +16,22 @@ from onnxsmith.optimizer.rules._quantized_products import Scaled, is_followed_by
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST_WIDTHS = 8
-"""Width of the joined product over the height of the matrices. A choice: the joined product is in memory at once."""
+"""The largest ratio of the joined product's width to the height of the matrices. A choice: the whole joined product is
+in memory at once."""
 _READERS = 4
-"""Nodes between a product and its end: Cast, Mul, Add, and one to spare. A choice that bounds the search."""
+"""The most nodes from a product to its last node: Cast, Mul, Add, and one in reserve. A choice that bounds the
+search."""
 
 
 class ParallelMatmulInteger(Rule):
-    """MatMulInteger(q, U), MatMulInteger(q, V), … with their scales and biases, as dynamic quantisation writes the
-    products of query, key and value, are the parts of one product with [U V …], whose zero points and scales are those
-    of each column. Each number is computed as before.
+    """MatMulInteger(q, U), MatMulInteger(q, V), … with their scales and biases, are the parts of one product with [U V
+    …], whose zero points and scales are given for each column. Dynamic quantisation writes the products of query, key
+    and value like this. Each number is computed as before.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
-    2. A matrix has other readers: the model would hold it twice.
-    3. Together the products would be over 8 times as wide as the matrices are high.
+    2. A matrix has other readers: the model would store it twice.
+    3. The joined product would be over 8 times as wide as the matrices are high.
 
     Matrices of another height or dtype, and products of which only some have a bias, are no match.
 
@@ -149,7 +151,7 @@ def _array(value: ir.Value | None) -> npt.NDArray[Any]:
 
 
 def _columns(ends: Sequence[Scaled], values: Sequence[ir.Value | None], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """One number for each column: a number that stands for all of a matrix is repeated, none at all is 0."""
+    """Returns one number for each column. A number for a whole matrix is repeated; a missing number is 0."""
     parts = []
     for end, value in zip(ends, values, strict=True):
         array = np.zeros((), dtype) if value is None else _array(value)

@@ -11,13 +11,13 @@ from onnxsmith.optimizer.rules.base import Exactness
 class ReciprocalDiv(PatternRule):
     """x * Reciprocal(Sqrt(v)), as torch writes x * rsqrt(v), is x / Sqrt(v); so is x * (1 / Sqrt(v)).
 
-    For a root only: one over any other value may overflow or underflow where the quotient does not, while the root of a
-    number is never so small or so large.
+    Only for a root: the reciprocal of another value may overflow or underflow although the quotient does not. A root is
+    never so small or so large.
 
     Refused:
-    1. The inverse has other readers, or is a graph output.
+    1. The reciprocal has other readers, or is a graph output.
 
-    Before opset 7 broadcasting was said by attributes; the rule does not match then.
+    The rule does not match before opset 7, where attributes controlled broadcasting.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

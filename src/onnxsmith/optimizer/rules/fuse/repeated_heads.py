@@ -1,4 +1,4 @@
-"""Heads that are repeated for several queries are read once."""
+"""Heads of keys or values that are repeated for several queries are read once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _SWAPPED = [0, 1, 3, 2]
 _AROUND = [0, 1, 3, 4]
-"""The sizes in the target of an Expand without the axis along which heads are repeated."""
+"""Positions in the target of an Expand, without the axis along which heads are repeated."""
 
 
 @dataclass(frozen=True)
 class _Repeated:
-    """The keys or values before they are repeated, how often each head is, and the nodes, the last first."""
+    """The keys or values before the repetition, how often each head is repeated, and the nodes, the last first."""
 
     source: ir.Value
     heads: int
@@ -29,25 +29,26 @@ class _Repeated:
     is_transposed: bool
     nodes: tuple[ir.Node, ...]
     target: ir.Value | None = None
-    """The target of the Expand, where batch or length are not provably those of `source`: it may widen them, too."""
+    """The target of the Expand, if batch or length are not provably those of `source`, because the Expand may widen
+    them, too."""
 
 
 class RepeatedHeads(Rule):
     """Grouped queries (J. Ainslie and others, 2023) share one head of keys and values. Written out, each head is
     repeated by Unsqueeze, Expand and Reshape, or by Gather, and the whole cache is copied in every step. The rule
-    stacks the rows of the queries instead, so that one product with each head does all of its group. Both new Reshapes
-    copy nothing. Where batch and length of the cache are not provably those of the Expand, an Expand to them stays.
+    stacks the rows of the queries instead, so that one product with each head serves its whole group. Both new Reshapes
+    copy nothing. If batch and length of the cache are not provably those of the Expand, an Expand to them stays.
 
-    It takes a node more, so it runs for the target onnxruntime only, or if it is named: measured there, the attention
-    of one step of a decoder takes 0.2 to 0.4 of the time, that of a whole prompt 0.9.
+    The rewrite adds a node, so the rule runs only for the target onnxruntime, or if it is named. Measured there, the
+    attention of one decoder step takes 0.2 to 0.4 of the time, and that of a whole prompt 0.9.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output.
-    2. The left operand is not known to have four axes, and as many heads as are made by repeating.
-    3. The sizes of the new Reshapes have to be computed, and the model's opset is below 15, which brought Shape with a
+    2. The left operand is not known to have four axes, and as many heads as the repeated operand.
+    3. The sizes of the new Reshapes must be computed, and the model's opset is below 15, which introduced Shape with a
        start and an end.
 
-    Heads that are not repeated along a new axis behind the heads, or a number of times that is not known, are no match.
+    No match: heads that are not repeated along a new axis after the heads, or an unknown number of times.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -125,13 +126,14 @@ def _size(tape: ir.tape.Tape, queries: ir.Value | None) -> ir.Value:
 
 
 def _joined(tape: ir.tape.Tape, heads: int, rows: ir.Value) -> ir.Value:
-    """[batch, heads, rows, as before]: 0 copies a size, also that of no rows, which are none on either side."""
+    """Returns the target [batch, heads, rows, width], in which a 0 copies a size. `rows` may be 0: then both sides have
+    no rows."""
     before, after = (_views.integers(tape, numbers, None) for numbers in ([0, heads], [0]))
     return tape.op("Concat", [before, rows, after], {"axis": 0})
 
 
 def _repeated(node: ir.Node) -> _Repeated | None:
-    """Returns what the right operand of a product repeats."""
+    """Returns the repeated keys or values in the right operand of a product; None if nothing is repeated."""
     transpose = maker(node.inputs[1], node, "Transpose")
     if transpose is not None and perm(transpose) != _SWAPPED:
         return None
@@ -159,7 +161,7 @@ def _repeated(node: ir.Node) -> _Repeated | None:
 
 
 def _gathered(gather: ir.Node, before: tuple[ir.Node, ...]) -> _Repeated | None:
-    """Returns the heads of a Gather that takes each of them equally often, one after the other."""
+    """Returns the heads of a Gather that takes each head equally often, one after the other; None for other Gathers."""
     source, indices = gather.inputs[0], facts.constant(gather.inputs[1])
     dims = facts.dims(source)
     if source is None or dims is None or len(dims) != 4 or integer(gather, "axis", 0) not in (1, -3):
@@ -178,11 +180,12 @@ def _times(
     wide: Sequence[facts.Element | None],
     result: Sequence[facts.Element | None],
 ) -> int | None:
-    """How often each head of `source` stands in `result`, if an Expand to `wide` repeats each along a new axis and a
-    Reshape drops the axis; None otherwise.
+    """Returns how often each head of `source` stands in `result`, if an Expand to `wide` repeats each head along a new
+    axis and a Reshape merges that axis; None otherwise.
 
-    The Expand may widen batch and length to those of `wide`. It cannot make them larger: then `result`, which has the
-    sizes of `wide`, would have another number of elements.
+    The Expand may also broadcast batch and length of 1 to those of `wide`. The reverse is impossible: with a 1 in
+    `wide` and a larger size in `source`, `result`, which has the sizes of `wide`, would have another number of
+    elements.
     """
     if [len(source), len(wide), len(result)] != [4, 5, 4]:
         return None

@@ -10,21 +10,21 @@ from onnxsmith.optimizer.rules._patterns import maker
 
 class RmsNorm(_written_out_norms.WrittenOut):
     """x / sqrt(mean(x²) + epsilon) · scale over the last axes is RMSNormalization (B. Zhang and R. Sennrich, 2019).
-    Without a scale it gets one of ones, which the operator asks for. A bias after it stays an Add. Half precision that
-    is widened for it, and narrowed before the scale, is what the operator does by itself.
+    Without a scale, the operator gets a scale of ones, which it requires. A bias after it stays an Add. Casts of 16-bit
+    floats to float before it, and back before the scale, are removed, because the operator computes in float by itself.
 
-    Promised to rounding where the sum of the squares stays within the dtype. Where it does not, in float from about
-    1e19 on, either way gives zeros or NaN, and not always the same of them.
+    Equal up to rounding if the sum of the squares stays within the dtype. Otherwise, in float from about 1e19 on, both
+    forms give zeros or NaN, but not always the same.
 
     Refused:
-    1. The model's opset is below 23, which brought RMSNormalization.
+    1. The model's opset is below 23, which introduced RMSNormalization.
     2. An intermediate result has other readers, or is a graph output.
     3. The dtype is not known to be float, or 16 bits that are widened to float: the operator computes in float, which
-       is less than double and more than float16.
+       is less exact than double and more exact than float16.
     4. The sizes of the normalised axes are not known numbers.
     5. The scale does not have exactly the normalised axes.
 
-    Means that drop their axes, or go over others than the last ones, are no match; nor is an epsilon of 0.
+    No match: means that drop their axes, or go over other axes than the last; an epsilon of 0.
 
     Before:
         <ir_version: 10, opset_import: ["": 23]>

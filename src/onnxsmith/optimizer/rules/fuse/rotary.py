@@ -20,8 +20,8 @@ _UNARY = ("Cast", "Cos", "Neg", "Sin")
 
 @dataclass(frozen=True)
 class _Cache:
-    """Cosines or sines whose two halves along the last axis are equal: `source` is one half, or all of a constant, and
-    `above` what is computed from it, the first step first. `batch` is how many there are."""
+    """Cosines or sines whose two halves along the last axis are equal. `source` is one half, or a whole constant.
+    `above` are the nodes that compute the result from it, the first step first. `batch` is the number of rows."""
 
     value: ir.Value
     batch: facts.Element | None
@@ -70,7 +70,7 @@ class _Written:
 
 @dataclass(frozen=True)
 class _Rotation:
-    """A rotation that may be rewritten, and its nodes, the last first."""
+    """A rotation that may be rewritten. `nodes` are its nodes, the last first."""
 
     source: ir.Value
     batch: facts.Element | None
@@ -79,7 +79,7 @@ class _Rotation:
 
     @property
     def is_spread(self) -> bool:
-        """Whether one row of the caches stands for every row of the batch."""
+        """Whether the caches have one row for all rows of the batch."""
         return any(cache.batch != self.batch for cache in self.caches)
 
     @property
@@ -95,21 +95,21 @@ class _Rotation:
 
 
 class Rotary(Rule):
-    """x * cos + Concat(-x[half:], x[:half]) * sin turns pairs of features by an angle that goes with their position:
-    RotaryEmbedding (J. Su and others, 2021), as Llama has it. The operator wants one half of the cosines and of the
-    sines, for each row of the batch: one row that stands for all is expanded to them.
+    """x * cos + Concat(-x[half:], x[:half]) * sin rotates pairs of features by an angle that depends on their position:
+    RotaryEmbedding (J. Su and others, 2021), in the form of Llama. The operator takes one half of the cosines and of
+    the sines, for each row of the batch. A single row for all is expanded.
 
     Refused:
-    1. The model's opset is below 23, which brought RotaryEmbedding.
+    1. The model's opset is below 23, which introduced RotaryEmbedding.
     2. An intermediate result has other readers, or is a graph output.
     3. The dtype is not known to be float16 or float.
     4. The two halves of the cosines or of the sines are not provably equal: they are neither a Concat of a value with
        itself, with Cos, Sin, Cast, Neg, a factor or Unsqueeze after it, nor a constant.
-    5. Cosines and sines are not provably as long as the sequence, the same for every head, and one for each row of the
-       batch or one for all.
-    6. It would take as many nodes as it frees.
+    5. Cosines and sines are not provably as long as the sequence, the same for every head, and given for each row of
+       the batch or once for all rows.
+    6. The rewrite would add as many nodes as it removes.
 
-    Inputs that have not four axes, and pairs that are neighbours, are no match.
+    No match: inputs without four axes, and pairs of neighbouring features.
 
     Before:
         <ir_version: 10, opset_import: ["": 23]>
@@ -162,7 +162,7 @@ class Rotary(Rule):
 
 
 def _row_shape(tape: ir.tape.Tape, found: _Rotation) -> ir.Value:
-    """[batch, 1, 1]"""
+    """Returns the shape [batch, 1, 1] as a tensor."""
     if isinstance(found.batch, int):
         return _views.integers(tape, [found.batch, 1, 1], None)
     size = tape.op("Shape", [found.source], {"start": 0, "end": 1})
@@ -187,7 +187,7 @@ def _rotation(node: ir.Node) -> _Rotation | NoMatch | None:
 
 
 def _written(node: ir.Node) -> Iterator[_Written]:
-    """Returns the operands of an Add, if they are x * cos and Concat(-x[half:], x[:half]) * sin."""
+    """Yields the ways to read an Add as x * cos + Concat(-x[half:], x[:half]) * sin."""
     for plain_value, other in two_ways(node):
         plain, product = maker(plain_value, node, "Mul"), maker(other, node, "Mul")
         if plain is None or product is None:
@@ -200,7 +200,8 @@ def _written(node: ir.Node) -> Iterator[_Written]:
 
 
 def _turned(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
-    """x of four axes, and the nodes, where a value is Concat(-x[half:], x[:half]) along the last one."""
+    """Returns x and the nodes, if a value is Concat(-x[half:], x[:half]) along the last of four axes; None
+    otherwise."""
     joined = maker(value, reader, "Concat")
     if joined is None or len(joined.inputs) != 2 or integer(joined, "axis", 0) not in (3, -1):
         return None
@@ -218,7 +219,7 @@ def _turned(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, 
 
 
 def _refusal(written: _Written) -> NoMatch | None:
-    """Returns the refusals that do not depend on how cosines and sines are made."""
+    """Returns a refusal that does not depend on how cosines and sines are computed, or None."""
     node, source = written.nodes[0], written.source
     if source.dtype not in _DTYPES:
         return NoMatch("the dtype is not known to be float16 or float", source)
@@ -236,14 +237,15 @@ def _refusal(written: _Written) -> NoMatch | None:
 
 
 def _four(value: ir.Value) -> _views.Dims:
-    """[batch, heads, sequence, features] of a value that goes with such data; None for what is not known."""
+    """Returns the dimensions [batch, heads, sequence, features] of a value that broadcasts to such data. Missing axes
+    are 1, unknown dimensions None."""
     dims = facts.dims(value)
     return (None,) * 4 if dims is None else (*(1,) * (4 - len(dims)), *dims)
 
 
 def _halved(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
-    """Returns the half, or the whole constant, that a value of two equal halves is made of, and what is computed from
-    it; axes that are put in front of the last two are left out."""
+    """Returns the half, or the whole constant, from which a value with two equal halves is computed, and the nodes that
+    compute it. Leaves out nodes that insert axes before the last two."""
     at: ir.Value | None = value
     above: tuple[ir.Node, ...] = ()
     while at is not None:
@@ -282,7 +284,7 @@ def _scaled(node: ir.Node) -> ir.Value | None:
 
 
 def _goes(cos: ir.Value, sin: ir.Value) -> bool:
-    """Whether the only readers of cosines and sines are such rotations, so that both go with the last of them."""
+    """Whether only such rotations read cosines and sines, so that both are removed with the last rotation."""
     if cos.is_graph_output() or sin.is_graph_output():
         return False
     inside: set[ir.Node] = set()

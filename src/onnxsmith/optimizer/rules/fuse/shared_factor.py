@@ -1,4 +1,4 @@
-"""A factor on one of two paths between linear operators."""
+"""A factor on one of two paths between linear operators goes into their weights."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class SharedFactor(Rule):
     Weights and bias are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. Weights or bias of one of the two are not constants, or read by others too: the model would store both.
-    2. A product overflows, or all that are summed are too small to be normal numbers of the weights' dtype.
+    1. Weights or bias of one of the two are not constants, or have other readers: the model would store them twice.
+    2. A product overflows, or all products of a sum are too small to be normal numbers of the weights' dtype.
 
-    Factors that are not one number, values that go other ways too, and products that others than one linear operator
-    read, are no match; nor is a factor of a written-out Gelu or Swish, which a runtime computes at once.
+    No match: factors that are not one number; values with other readers; products with other readers than one linear
+    operator; factors of a written-out Gelu or Swish, which a runtime computes as one operator.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

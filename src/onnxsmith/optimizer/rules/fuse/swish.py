@@ -10,13 +10,13 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class Swish(Rule):
-    """x * Sigmoid(x) is Swish(x), also called SiLU, and x * Sigmoid(a·x) is the one with alpha = a, also called
-    QuickGelu for a = 1.702 (P. Ramachandran and others, 2017).
+    """x * Sigmoid(x) is Swish(x), also called SiLU, and x * Sigmoid(a·x) is Swish with alpha = a, also called QuickGelu
+    for a = 1.702 (P. Ramachandran and others, 2017).
 
-    Promised to rounding for all numbers, infinities and NaN: where a·x overflows, the Sigmoid is 0 or 1 already.
+    Equal up to rounding for all numbers, infinities and NaN: if a·x overflows, the Sigmoid is 0 or 1 already.
 
     Refused:
-    1. The model's opset is below 24, which brought Swish.
+    1. The model's opset is below 24, which introduced Swish.
     2. An intermediate result has other readers, or is a graph output.
     3. The dtype is not known to be float16, float or double.
 

@@ -1,4 +1,4 @@
-"""A product with a transposed weight."""
+"""A product with a transposed weight is `Gemm`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from onnxsmith.optimizer.rules.base import Exactness, NoMatch
 
 
 class TransposeGemm(PatternRule):
-    """MatMul(x, Transpose(w)) of two matrices is Gemm with `transB`, which reads w as it is: a large weight that lies
-    in a file of its own need not be written anew.
+    """MatMul(x, Transpose(w)) of two matrices is Gemm with `transB`, which reads w unchanged. So a large weight in a
+    data file need not be written again.
 
     Refused:
-    1. The dtype is not known to be floating point: Gemm takes others on few runtimes.
+    1. The dtype is not known to be floating point: few runtimes have Gemm for other dtypes.
 
-    Operands that are not known to be matrices, and a Transpose of something that changes, are no match. Nor is a
-    Transpose that fold/constant computes: the product then stays a MatMul. It leaves large weights, weights whose
-    transposed copy would make the file grow too much, and weights that a caller may replace.
+    No match: operands that are not known to be matrices; a Transpose of a value that is not an initializer; a Transpose
+    that fold/constant computes, after which the product stays a MatMul. fold/constant leaves large weights, weights
+    whose transposed copy would make the file grow too much, and weights that a caller may replace.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -11,14 +11,14 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 class ConstantReshape(Rule):
     """A target that is computed from shapes is often redundant: its symbolic elements are dimensions of the data at the
-    same place, which 0 copies. One more element, known or not, can be -1, so that the Reshape computes it; beside a
-    dimension that may be empty that fails. The dynamic dimensions stay dynamic. The result needs no `allowzero`,
-    because no element of the new target means an empty dimension.
+    same place, which 0 copies. One more element, known or not, can be -1, so that the Reshape computes it; this fails
+    if another dimension is empty. The dynamic dimensions stay dynamic. The result needs no `allowzero`, because no
+    element of the new target means an empty dimension.
 
     Refused:
     1. More than one element is neither an integer nor the data's dimension at the same place.
     2. A dimension of the result is 0: in the new target a 0 would copy a dimension.
-    3. An element would have to be -1 beside a dimension that may be empty.
+    3. An element would have to be -1, and another dimension may be empty.
 
     A target of which not even the number of elements is known is no match.
 

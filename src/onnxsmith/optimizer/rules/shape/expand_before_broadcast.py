@@ -15,19 +15,19 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule, is_s
 
 _NEUTRAL = {"And": True, "Or": False, "Mul": 1, "Div": 1}
 _MOST_BETWEEN = 6
-"""Operators between the Expand and the broadcast. A choice that bounds the cost."""
+"""The most operators between the Expand and the broadcast. A choice that bounds the cost."""
 
 
 class ExpandBeforeBroadcast(Rule):
-    """An operator that broadcasts does itself what an Expand before it did, where another operand has the dimensions
-    that were made. The same holds for an Unsqueeze that puts axes of size 1 in front, and for a mask of ones (or true)
-    of some size, which does nothing but widen what it meets. Element-wise operators with numbers may stand between.
+    """An Expand before a broadcasting operator is redundant if another operand has the expanded dimensions. The same
+    holds for an Unsqueeze that inserts axes of size 1 at the front, and for a factor (or condition) of ones of any
+    shape, which only widens the other operand. Element-wise operators with numbers may stand between.
 
     Refused:
-    1. Operators stand between, and their result is read where the width counts, too: they would be computed twice.
+    1. The result of operators between is also read where the expanded shape matters: they would be computed twice.
 
-    Dimensions that no other operand is proven to have are no match. A number above 1 beside one of unknown size is
-    such a proof: in a broadcast the two go together only if that is 1 or the same.
+    The rule does not match unless another operand provably has the dimensions. A number above 1 proves it against an
+    unknown size, because the two broadcast only if the unknown size is 1 or the same number.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -136,7 +136,7 @@ def _is_number(value: ir.Value, node: ir.Node) -> bool:
 
 
 def _absorbs(node: ir.Node, operand: ir.Value, widened: _Widened) -> bool:
-    """Whether the result of `node` has the same shape with what was not widened in place of the operand."""
+    """Whether the result of `node` keeps its shape if the narrow value replaces the operand."""
     beside = [facts.dims(value) for value in node.inputs if value is not None and value is not operand]
     beside.append(facts.dims(widened.source))
     known = [dims for dims in beside if dims is not None]
@@ -144,7 +144,7 @@ def _absorbs(node: ir.Node, operand: ir.Value, widened: _Widened) -> bool:
 
 
 def _is_for_broadcasts(operand: ir.Value, widened: _Widened) -> bool:
-    """Whether nothing that stands between is left when every reader of the operand takes the narrow one."""
+    """Whether the nodes between become unused when every reader of the operand reads the narrow value."""
     if operand.is_graph_output() or not all(is_sole_use(node.outputs[0]) for node in widened.between[1:]):
         return False
     readers = operand.consumers()

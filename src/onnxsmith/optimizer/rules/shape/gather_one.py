@@ -13,18 +13,18 @@ from onnxsmith.optimizer.rules._patterns import integer
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST_NODES = 8
-"""Views that are followed back. A choice that bounds the cost."""
+"""The most views that are followed back. A choice that bounds the cost."""
 
 
 class GatherOne(Rule):
-    """If all indices are provably the same number, a Gather is an Expand of that element; token types without an input
-    are an example. With constant data the element is folded. An operator that broadcasts needs no Expand
+    """If all indices are provably the same number, a Gather is an Expand of that element. Token types that are no graph
+    input are an example. With constant data the element is folded. A broadcasting operator needs no Expand
     (shape/expand-before-broadcast).
 
     Refused:
-    1. It would take more nodes than it frees; views on the way, which other rules take out, do not count.
+    1. The rewrite would add more nodes than it removes. Views on the way do not count, because other rules remove them.
 
-    Indices of unknown number, and those that lie outside, are no match.
+    No match: indices of unknown value or shape, and indices out of range.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -79,7 +79,8 @@ class GatherOne(Rule):
 
 
 def _shape_of(value: ir.Value | None) -> tuple[ir.Value, int] | None:
-    """Returns the tensor that says the shape of what was made of one number, through how many views that leave it."""
+    """Returns the tensor with the shape of a value that repeats one number, and the number of views on the way that
+    keep the shape."""
     dims = facts.dims(value)
     for views in range(_MOST_NODES):
         node = value.producer() if value is not None else None

@@ -19,7 +19,8 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 @dataclass(frozen=True)
 class _Taken:
     """The part of `data` that a gather takes. The data's axes from `first` on become, one by one, the axes `along` of
-    the indices. The indices have `rank` axes; their other axes have size 1, and `kept` more axes of size 1 follow."""
+    the indices. The indices have `rank` axes, of which all others have size 1. `kept` axes of size 1 follow in the
+    result."""
 
     data: ir.Value
     indices: tuple[ir.Value, ...]
@@ -31,17 +32,17 @@ class _Taken:
 
 
 class GatherPositions(Rule):
-    """Indices that count 0, 1, 2, … along their own axes take an axis as it is, from its beginning: a Slice where they
-    are not provably as many as there are, a Transpose where the axes change places, an Unsqueeze where the indices have
-    axes of size 1. torch writes `mask[batch[:, None, None, None], positions]` as such a GatherND, or as a Gather from
-    the flattened mask; position embeddings are looked up like that too.
+    """Indices that count 0, 1, 2, … along their own axes take an axis as it is, from its beginning. The Gather becomes
+    a Slice if they may be fewer than the elements, a Transpose if axes change places, and an Unsqueeze if the indices
+    have axes of size 1. torch writes `mask[batch[:, None, None, None], positions]` as such a GatherND, or as a Gather
+    from the flattened mask; position embeddings are also looked up like this.
 
-    With more indices than elements the Gather fails; its replacement may not fail.
+    With more indices than elements the Gather fails; the replacement may succeed then.
 
     Refused:
-    1. It would take more nodes than it frees.
+    1. The rewrite would add more nodes than it removes.
 
-    Indices that count otherwise, or of which an axis of a size other than 1 is not used, are no match.
+    No match: indices that count otherwise, or that do not vary along an axis of a size other than 1.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -90,7 +91,7 @@ class GatherPositions(Rule):
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         taken: _Taken = match.found["taken"]
         value = taken.data
-        views_first = facts.constant(value) is not None  # they are folded then
+        views_first = facts.constant(value) is not None  # views of constants are folded
         if views_first:
             value = _viewed(tape, match, value)
         cut: list[int] = []
@@ -103,8 +104,8 @@ class GatherPositions(Rule):
 
 
 def _cut(taken: _Taken, places: Sequence[int]) -> ir.Shape:
-    """Returns the data's shape with as many elements at these places as there are indices: where there are less,
-    gathering fails."""
+    """Returns the data's shape with the number of indices at these places. The data has at least as many elements
+    there, because the Gather fails otherwise."""
     dims = list(facts.dims(taken.data) or ())
     for place in places:
         length = (facts.dims(taken.indices[place]) or ())[taken.along[place]]
@@ -132,7 +133,7 @@ def _vector(tape: ir.tape.Tape, end: ir.Value) -> ir.Value:
 
 
 def _perm(taken: _Taken) -> list[int] | None:
-    """Returns the order that the data's axes have in the result, unless it is that which they have."""
+    """Returns the permutation of the data's axes in the result; None if they keep their order."""
     rank = len(facts.dims(taken.data) or ())
     places = sorted(range(len(taken.along)), key=taken.along.__getitem__)
     perm = [*range(taken.first), *(taken.first + place for place in places)]
@@ -141,7 +142,7 @@ def _perm(taken: _Taken) -> list[int] | None:
 
 
 def _ones(taken: _Taken) -> list[int] | None:
-    """Returns the axes of size 1 that the result has and the data has not."""
+    """Returns the axes of size 1 that the result has in addition to the data's axes."""
     axes = [taken.first + axis for axis in range(taken.rank) if axis not in taken.along]
     behind = len(facts.dims(taken.data) or ()) + len(axes)
     return [*axes, *range(behind, behind + taken.kept)] or None
@@ -166,14 +167,14 @@ def _ends(taken: _Taken) -> dict[int, ir.Value] | None:
 
 
 def _before_squeeze(end: ir.Value) -> ir.Value:
-    """Returns the vector of one element that a scalar was squeezed from."""
+    """Returns the vector of one element from which a scalar was squeezed; returns other values as they are."""
     node = end.producer()
     source = node.inputs[0] if node is not None and node.op_type in ("Squeeze", "Reshape") and not node.domain else None
     return source if source is not None and facts.dims(source) == (1,) else end
 
 
 def _counts_from_zero(found: Affine | None) -> int | None:
-    """Returns the one axis along which it counts 0, 1, 2, …"""
+    """Returns the only axis along which a tensor counts 0, 1, 2, …; None for other tensors."""
     counting = [] if found is None else [axis for axis, step in enumerate(found.steps) if step != 0]
     if found is None or len(counting) != 1 or found.start != 0 or found.steps[counting[0]] != 1:
         return None
@@ -212,8 +213,8 @@ def _gathered(node: ir.Node) -> _Taken | None:
 
 
 def _from_flat(node: ir.Node, indices: ir.Value, found: Affine) -> _Taken | None:
-    """Axes of the data before a view took the first of them together: the indices count them one by one, the inner
-    ones to their ends."""
+    """Reads indices into the first axis of flattened data as indices into the axes before the view that flattened it.
+    The indices must count these axes one by one, the inner axes up to their ends."""
     view = maker(node.inputs[0], node, *_views.VIEWS)
     source = view.inputs[0] if view is not None else None
     dims, flat, counted = facts.dims(source), facts.dims(node.inputs[0]), facts.dims(indices)
@@ -232,7 +233,7 @@ def _from_flat(node: ir.Node, indices: ir.Value, found: Affine) -> _Taken | None
 
 
 def _by_strides(dims: _views.Dims, found: Affine, counted: _views.Dims) -> tuple[int, ...] | None:
-    """Which axis of the indices counts along each of `dims`."""
+    """Returns for each of `dims` the axis of the indices that counts along it; None if there is none."""
     along: list[int] = []
     for place in range(len(dims)):
         stride = symbols.product(dims[place + 1 :])
@@ -245,5 +246,5 @@ def _by_strides(dims: _views.Dims, found: Affine, counted: _views.Dims) -> tuple
 
 
 def _are_used(dims: _views.Dims, along: Sequence[int]) -> bool:
-    """Whether the axes that are left have size 1."""
+    """Whether all other axes have size 1."""
     return all(dim == 1 for axis, dim in enumerate(dims) if axis not in along)

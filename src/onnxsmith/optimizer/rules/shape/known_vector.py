@@ -1,4 +1,4 @@
-"""A computed vector of known sizes becomes a `Concat` of the vectors that hold them."""
+"""A computed vector of known sizes becomes a `Concat` of the vectors that contain them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.optimizer.rules import _views
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST_NODES = 32
-"""Nodes that one search visits. A choice that bounds the cost."""
+"""The most nodes that one search visits. A choice that bounds the cost."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,14 @@ class _Part:
 
 
 class KnownVector(Rule):
-    """If every element of a computed vector is known, as a number or as a size that some vector on the way to it
-    holds, a Concat of those gives it. torch replaces -1 in the target of an Expand by Equal and Where, takes shapes
-    apart into scalars and puts them together again; none of that is needed.
+    """If every element of a computed vector is a known number, or a size in a vector from which it is computed, the
+    vector is a Concat of these. torch replaces -1 in the target of an Expand by Equal and Where, and splits shapes into
+    scalars and joins them again; none of that is needed.
 
     Refused:
-    1. It would take as many nodes as it frees.
+    1. The rewrite would add as many nodes as it removes.
 
-    Vectors with an element that is not known, or is computed (`2*batch`) and held by nothing before the vector itself,
-    are no match.
+    No match: vectors with an unknown element, or with a computed element (`2*batch`) that no earlier vector contains.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -1,4 +1,4 @@
-"""Dimensions of a reshaped or repeated tensor are read before it was reshaped or repeated."""
+"""Dimensions of a reshaped or repeated tensor are read from the tensor before."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ _CHANGES = (*_views.VIEWS, "Expand", "Tile", "Transpose")
 
 
 class ShapeBeforeView(Rule):
-    """Shape of the result of a Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile or Transpose reads the data before
-    it, where the dimensions that are read stand side by side there too. The tensor between is then read by fewer nodes,
-    so that other rules may take it away. It is done where another node reads the tensor as well: otherwise the operator
-    itself has no use.
+    """Shape of the result of a Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile or Transpose can read the operator's
+    data instead, if the dimensions stand side by side there, too. The result then has fewer readers, so that other
+    rules may remove it. Fires only if another node reads the result as well: otherwise only its shape is used.
 
-    Dimensions that are all numbers are constants already; those that the data has not, or has not side by side, are no
-    match. The opset has to be 15 or newer, since which Shape has a start and an end.
+    No match: dimensions that are all numbers, because these are constants already; dimensions that the data does not
+    have side by side; opsets below 15, where Shape has no start and end.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

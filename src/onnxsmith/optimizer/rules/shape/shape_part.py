@@ -13,10 +13,10 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule, is_s
 
 class ShapePart(Rule):
     """Shape has had a start and an end since opset 15. Slice(Shape(x)), a Gather of neighbouring dimensions, and the
-    Unsqueeze of a single one are such a Shape; a single dimension that is read as a scalar is a Squeeze of it, where
-    nothing else reads the whole shape. Each part of a shape then looks alike, so that equal ones can be shared. A part
-    that is all of it is the Shape itself. Neighbouring parts that a Concat joins are one Shape again, if that saves a
-    node; share/sizes joins them all if the result is no graph output.
+    Unsqueeze of a single dimension are such a Shape. A single dimension that is read as a scalar is a Squeeze of such a
+    Shape, if nothing else reads the whole shape. Equal parts of a shape then have the same form and can be shared. A
+    part that is the whole shape is the Shape itself. Neighbouring parts that a Concat joins are one Shape again, if
+    that saves a node; share/sizes joins them all if the result is no graph output.
 
     Refused:
     1. The opset is older than 15.
