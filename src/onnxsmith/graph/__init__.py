@@ -1,1 +1,1 @@
-"""The graph: reads, checks, changes and writes ONNX models, on onnx-ir. The only package that imports `onnx`."""
+"""Reads, checks, changes and writes ONNX models, on onnx-ir. The only package that imports `onnx`."""

@@ -34,6 +34,7 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
         while queue:
             node = queue.popleft()
             waiting.discard(node)
+            # removed by an earlier rewrite, or no operator of ONNX
             if node.graph is None or node.domain:
                 continue
             for id_, rule in by_type.get(node.op_type, ()):
@@ -42,6 +43,7 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
                     continue
                 if isinstance(match, NoMatch):
                     state.journal.refuse(id_, match.place(node), signature_changes.told(match.reason, node))
+                # a quantiser may turn a difference in the last bit into a whole step
                 if isinstance(match, Match) and spared is not None and rule.exactness is Exactness.REASSOCIATES:
                     reached = next((found for one in (node, *match.nodes) if (found := spared.behind(one))), None)
                     if reached is not None:
@@ -71,6 +73,7 @@ def _served(state: State, rule: Rule, match: Match | NoMatch | None, node: ir.No
     at a newer opset."""
     if not rule.makes or state.kernels is None or not isinstance(match, Match | TooOld):
         return match
+    # without a kernel at the newer opset, a report must not recommend that opset
     version = match.since if isinstance(match, TooOld) else facts.opset(node)
     why = state.kernels.refusal(rule.makes, version, node.outputs[0].dtype)
     return NoMatch(why, node) if why else match

@@ -84,6 +84,7 @@ class FoldPlan:
             return False
         if walk.has_subgraphs(node):
             return False
+        # refused, not ignored, so that the report names the weight
         if self._spare_narrow and _widening(node) > self._slack:
             return self._refuse_node(node, "it widens a weight that is stored narrow")
         if _is_read_transposed(node):
@@ -100,6 +101,7 @@ class FoldPlan:
     def _is_bounded(self, node: ir.Node) -> bool:
         for value in node.outputs:
             size = nbytes(value)
+            # results of other operators seldom grow beyond their inputs
             if size is None and node.op_type in _MAY_GROW:
                 return self._refuse_node(node, "the size of its result is unknown")
             if size is not None and size > _MOST_BYTES:

@@ -52,6 +52,7 @@ def better(model: ir.Model, part: Simplification) -> tuple[ir.Model, tuple[str, 
     notes on opsets that failed. Returns the model itself if there is no such opset."""
     newest = runtimes.get(runtimes.default()).newest_opset()
     refusals = []
+    # the newest first: it also allows what the older ones allow
     for since in sorted(_wanted(part), reverse=True):
         if newest is not None and since > newest:
             refusals.append(f"opset {since} was not tried: {runtimes.default()} reads {newest} here")

@@ -67,6 +67,7 @@ class Quantisers:
                     waiting += [*caller.inputs, *self._inside(caller)]
 
     def _before(self, node: ir.Node) -> list[ir.Value | None]:
+        # rounding of the input cannot change a shape
         if node.op_type in _SHAPE_ONLY and not node.domain:
             return []
         return [*node.inputs, *self._inside(node)]

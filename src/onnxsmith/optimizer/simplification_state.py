@@ -1,4 +1,4 @@
-"""The state that the steps of a simplification share."""
+"""Defines the state that the steps of a simplification share."""
 
 from __future__ import annotations
 

@@ -128,6 +128,7 @@ class _Fitting:
                 break
             self._left_out += rules
             model, part = self._run(options)
+        # later calls repeat the simplification with other options, and blame the same rules
         self._settled = True
         notes = self._target.at_ir_version(model)
         if self._left_out:

@@ -1,4 +1,4 @@
-"""Python's binary operators on tensors, as nodes with Python's meaning."""
+"""Makes nodes for Python's binary operators on tensors, with Python's meaning."""
 
 from __future__ import annotations
 

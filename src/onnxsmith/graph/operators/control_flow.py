@@ -1,4 +1,4 @@
-"""If, Loop and Scan with Python functions as branches and bodies."""
+"""Makes If, Loop and Scan from Python functions as branches and bodies."""
 
 from __future__ import annotations
 

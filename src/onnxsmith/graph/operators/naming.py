@@ -71,7 +71,7 @@ class Naming:
         return wish
 
     def count(self) -> int:
-        """How many names were reserved."""
+        """The number of reserved names."""
         return len(self._given)
 
     def drop_after(self, count: int) -> None:

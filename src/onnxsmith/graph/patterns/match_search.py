@@ -102,6 +102,7 @@ class Search:
             wanted = self._plan.pattern.nodes[index]
             found = deque(dict.fromkeys(node for node in value.consumers() if _is_operator(wanted, node)))
             self._readers[index, value] = found
+        # blocked nodes stay blocked, so they are dropped for good
         while found and (found[0] in self._blocked or (index, found[0]) in self._never):
             found.popleft()
         return tuple(found)
@@ -166,6 +167,7 @@ class Search:
             yield from self._row(fixed, given, start)
         elif len(given) == 2 and len(fixed) == 2:
             yield from self._row(fixed, given, start)
+            # the other order of equal operands would repeat the same ways
             if given[0] is not given[1] and not self._plan.symmetric[index]:
                 yield from self._row(fixed, (given[1], given[0]), start)
         else:
@@ -191,6 +193,7 @@ class Search:
                 for place, value in enumerate(given):
                     if place not in used:
                         for merged in self._joined((way,), self._operand(operand, value)):
+                            # ways that differ only in keys that stand once are equal for the rest of the pattern
                             key = (used | {place}, *(id(merged.get(one)) for one in self._plan.shared))
                             reached.setdefault(key, (used | {place}, merged))
                             self._count(len(reached))

@@ -53,6 +53,7 @@ def near_misses(model: ir.Model, pattern: Pattern | str | Callable[..., Any], *,
         whole = {node for node in walk.nodes(graph) if may_end_at(plan, node) and any(ways(plan, search, node))}
         matches = matches or bool(whole)
         found += ((rating.rank, _told(node, rating)) for node, rating in _rated(plan, rater, graph, whole))
+    # with less than half of the operators the place is no near miss
     found = [one for one in found if one[1].matched * 2 >= one[1].total]
     found.sort(key=lambda one: one[0], reverse=True)
     if not found and not matches:

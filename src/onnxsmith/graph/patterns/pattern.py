@@ -123,7 +123,7 @@ class PatternNode:
 
     @property
     def title(self) -> str:
-        """`Conv`, `com.microsoft::Gelu`, or `any operator`."""
+        """The operator as text: `Conv`, `com.microsoft::Gelu`, or `any operator`."""
         if not self.op_type:
             return "any operator"
         return f"{self.domain}::{self.op_type}" if self.domain else self.op_type

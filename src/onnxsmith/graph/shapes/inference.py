@@ -210,6 +210,7 @@ class Inference:
                 self._clear_value(value)
                 value.shape = None if known else declared_dims.sound(declared)
             for body in walk.subgraphs(node) if walk.has_subgraphs(node) else ():
+                # the first two inputs of a Loop's body, counter and condition, are scalars by definition
                 for value in list(body.inputs)[2 if node.op_type == "Loop" else 0 :]:
                     value.shape = None
 
@@ -256,6 +257,7 @@ class Inference:
         return _Known(value.shape, value.type, integers)
 
     def _better(self, old: int | ir.SymbolicDim, new: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
+        # a number is the best fact about a dimension, then a name or expression of the file
         if isinstance(old, int) or isinstance(new, int):
             return old if isinstance(old, int) else new
         return new if self._is_vague(old) and not self._is_vague(new) else old

@@ -97,6 +97,7 @@ def _cast(node: ir.Node) -> Elements | None:
     data, to = elements(node.inputs[0]), node.outputs[0].dtype
     if data is None or to is not ir.DataType.BOOL:
         return data
+    # true for all elements other than 0
     return [comparisons.truth(symbols.differ, element, 0) for element in data]
 
 
@@ -136,6 +137,7 @@ def _concat(node: ir.Node) -> Elements | None:
             length = value.shape[0] if value is not None and value.shape is not None and len(value.shape) == 1 else None
             if not isinstance(length, int) or length > MOST:
                 return None
+            # an operand with unknown elements still counts for the positions of the others
             found = [None] * length
         parts += found
         if len(parts) > MOST:
@@ -185,6 +187,7 @@ def _aligned(given: Sequence[Elements | None]) -> list[Elements] | None:
     known = [found for found in given if found is not None]
     if len(known) < len(given) or not known:
         return None
+    # an empty operand broadcasts with operands of one element to an empty result
     length = max(len(found) for found in known) if all(known) else 0
     if any(len(found) not in (1, length) for found in known):
         return None
@@ -248,9 +251,11 @@ def _reduced(operation: Callable[[Elements], Element | None]) -> Rule:
         given = len(node.inputs) > 1 and node.inputs[1] is not None
         if data is None or (not given and _integer(node, "noop_with_empty_axes", 0) != 0):
             return None
+        # a vector has one axis only
         if given and _numbers(node.inputs[1]) not in ([0], [-1]):
             return None
         found = operation(data)
+        # a maximum or minimum is one of the elements, so a runtime cannot round it
         exact = found is not None and symbols.fits(found, -_EXACT, _EXACT, 2**31)
         return [found if exact or operation in (symbols.largest, symbols.smallest) else None]
 

@@ -22,6 +22,7 @@ def extreme(name: str, given: Sequence[Poly]) -> Poly:
 def broadcast(given: Sequence[Poly]) -> Poly:
     """Returns the broadcast of dimensions. Drops a dimension if it must be 1 or equal to another dimension."""
     parts = [part for poly in given for part in polynomials.arguments(poly, "Broadcast") or (poly,)]
+    # a number other than 1 decides: every other dimension must equal it or be 1
     sizes = [part for part in parts if polynomials.as_constant(part) not in (None, 1)]
     if sizes:
         return sizes[0]
@@ -66,6 +67,7 @@ def dominates(a: Poly, b: Poly) -> bool:
     least = bounds.limit(polynomials.subtract(a, b), low=True)
     if least is not None and least >= 0:
         return True
+    # a Max is at least each of its arguments, and a Min at most
     above = [dominates(one, b) for one in polynomials.arguments(a, "Max")]
     below = [dominates(a, one) for one in polynomials.arguments(b, "Min")]
     all_above = [dominates(one, b) for one in polynomials.arguments(a, "Min")]

@@ -135,6 +135,7 @@ def range_(infer: Infer) -> Infer:
         if start is None or limit is None or not isinstance(delta, int) or delta == 0:
             infer(context, node)
             return
+        # counted downwards, the range has the same number of steps as upwards
         width = symbols.subtract(limit, start) if delta > 0 else symbols.subtract(start, limit)
         length = symbols.largest([0, _steps(width, abs(delta))])
         shaped(context, node.outputs[0], [length], dtype)
@@ -199,6 +200,7 @@ def extent(dim: Element | None, start: Element | None, end: Element | None, step
     if dim is None or not isinstance(step, int) or step == 0:
         return None
     if step < 0:
+        # x[::-1] keeps the dimension, whatever its size
         turned = step == -1 and start in (-1, _TO_THE_END, 2**63 - 1)
         if turned and isinstance(end, int) and end <= -_TO_THE_END:
             return dim

@@ -91,6 +91,7 @@ def _insert(context: Any, node: ir.Node) -> ir.Shape | None:
     if sequence is None or tensor is None:
         return None
     made = sequence.producer()
+    # the first tensor in an empty sequence decides the shape of the elements
     if made is not None and made.op_type == "SequenceEmpty" and not made.domain:
         return tensor.shape
     return _joined(context, (sequence.shape, tensor.shape))

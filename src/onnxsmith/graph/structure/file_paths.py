@@ -1,4 +1,5 @@
-"""File names that are not UTF-8. On Linux a file name is bytes; Python represents invalid UTF-8 as surrogates."""
+"""Handles file names that are not UTF-8. On Linux a file name is bytes; Python represents invalid UTF-8 as
+surrogates."""
 
 from __future__ import annotations
 

@@ -72,6 +72,7 @@ def with_part(model: ir.Model, body: ir.Graph, part: ir.Model) -> tuple[ir.Model
         graph.register_initializer(value)
     for name, value in old.items():
         value.replace_all_uses_with(wanted[name], replace_graph_outputs=True)
+    # at the end for now, because the outputs' readers are anywhere: sorting moves them up
     graph.extend(nodes)
     graph.sort()
     return copy, list(wanted.values())

@@ -84,6 +84,7 @@ def inseparable(graph: ir.Graph) -> list[Nodes]:
             producer = value.producer()
             if producer in places:
                 behind[places[producer]].add(at)
+                # this edge back makes a cycle of both nodes, and a cycle becomes one piece
                 if not may_cross(value):
                     behind[at].add(places[producer])
     return [[nodes[at] for at in group] for group in _in_order(_cycles(behind), behind)]

@@ -84,6 +84,7 @@ class Mask:
                 unbounded += step.fill == -math.inf
             if wrong is not None:
                 return wrong
+        # each mask leaves every query a key, but perhaps not the same key
         if unbounded > 1 and not self.guarded:
             return NoMatch("two masks together may hide all keys from a query", self.steps[-1].value)
         if overflowing > 1 and self.guarded:
@@ -93,6 +94,7 @@ class Mask:
     def _hides(self, step: Chosen) -> NoMatch | None:
         if step.fill > _lowest(self.dtype) / 2:
             return NoMatch(f"a score of {step.fill:g} does not hide a key for certain", step.value)
+        # the guard replaces NaN by zeros, which is what runtimes give
         if step.fill == -math.inf and not self.guarded and not sees_a_key(step.value, step.keeps):
             return NoMatch(f"the mask {MAY_HIDE_ALL}: NaN there, where runtimes give zeros", step.value)
         return None

@@ -133,6 +133,7 @@ class Region:
                 twins = [node for node in others if self._is_twin(first, node, len(nodes))]
                 if not twins:
                     break
+                # of several candidates, the one with most constants in common
                 nodes[min(twins, key=lambda twin: _differences(first, twin))] = None
             else:
                 operands = tuple(self._operand(tuple(nodes), index) for index in range(len(first.inputs)))

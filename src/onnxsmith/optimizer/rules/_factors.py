@@ -73,6 +73,7 @@ class _Flow:
     def reaches(self, value: ir.Value) -> bool:
         """Whether a place can take the factor of the value. Notes the nodes on the way."""
         if value not in self._seen:
+            # while the value is examined, a second path to it counts as failed
             self._seen[value] = False
             self._seen[value] = len(self._seen) < _MOST and self._found(value)
         return self._seen[value]
@@ -89,12 +90,14 @@ class _Flow:
         if node is None:
             return False
         is_end = node.op_type in (*_EITHER, "LayerNormalization") and _constant(node) is not None
+        # a changed constant would hide a written-out activation from runtimes
         is_end = is_end and not _activations.is_part(node)
         for inputs in () if is_end and self.near else _ways(node):
             kept = dict(self.through), dict(self.ends)
             if all(self.reaches(one) for one in inputs):
                 self.through[node] = inputs
                 return True
+            # the failed way must leave no nodes behind
             self.through, self.ends = kept
         if is_end:
             self.ends[value] = None

@@ -193,6 +193,7 @@ def fold_input(found: Linear, step: Step, where: Blamed, *, underflow: bool) -> 
         return weight
     bias = None
     if shift.any():
+        # zeros in the padding stand for zeros after the shift, not before it
         if not _is_unpadded(found.node):
             return NoMatch("zeros are padded after the shift", found.node)
         if found.node.op_type == "ConvTranspose" and not _is_pointwise(found):

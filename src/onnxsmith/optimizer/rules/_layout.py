@@ -95,6 +95,7 @@ def _along(default: int) -> Callable[[ir.Node, Perm], Moved | None]:
 
     def handler(node: ir.Node, perm: Perm) -> Moved | None:
         axis = integer(node, "axis", default)
+        # before opset 13 these ran over all axes from `axis` on
         if axis is None or (node.op_type in ("Softmax", "LogSoftmax", "Hardmax") and facts.opset(node) < 13):
             return None
         every = range(len(node.inputs)) if node.op_type == "Concat" else range(1)
@@ -161,6 +162,7 @@ def _reduce(node: ir.Node, perm: Perm) -> Moved | None:
     if before is None or axes is None or kept is None:
         return None
     places = sorted(axis % before for axis in axes)
+    # without `keepdims`, the result has fewer axes than the data
     inner = perm if kept else _without(perm, places, before)
     return _with_axes(node, sorted(inner.index(place) for place in places), inner)
 

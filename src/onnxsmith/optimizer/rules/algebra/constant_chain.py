@@ -67,6 +67,7 @@ class ConstantChain(Rule):
                 if isinstance(inner, NoMatch) or _scales(first) != _scales(node):
                     continue
                 found = read_elsewhere((node, first)) or _joined(node, first, inner, outer, where.name or "")
+                # joined with a later factor, the last factor would hide the activation from runtimes
                 if isinstance(found, Match) and _activations.is_part(first) and not _activations.is_part(node):
                     continue
                 return found

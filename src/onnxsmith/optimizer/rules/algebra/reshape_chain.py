@@ -55,6 +55,7 @@ class ReshapeChain(Rule):
             if all(_views.is_kept(before, after, element, axis, allowzero) for axis, element in elements):
                 return Match(node, (node, first), found)
         wanted = facts.dims(node.outputs[0])
+        # the second operator restores the shape that the first changed
         if facts.same(before, wanted):
             return Match(node, (node, first), {**found, "target": None})
         written = _views.target(before, wanted)

@@ -115,6 +115,7 @@ class _Region:
             read = {node for node in self.nodes if any(map(self._is_read_outside, node.outputs))}
             if not read:
                 return bool(self.nodes)
+            # grow again without nodes with other readers, which would be computed twice
             self._left_out |= read
 
     def _is_read_outside(self, value: ir.Value) -> bool:

@@ -59,6 +59,7 @@ class UnstackSplit(Rule):
             return None
         dims, data = facts.dims(reshape.outputs[0]), facts.dims(reshape.inputs[0])
         perm = list(range(len(dims or ()))) if transpose is None else _views.perm(transpose)
+        # the parts of a last axis are not contiguous
         if dims is None or perm is None or perm[axis] == len(dims) - 1:
             return None
         made = perm[axis]

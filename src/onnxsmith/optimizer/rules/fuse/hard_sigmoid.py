@@ -24,7 +24,7 @@ class HardSigmoid(Rule):
     1. An intermediate result has other readers, or is a graph output.
     2. The dtype is not known to be float16 or float: runtimes lack the operator for double.
 
-    No match: other bounds, a Clip of x + b without a factor (HardSigmoid saves no node there), and opsets below 6.
+    No match: other bounds, a Clip of x + b (only two nodes), and opsets below 7.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -44,6 +44,7 @@ class TransposeGemm(PatternRule):
 
     def check(self, found: Match) -> Answer:
         weight = found["w"]
+        # a default of an input may stay one, because the rule does not read its values
         if not weight.is_initializer() or [len(facts.dims(found[name]) or ()) for name in "xw"] != [2, 2]:
             return None
         if perm(found.made("t")) != [1, 0]:

@@ -62,6 +62,7 @@ class GatherOne(Rule):
         if not isinstance(size, int) or not -size <= int(number) < size:
             return None
         behind = len(dims) - axis % len(dims) - 1
+        # an Expand, a Gather unless it is folded, and a Concat for the axes behind
         new = 1 + (facts.constant(data) is None) + (behind > 0)
         if new > freed(node, kept={shape}) - views:
             return NoMatch("it would take more nodes than it frees")

@@ -154,6 +154,7 @@ def _ends(taken: _Taken) -> dict[int, ir.Value] | None:
     for place, (indices, axis) in enumerate(zip(taken.indices, taken.along, strict=True)):
         there = None if dims is None else dims[taken.first + place]
         length = (facts.dims(indices) or ())[axis]
+        # as many indices as elements: the whole axis is taken
         if length is not None and length == there:
             continue
         end = limit_of(indices, axis)
