@@ -81,7 +81,7 @@ class Folding:
         return changed
 
     def _mark_unfolded(self) -> None:
-        """Marks each Transpose of a constant that was not folded. Rules that make something else of it may now run."""
+        """Marks each Transpose of a constant that was not folded. Rules that rewrite such a Transpose may now run."""
         for node in walk.nodes(self.state.model.graph):
             if node.op_type == "Transpose" and facts.is_constant(node.inputs[0]):
                 node.meta[facts.UNFOLDED] = True

@@ -24,7 +24,7 @@ SAFETENSORS_CODES = {
 
 
 def safetensors_start(head: Mapping[str, Any]) -> bytes:
-    """Returns what stands before the values: the length of the head, and the head."""
+    """Returns the bytes before the values: the length of the head, and the head."""
     text = json.dumps(head, ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # the values begin at a multiple of 8 bytes
     return len(text).to_bytes(8, "little") + text
@@ -42,14 +42,14 @@ def add_to_npz(archive: zipfile.ZipFile, name: str, array: npt.NDArray[Any]) -> 
 
 
 def write_npz(file: IO[bytes], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Writes arrays by name: any name, where `numpy.savez` refuses `file` and `allow_pickle`."""
+    """Writes arrays by name. Allows every name, unlike `numpy.savez`, which refuses `file` and `allow_pickle`."""
     with new_npz(file) as archive:
         for name, array in arrays.items():
             add_to_npz(archive, name, array)
 
 
 def free_key(wish: str, taken: set[str]) -> str:
-    """Returns a key that both formats take and no other array has, like `wish` or `wish#2`, and reserves it."""
+    """Reserves and returns a free key that both formats accept, such as `wish` or `wish#2`."""
     wish = wish.replace("\0", "?") + ("#" if wish.endswith(".npy") else "")  # numpy would strip the suffix
     key, number = wish, 1
     while key in taken:

@@ -67,7 +67,7 @@ def _tensor(value: ir.Value) -> ir.TensorProtocol:
 
 
 def _move_to_front(graph: ir.Graph, constant: ir.Node | None) -> None:
-    """Moves a Constant before every node that reads the initializer which it replaces."""
+    """Moves a Constant before all readers of the initializer that it replaces."""
     if constant is not None and graph[0] is not constant:
         front = graph[0]
         graph.remove(constant)

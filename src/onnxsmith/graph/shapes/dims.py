@@ -46,7 +46,7 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def written(shape: ir.Shape) -> tuple[Dim | None, ...]:
-    """Returns the dimensions as the file or the inference wrote them: a size, a name or expression, or None."""
+    """Returns the dimensions as written by the file or by inference: a size, a name or expression, or None."""
     return tuple([dim if isinstance(dim, int) else dim.value for dim in shape])
 
 

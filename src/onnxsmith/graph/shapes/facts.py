@@ -22,7 +22,7 @@ from onnxsmith.graph.structure import walk
 _ARRAY = "onnxsmith.array"
 """Key of a tensor's `meta`: its array."""
 UNFOLDED = "onnxsmith.unfolded"
-"""Key of the `meta` of a node of constants that folding left as it is."""
+"""Key of a node's `meta`: marks a node with constant inputs that folding left as it is."""
 _SHORT = 1024
 """Arrays of at most this many bytes are kept. A choice: numbers, axes and shapes, which rules read often."""
 

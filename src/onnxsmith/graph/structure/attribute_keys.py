@@ -1,11 +1,11 @@
-"""Makes keys of attributes: attributes are equal if their keys are. There are three strengths:
+"""Makes keys of attributes, which are equal if the attributes are. There are three kinds:
 
-- `exact`: equal bits. For merging nodes, and for parts that are written once.
-- `value`: as `exact`, but a NaN equals every NaN. For the comparison of models.
-- `literals`: as `exact`, of all attributes of a node, and only if each is a number, a text or a list of them. For rules
-  that write one node in the place of several.
+- `exact`: equal bits. Used to merge nodes, and for parts that are written once.
+- `value`: as `exact`, but a NaN equals every NaN. Used to compare models.
+- `literals`: as `exact`, for all attributes of a node, if each is a number, a text or a list of them. Used by rules
+  that replace several nodes by one.
 
-A branch or a body equals itself only.
+A branch or a body equals only itself.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ _LITERAL = {_KINDS.INT, _KINDS.FLOAT, _KINDS.STRING, _KINDS.INTS, _KINDS.FLOATS,
 
 
 def exact(attribute: ir.Attr) -> Hashable:
-    """Equal keys mean equal types and bits, or references to the same attribute of a function. 0.0 is not -0.0."""
+    """Returns a key; equal keys mean equal types and bits, or references to the same attribute of a function. 0.0 and
+    -0.0 differ."""
     if attribute.is_ref():
         return ("reference", attribute.type.name, attribute.ref_attr_name)
     return (attribute.type.name, _content(attribute))
 
 
 def value(attribute: ir.Attr) -> Hashable:
-    """As `exact`, but each NaN of a float or a list of floats equals every other."""
+    """Returns a key as `exact` does, but every NaN in a float or a list of floats equals every other NaN."""
     if attribute.is_ref() or attribute.type not in (_KINDS.FLOAT, _KINDS.FLOATS):
         return exact(attribute)
     numbers = attribute.value if attribute.type is _KINDS.FLOATS else [attribute.value]
@@ -37,7 +38,7 @@ def value(attribute: ir.Attr) -> Hashable:
 
 
 def literals(node: ir.Node) -> Hashable | None:
-    """The keys of all attributes by name; None if one is a reference, a tensor, a type, a branch or a body."""
+    """Returns the keys of all attributes by name; None if one is a reference, a tensor, a type, a branch or a body."""
     attributes = node.attributes
     if any(one.is_ref() or one.type not in _LITERAL for one in attributes.values()):
         return None

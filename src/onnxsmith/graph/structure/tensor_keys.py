@@ -37,7 +37,7 @@ def glimpse(tensor: ir.TensorProtocol) -> bytes | None:
 
 
 def with_strings(tensor: ir.TensorProtocol) -> tuple[object, ...]:
-    """Returns `contents`; of a tensor of strings, dtype, shape and the strings."""
+    """Returns the key of `contents`; for a tensor of strings, the dtype, shape and strings."""
     found = contents(tensor)
     return found if found is not None else (*outline(tensor), tuple(strings(tensor)))
 

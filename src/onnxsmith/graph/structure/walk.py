@@ -32,8 +32,8 @@ def holds_subgraphs(attribute: ir.Attr) -> bool:
 
 
 def has_subgraphs(node: ir.Node) -> bool:
-    """Whether the node may have branches or a body. A test before `subgraphs`, because most nodes have none, and a
-    generator for each is slow."""
+    """Whether the node may have branches or a body. Saves the slow generator `subgraphs` for most nodes, which have
+    none."""
     for attribute in node.attributes.data.values():
         kind = attribute.type
         if kind is _GRAPH or kind is _GRAPHS:
@@ -42,7 +42,7 @@ def has_subgraphs(node: ir.Node) -> bool:
 
 
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
-    """Yields the branches or the body of a node, without nested ones."""
+    """Yields the branches or the body of a node, without nested graphs."""
     for attribute in node.attributes.data.values():
         kind = attribute.type
         if (kind is not _GRAPH and kind is not _GRAPHS) or attribute.is_ref():
@@ -54,7 +54,8 @@ def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
 
 
 def named_subgraphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
-    """Yields what `subgraphs` yields, with the attribute's name (and position, if the attribute holds several)."""
+    """Yields the graphs of `subgraphs`, each with the attribute's name (and position, if the attribute holds
+    several)."""
     for attribute in node.attributes.data.values():
         if not holds_subgraphs(attribute) or attribute.is_ref():
             continue
@@ -160,7 +161,7 @@ def graphs(model: ir.Model) -> Iterator[ir.Graph]:
 
 
 def graphs_and_functions(model: ir.Model) -> Iterator[ir.Graph]:
-    """Yields what `graphs` yields, then the graph of each function."""
+    """Yields the graphs of `graphs`, then the graph of each function."""
     yield from graphs(model)
     for function in model.functions.values():
         yield function.graph

@@ -192,7 +192,7 @@ def _reads_same(a: ir.Value | None, b: ir.Value | None, same: Same) -> bool:
 
 
 def _says_same(a: ir.Attr, b: ir.Attr, same: Same) -> bool:
-    """Whether two attributes are exactly equal; of tensors, whether the caller takes them for the same."""
+    """Whether two attributes are exactly equal; for tensors, whether the caller's function says so."""
     if a.type == b.type == ir.AttributeType.TENSOR and not a.is_ref() and not b.is_ref():
         return same(a.as_tensor(), b.as_tensor())
     return attribute_keys.exact(a) == attribute_keys.exact(b)

@@ -20,7 +20,7 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Step:
-    """source * scale + shift by constants, in float64; With `by_channel`, the constants have one number per channel of
+    """source * scale + shift by constants, in float64. With `by_channel`, the constants have one number per channel of
     axis 1, and are not broadcast."""
 
     source: ir.Value

@@ -94,7 +94,8 @@ def _split(before: Sequence[facts.Element | None], after: _views.Dims) -> list[i
 
 
 def _dropped(before: Sequence[facts.Element | None], after: _views.Dims) -> list[int] | None:
-    """0 for each dimension of 1 that is dropped, 1 for each that stays; None where anything else changes."""
+    """Returns 0 for each dimension of 1 that is dropped, 1 for each dimension that stays; None if anything else
+    changes."""
     groups, place = [], 0
     for dim in before:
         stays = place < len(after) and _same(dim, after[place])

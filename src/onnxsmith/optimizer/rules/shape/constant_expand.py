@@ -47,7 +47,7 @@ class ConstantExpand(Rule):
         if facts.constant(node.inputs[1]) is not None:
             return None
         if all(isinstance(element, int) for element in target):
-            written = [int(element) for element in target]  # what folding makes of it, if that comes first
+            written = [int(element) for element in target]  # as folding would write it, if it ran first
         return Match(node, (node,), {"target": written})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

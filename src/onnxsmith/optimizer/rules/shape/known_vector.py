@@ -84,7 +84,7 @@ class KnownVector(Rule):
 
 
 def _stands_for(old: ir.Value, new: ir.Value | None) -> bool:
-    """Whether `new` can take the place of `old` without an Identity."""
+    """Whether `new` can replace `old` without an Identity."""
     maker = old.producer()
     return not old.is_graph_output() or (new is not None and maker is not None and can_be_output(new, maker.graph))
 

@@ -87,7 +87,7 @@ class _Sizes:
 
     @classmethod
     def of(cls, value: ir.Value | None, graph: ir.Graph | ir.Function | None) -> _Sizes | None:
-        """The dimensions that a Shape of this graph reads; None for other values."""
+        """Returns the dimensions that a Shape of this graph reads; None for other values."""
         shape = value.producer() if value is not None else None
         source = shape.inputs[0] if shape is not None and shape.op_type == "Shape" and not shape.domain else None
         rank = len(facts.dims(source) or ())
@@ -98,7 +98,7 @@ class _Sizes:
         return cls(source, axes, rank, (shape,)) if len(axes) else None
 
     def then(self, other: _Sizes) -> _Sizes | None:
-        """Joins the two if `other` has the next dimensions of the same value."""
+        """Joins two parts if `other` has the next dimensions of the same value."""
         if other.source is not self.source or other.axes.start != self.axes.stop:
             return None
         return _Sizes(self.source, range(self.axes.start, other.axes.stop), self.rank, (*self.nodes, *other.nodes))
@@ -108,7 +108,7 @@ class _Sizes:
 
 
 def _joined(node: ir.Node) -> Match | None:
-    """Matches a Concat of which some neighbouring inputs are neighbouring dimensions of one value."""
+    """Matches a Concat in which some neighbouring inputs are neighbouring dimensions of one value."""
     inputs: list[_Sizes | ir.Value] = []
     for value in node.inputs:
         sizes = _Sizes.of(value, node.graph)
@@ -118,7 +118,7 @@ def _joined(node: ir.Node) -> Match | None:
             inputs[-1] = joined
         elif value is not None:
             inputs.append(sizes if sizes is not None else value)
-    # a part that stands alone stays as it is
+    # a part without a neighbour stays as it is
     kept = [one.nodes[0].outputs[0] if isinstance(one, _Sizes) and len(one.nodes) == 1 else one for one in inputs]
     new = [one for one in kept if isinstance(one, _Sizes)]
     nodes = dict.fromkeys(part for one in new for part in one.nodes)
