@@ -15,12 +15,13 @@ import onnxsmith
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.settings import Save, Verify
-from onnxsmith.exporter import strategy_run
+from onnxsmith.exporter import inner_tensors, strategy_run
 from onnxsmith.exporter.factory import TorchModel
-from onnxsmith.exporter.inner_tensors import with_inside
 from onnxsmith.exporter.inputs.module_program import build
 from onnxsmith.exporter.taps.eager_values import EagerValues
 from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.verification.by_layer.part_verification import Inside
+from onnxsmith.verification.ladder import Subject, climbed
 
 
 class Faint(nn.Module):
@@ -83,19 +84,34 @@ def spoil(value: ir.Value, fault: str) -> None:
 
 @pytest.fixture(scope="module")
 def asked() -> tuple[Any, ...]:
-    """The arguments with which the export of the network asks for the tensors inside."""
+    """The verification of an export that cannot tell, and the arguments with which it asks for the tensors inside."""
     met: list[tuple[Any, ...]] = []
 
-    def recorded(*args: Any) -> Verification:
+    def recorded(*args: Any) -> None:
         met.append(args)
-        found: Verification = args[0]
-        return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strategy_run, "with_inside", recorded)
-        result, _ = exported(None)
+        patch.setattr(inner_tensors, "inside", recorded)
+        result, found = exported(None)
     assert result.report.verdict is Verdict.CANNOT_TELL
-    return met[0]
+    return found, *met[0]
+
+
+class Looking(Subject):
+    """A comparison that can look inside, and nothing else."""
+
+    def __init__(self, *args: Any) -> None:
+        self.args = args
+
+    def compared(self) -> Verification:
+        raise AssertionError("it was made before")
+
+    def inside(self) -> Inside | None:
+        return inner_tensors.inside(*self.args)
+
+
+def with_inside(found: Verification, *args: Any) -> Verification:
+    return climbed(Looking(*args), found)
 
 
 @pytest.mark.parametrize("dynamic", [None, "x:0=batch"])

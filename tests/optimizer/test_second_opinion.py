@@ -51,11 +51,12 @@ def _with_verdicts(monkeypatch: pytest.MonkeyPatch, verdicts: list[dict[str, Any
     usual = verify_models(model, model)
     seeds: list[int] = []
 
-    def compared(_: Any, __: Any, ___: str, ____: Any, settings: Verify, *_____: Any) -> Verification:
-        seeds.append(settings.seed)
+    def compared(self: sessions._Pair) -> Verification:
+        if not self.is_opened:
+            seeds.append(self.seed)
         return replace(usual, **verdicts[len(seeds) - 1])
 
-    monkeypatch.setattr(sessions, "_verified", compared)
+    monkeypatch.setattr(sessions._Pair, "compared", compared)
     return seeds
 
 

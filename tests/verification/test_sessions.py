@@ -19,7 +19,8 @@ from onnxsmith.verification import intermediate_outputs, probe, sessions
 from onnxsmith.verification.input_trials import Run
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.intermediate_outputs import with_common_tensors
-from onnxsmith.verification.sessions import agreement, both_levels, spread, verify_models
+from onnxsmith.verification.optimisation_levels import agreement, both_levels, spread
+from onnxsmith.verification.sessions import verify_models
 from tests.conftest import Refused
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]> '

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -12,38 +10,8 @@ import pytest
 import torch
 
 import onnxsmith
-from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.verification import Power, Verification
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.verification.single_precision import sharpened, single
-
-CANNOT = Power(kind="weights", of=4, tried=4, seen=2, only_large=("a", "b"))
-UNSURE = Verification("a", "b", verified=True, equal=False, power=CANNOT, unsure=(CANNOT.shortcoming(),))
-SURE = Verification("a", "b", verified=True, equal=True, power=Power(kind="weights", of=4, tried=4, seen=4))
-
-
-def test_copies_that_agree_decide() -> None:
-    found = sharpened(UNSURE, lambda: SURE)
-    assert found.equal
-    assert found.unsure == ()
-    assert found.power is SURE.power
-    assert "copies agree" in found.notes[0]
-
-
-def refused() -> Verification:
-    raise problem("runtime/failed", "the module cannot be copied")
-
-
-@pytest.mark.parametrize(
-    "compare", [lambda: None, lambda: UNSURE, lambda: replace(SURE, equal=False), refused], ids=lambda _: ""
-)
-def test_copies_that_do_not_agree_decide_nothing(compare: Any) -> None:
-    assert sharpened(UNSURE, compare) is UNSURE
-
-
-@pytest.mark.parametrize("found", [replace(UNSURE, unsure=("refuses all inputs",)), SURE, replace(SURE, equal=False)])
-def test_copies_are_not_asked_about_anything_else(found: Verification) -> None:
-    assert sharpened(found, lambda: pytest.fail("asked")) is found
+from onnxsmith.verification.single_precision import single
 
 
 def test_a_deep_model_in_float16_is_verified_and_a_wrong_one_is_not(tmp_path: Path) -> None:

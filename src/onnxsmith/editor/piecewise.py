@@ -21,10 +21,9 @@ from onnxsmith.verification import random_draws, runtime_choice
 from onnxsmith.verification.explore import Plan
 from onnxsmith.verification.inputs.generate import Generator
 from onnxsmith.verification.inputs.user_inputs import sizes
-from onnxsmith.verification.noise import Noise
+from onnxsmith.verification.optimisation_levels import agreement, both_levels
 from onnxsmith.verification.probe import Probe
 from onnxsmith.verification.rounding import asked, roundings
-from onnxsmith.verification.sessions import agreement, both_levels
 from onnxsmith.verification.verify import Evidence, Side, verify
 
 NAMES = ("the original", "the pieces")
@@ -107,5 +106,5 @@ def _one_after_the_other(
             Side(f"{NAMES[1]} on {name}, one after the other", chain),
             plan,
             tolerances,
-            Evidence(Noise(noise)),
+            Evidence.of(noise, None, plant=False),
         )

@@ -12,8 +12,6 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
-from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.exporter.taps.eager_values import EagerValues
 from onnxsmith.exporter.taps.module_tap import module_tap
 from onnxsmith.graph.files.load import load
@@ -36,66 +34,27 @@ _SURE = ("origin", "name", "structure")
 """Ways of pairing tensors that follow from where they come from, not from their values."""
 _KEPT = 3
 """Sessions that one process keeps: a part of the model, a probe of it, and one to spare."""
-_LONG = 200
-"""Characters of an error in a note. A choice."""
 
 
-def with_inside(
-    found: Verification,
+def inside(
     program: TorchProgram,
     example: Mapping[str, Any],
     candidate: Path | ir.Model,
     runtime: tuple[Runtime, Options],
     runs: Sequence[Run],
     seed: int = 0,
-) -> Verification:
-    """The comparison `found`; if its outputs agree and show too little, with what the tensors inside show. `runs` are
-    those of the comparison, `example` is the example input, `runtime` runs the candidate.
-
-    The result is equal only if every tensor that both sides have agrees where it is computed from the module's own
-    tensors, and planted faults in the weights show there. A tensor that differs is named.
-    """
-    if found.differs or found.power is None or found.unsure != (found.power.shortcoming(),):
-        return found
-    chosen = _chosen(runs)
-    try:
-        with stage("inside"):
-            inside = _inside(program, example, candidate, runtime, chosen, seed)
-    except Exception as error:  # noqa: BLE001 — an operation of the trace may raise anything; the outputs decide then
-        said = error.problem.what if isinstance(error, OnnxsmithError) else " ".join(str(error).split())[:_LONG]
-        return replace(found, notes=(*found.notes, f"tensors inside could not be compared: {said}"))
-    if inside is None:
-        return found
-    if inside.apart:
-        return replace(found, unsure=(*found.unsure, inside.shortcoming))
-    if inside.shortcoming:
-        return replace(found, notes=(*found.notes, f"the tensors inside show too little as well: {inside.shortcoming}"))
-    note = f"the outputs alone show too little ({found.unsure[0]}); the tensors inside show more, and agree"
-    return replace(found, equal=True, unsure=(), power=inside.power, inside=inside.compared, notes=(*found.notes, note))
-
-
-def _chosen(runs: Sequence[Run]) -> list[Run]:
-    """The example, and the first other input of the same sizes."""
-    usable = [run for run in runs if not run.is_empty and not run.left_out and has_finite_output(run.outputs)]
-    return usable[:1] + [run for run in usable[1:] if run.feed.sizes == usable[0].feed.sizes][:1]
-
-
-def _inside(
-    program: TorchProgram,
-    example: Mapping[str, Any],
-    candidate: Path | ir.Model,
-    runtime: tuple[Runtime, Options],
-    runs: Sequence[Run],
-    seed: int,
 ) -> Inside | None:
-    """What the tensors inside show; None if there is nothing to compare."""
+    """What the tensors inside show; None if there is nothing to compare. `runs` are those of the comparison of the
+    outputs, `example` is the example input, `runtime` runs the candidate. An operation of the trace may raise anything.
+    """
+    runs = _chosen(runs)
     if not runs:
         return None
     chosen, options = runtime
     plain = replace(options, optimization="disable") if "disable" in chosen.levels else options
     model = cloned(load(candidate))
     own = {port.name for port in signature(model).inputs}
-    with ExitStack() as stack:
+    with stage("inside"), ExitStack() as stack:
         share_weights(model, Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")
         side = stack.enter_context(OnnxTap(model, chosen.preparer(keep=_KEPT), plain, "the exported model"))
         feeds = [run.feed.values for run in runs]
@@ -111,6 +70,12 @@ def _inside(
         return compared_inside(
             [replace(one, pairs=pairs) for one in parts], lambda made: preparer.prepare(made, plain), seed
         )
+
+
+def _chosen(runs: Sequence[Run]) -> list[Run]:
+    """The example, and the first other input of the same sizes."""
+    usable = [run for run in runs if not run.is_empty and not run.left_out and has_finite_output(run.outputs)]
+    return usable[:1] + [run for run in usable[1:] if run.feed.sizes == usable[0].feed.sizes][:1]
 
 
 def _pairs(tap: Tap, side: OnnxTap) -> tuple[tuple[alignment.Pair, ...], tuple[alignment.Pair, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,12 +18,12 @@ from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Session
+from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.explore import Plan, Run
-from onnxsmith.verification.noise import Noise
+from onnxsmith.verification.optimisation_levels import agreement_at_both, both_levels, on_some
 from onnxsmith.verification.probe import Probe
 from onnxsmith.verification.rounding import Rounding, quantises, quantises_inside, roundings
 from onnxsmith.verification.session_view import View
-from onnxsmith.verification.sessions import agreement, both_levels, spread
 from onnxsmith.verification.verify import Evidence, Side, verify
 
 _KEPT = 4
@@ -52,12 +52,13 @@ class AtLevels:
     reference: called_paths.Reference
     candidate: Path | ir.Model
     tolerances: Mapping[str, Rounding]
-    usual: Evidence
+    arbiter: Arbiter
+    sized: Callable[[Mapping[str, int]], Mapping[str, Rounding]]
     feeding: Feeding | None
 
     def compared(self, plan: Plan, runs: list[Run]) -> Verification:
-        """Compares with the runtime's optimisations on, and on some of the inputs with them off. Adds what this
-        runtime's noise and faults show to the usual evidence, and the runs of the module to `runs`."""
+        """Compares with the runtime's optimisations on, and on some of the inputs with them off. Adds the runs of the
+        module to `runs`."""
         chosen, options = runtimes.parse(self.name)
         with ExitStack() as stack:
             preparer = stack.enter_context(chosen.preparer(keep=_KEPT))
@@ -65,7 +66,7 @@ class AtLevels:
             has_levels = options == Options() and "disable" in chosen.levels
             plain = replace(options, optimization="disable") if has_levels else options
             probe = stack.enter_context(Probe(self.candidate, lambda model: preparer.prepare(model, plain)))
-            evidence = replace(self.usual, noise=Noise(probe, is_reference=False), faults=probe, sides=True)
+            evidence = replace(Evidence.of(None, probe, self.arbiter), sized=self.sized, sides=True)
             further = replace(evidence, faults=None)
             if not has_levels:
                 return self._once(session, plan, evidence, runs)
@@ -80,7 +81,7 @@ class AtLevels:
             if found.differs:
                 return self._without_saturation(preparer, off, plan, evidence, found, runs) if may_saturate else found
             both = self._again(off, plan, found, further, ("on", "off"), runs)
-            if both.differs and may_saturate and self._both_saturate(preparer, off, _some(plan, runs)):
+            if both.differs and may_saturate and self._both_saturate(preparer, off, on_some(plan, runs)):
                 return replace(found, untried=(*found.untried, _BOTH_SATURATE))
             return both
 
@@ -109,12 +110,9 @@ class AtLevels:
         runs: Sequence[Run],
     ) -> Verification:
         """The comparison at the other level, on some of the inputs. `words` say which level is which."""
-        other = self._verified(session, _some(plan, runs), evidence, [])
-        note = (
-            f"with the optimisations of {self.name} {words[0]}, the outputs agree {agreement(found)}; with them "
-            f"{words[1]}, on {len(other.runs)} of the inputs, {_INSIDE if words[1] == 'on' else agreement(other)}"
-        )
-        return both_levels(found, other, note)
+        other = self._verified(session, on_some(plan, runs), evidence, [])
+        apart = _INSIDE if words[1] == "on" else ""
+        return both_levels(found, other, agreement_at_both(self.name, found, other, words, apart=apart))
 
     def _without_saturation(
         self,
@@ -146,10 +144,6 @@ class AtLevels:
         except OnnxsmithError:  # onnxruntime does not load every graph in this way: nothing is shown
             return False
         return not verify(self._side(off), self._side(precise), some, self.tolerances).differs
-
-
-def _some(plan: Plan, runs: Sequence[Run]) -> Plan:
-    return replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
 
 
 def _wider(asked_for: Mapping[str, Rounding], wide: Mapping[str, Rounding]) -> Mapping[str, Rounding]:

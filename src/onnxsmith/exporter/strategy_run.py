@@ -24,12 +24,10 @@ from onnxsmith.exporter.export_settings import Settings
 from onnxsmith.exporter.graph import baked_inputs
 from onnxsmith.exporter.graph import program_capture as capturing
 from onnxsmith.exporter.graph.omitted_weights import Weights
-from onnxsmith.exporter.inner_tensors import with_inside
 from onnxsmith.exporter.inputs import module_program as programs
-from onnxsmith.exporter.levels import AtLevels
 from onnxsmith.exporter.module import called_paths
+from onnxsmith.exporter.module_verification import ModuleAndGraph
 from onnxsmith.exporter.state import state_handover
-from onnxsmith.exporter.state.state_feeding import Feeding
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import below, dynamic_axes, turning
@@ -37,21 +35,12 @@ from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import Stage, commit, staged
 from onnxsmith.graph.files.specification_check import check
-from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.graph.surgery import graph_input_edits
 from onnxsmith.optimizer.kernels import of_check
 from onnxsmith.optimizer.simplification_rounds import simplified
-from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double, in_single
-from onnxsmith.verification import runtime_choice, single_precision
-from onnxsmith.verification.arbiter import Arbiter
-from onnxsmith.verification.explore import Plan, Run
-from onnxsmith.verification.inputs import user_inputs as given
-from onnxsmith.verification.inputs.generate import Feed, Generator
-from onnxsmith.verification.inputs.size_proposals import of_feed
-from onnxsmith.verification.rounding import asked, roundings
-from onnxsmith.verification.verify import Evidence
+from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.verification.ladder import climbed
 
 
 def option(strategy: Strategy) -> str:
@@ -202,79 +191,20 @@ class Maker:
 
         return called_paths.explained(built.program, built.example, found, compare)
 
-    def _compare(
-        self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model, *, inside: bool = True
-    ) -> Verification:
-        """Compares the outputs; with `inside`, also the tensors inside, if the outputs show too little."""
+    def _compare(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
+        """Compares the module with the graph; if that cannot tell, with all that the two can show."""
         if isinstance(candidate, ir.Model):
             candidate = custom_operators.runnable(candidate)
         asked_for = self.settings.verify
         if asked_for is None:
             return nothing_verified("PyTorch, eager", "the exported model", "--no-verify was given")
-        program = capturing.with_shapes(built.program, load(candidate))
-        with stage("shapes"):
-            shaped, _ = inferred(load(candidate))
-            generator = Generator.for_model(shaped)
-            generator = replace(
-                generator,
-                signature=program.signature,
-                examples=built.example,
-                numbers=generator.numbers.with_more(built.numbers),
-            )
-            sizes = of_feed(program.signature, built.example)
-            example = Feed("the example", sizes, dict(built.example))
-            more = [
-                Feed(f"example {number}", of_feed(program.signature, values), dict(values))
-                for number, values in enumerate(built.more, 2)
-            ]
-            known = given.sizes(asked_for.sizes)
-            plan = Plan(
-                generator,
-                (example, *more),
-                known=known,
-                start=sizes,
-                seed=asked_for.seed,
-                random=True,
-                turned=built.turned,
-            )
-            arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
-            tolerances = roundings(shaped)
-            if asked_for.tolerance is not None:
-                tolerances = {output: asked(asked_for.tolerance) for output in tolerances}
-            usual = Evidence(arbiter=arbiter, sized=lambda sizes: roundings(shaped, sizes=sizes))
-        runs: list[Run] = []
-        with stage("verify"), called_paths.Reference(program) as reference:
-
-            def on(name: str) -> Verification:
-                runs.clear()
-                carried = self.settings.carried
-                feeding = Feeding(carried, reference.program) if carried.initial else None
-                return AtLevels(name, reference, candidate, tolerances, usual, feeding).compared(plan, runs)
-
-            found, choice = runtime_choice.judged(asked_for.runtime, [candidate], on)
-        if not self.settings.carried.initial and asked_for.tolerance is None:
-            graph = load(candidate)
-            found = single_precision.sharpened(found, lambda: self._in_single(strategy, built, graph))
-            if inside:
-                runtime = runtimes.parse(choice.runtime)
-                found = with_inside(found, program, built.example, graph, runtime, runs, asked_for.seed)
-        if choice.clause:
-            found = replace(found, untried=(*found.untried, choice.clause))
+        subject = ModuleAndGraph.of(built, candidate, asked_for, self.settings.carried)
+        found = climbed(subject, subject.compared())
+        if subject.choice.clause:
+            found = replace(found, untried=(*found.untried, subject.choice.clause))
         if self.settings.strategy is None and not strategy.follows_sizes:
-            _refuse_single_size(found, program.signature)
-        return replace(found, untried=(*found.untried, *reference.untried))
-
-    def _in_single(self, strategy: Strategy, built: programs.Built, candidate: ir.Model) -> Verification | None:
-        """The comparison of float32 copies of module and graph; None if there are none."""
-        copy = single_precision.single(candidate)
-        if copy is None:
-            return None
-        program = in_single(built.program)
-        program = replace(program, signature=single_precision.signature_of(program.signature))
-        more = tuple(single_precision.values_of(values) for values in built.more)
-        example = single_precision.values_of(built.example)
-        copies = replace(built, program=program, example=example, more=more)
-        return self._compare(strategy, copies, copy, inside=False)
+            _refuse_single_size(found, subject.program.signature)
+        return replace(found, untried=(*found.untried, *subject.left_out))
 
     def _record(self, model: ir.Model, built: programs.Built) -> None:
         """Stores the export's options in the file's metadata, so that the export can be repeated."""

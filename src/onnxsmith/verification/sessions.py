@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import onnx_ir as ir
 
@@ -33,7 +34,8 @@ from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.explore import Plan, Run
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.user_inputs import sizes
-from onnxsmith.verification.noise import Noise
+from onnxsmith.verification.ladder import Subject, climbed
+from onnxsmith.verification.optimisation_levels import agreement_at_both, both_levels, on_some
 from onnxsmith.verification.probe import Probe
 from onnxsmith.verification.rounding import Rounding, asked, roundings
 from onnxsmith.verification.verify import Evidence, Side, verify
@@ -52,9 +54,9 @@ def verify_models(
     the errors.
 
     If the runtime optimises models, both are first compared without optimisation, where kernels differ least, and then
-    with it, on some of the same inputs. If the inputs show too little, those of other seeds are tried. If the model has
-    nodes that draw random numbers, or nodes that the runtime does not know, the parts around them are compared, and a
-    note says so.
+    with it, on some of the same inputs. If that cannot tell, the rungs of `ladder` are tried. If the model has nodes
+    that draw random numbers, or nodes that the runtime does not know, the parts around them are compared, and a note
+    says so.
     """
     pair: tuple[Path | ir.Model, Path | ir.Model] = (reference, candidate)
     notes: list[str] = []
@@ -67,16 +69,11 @@ def verify_models(
         clauses += [fixed.untried] if fixed.untried else []
 
     def on(name: str) -> Verification:
-        found = _verified(pair, read, name, names, settings, given, generate)
-        for more in range(1, _SEEDS if generate else 1):
-            if found.differs or not found.unsure:
-                break
-            other = replace(settings, seed=settings.seed + more)
-            found = _verified(pair, read, name, names, other, given, generate)
-            if not found.unsure:
-                note = f"the inputs of seed {settings.seed} show too little, those of seed {other.seed} were used"
-                found = replace(found, notes=(*found.notes, note))
-        return found
+        with stage("shapes"):
+            plan, tolerances = _prepared(load(read[0]), settings, given, generate)
+        with runtimes.get(name).preparer(keep=_KEPT) as preparer:
+            subject = _Pair(pair, read, names, name, preparer, tolerances, plan, settings)
+            return climbed(subject, subject.compared())
 
     try:
         found, choice = runtime_choice.judged(settings.runtime, pair, on, deciding=1)
@@ -91,8 +88,6 @@ def verify_models(
         notes.append(cut.note)
         found, choice = on(cut.runtime), cut.choice(error.problem)
     clauses += [choice.clause] if choice.clause else []
-    if settings.tolerance is None:
-        found = single_precision.sharpened(found, lambda: _in_single(read, settings, given, generate, names))
     return replace(found, notes=(*notes, *found.notes), untried=(*found.untried, *clauses))
 
 
@@ -109,45 +104,16 @@ def _read_once(source: Path | ir.Model) -> Path | ir.Model:
     return load(source)
 
 
-def _in_single(
-    pair: tuple[Path | ir.Model, Path | ir.Model],
-    settings: Verify,
-    given: tuple[Feed, ...],
-    generate: bool,
-    names: tuple[str, str],
-) -> Verification | None:
-    """The comparison of float32 copies; None if there are none."""
-    copies = [single_precision.single(load(source)) for source in pair]
-    if copies[0] is None or copies[1] is None:
-        return None
-    feeds = single_precision.feeds_of(given)
-    return verify_models(copies[0], copies[1], settings, given=feeds, generate=generate, names=names)
-
-
-_SEEDS = 3
-"""Seeds whose inputs are tried until a check can tell. A choice: inputs may miss a threshold that others meet."""
-
-
-def _verified(
-    pair: tuple[Path | ir.Model, Path | ir.Model],
-    read: tuple[Path | ir.Model, Path | ir.Model],
-    name: str,
-    names: tuple[str, str],
-    settings: Verify,
-    given: tuple[Feed, ...],
-    generate: bool,
-) -> Verification:
-    """Compares the pair on the runtime called `name`. `read` are their models, if these are held."""
-    model = load(read[0])
-    with stage("shapes"):
-        known_shapes, _ = inferred(model)
-        generator = Generator.for_model(known_shapes).under(signature(model))
-        plan = Plan(generator, given, sizes(settings.sizes), generate=generate, seed=settings.seed)
-        tolerances = roundings(known_shapes)
-        if settings.tolerance is not None:
-            tolerances = {output: asked(settings.tolerance) for output in tolerances}
-    with stage("verify"), runtimes.get(name).preparer(keep=_KEPT) as preparer:
-        return _Pair(pair, read, names, name, preparer, tolerances).verified(plan)
+def _prepared(
+    model: ir.Model, settings: Verify, given: tuple[Feed, ...], generate: bool
+) -> tuple[Plan, Mapping[str, Rounding]]:
+    """The inputs to compare on, and the tolerances of the outputs."""
+    known_shapes, _ = inferred(model)
+    generator = Generator.for_model(known_shapes).under(signature(model))
+    tolerances = roundings(known_shapes)
+    if settings.tolerance is not None:
+        tolerances = {output: asked(settings.tolerance) for output in tolerances}
+    return Plan(generator, given, sizes(settings.sizes), generate=generate, seed=settings.seed), tolerances
 
 
 def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> random_draws.Fixed:
@@ -168,7 +134,7 @@ _Sessions = tuple[Session, Session]
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _Pair(Subject):
     """Two models that one runtime compares; `preparer` keeps all their sessions in one process."""
 
     sources: tuple[Path | ir.Model, Path | ir.Model]
@@ -178,48 +144,75 @@ class _Pair:
     runtime: str
     preparer: Preparer
     tolerances: Mapping[str, Rounding]
+    plan: Plan
+    settings: Verify
+    runs: list[Run] = field(default_factory=list)
+    """The runs of the comparison that decides, after it was made."""
+    left_open: list[str] = field(default_factory=list)
+    """What the comparison with the runtime's optimisation leaves open, after it was made."""
+    is_opened: bool = False
+    """Whether intermediate tensors are outputs: these are compared without optimisation only."""
 
-    def verified(self, plan: Plan) -> Verification:
+    @property
+    def seed(self) -> int:
+        """The seed of the generated inputs."""
+        return self.plan.seed
+
+    def compared(self) -> Verification:
         """Compares without the runtime's optimisation, if it has any, and then with it."""
         chosen, options = runtimes.parse(self.runtime)
         has_levels = options == Options() and "disable" in chosen.levels
         if has_levels:
             options = Options(optimization="disable")
-        with self._probes(options) as probes:
-            return (
-                self._at_both_levels(plan, options, probes) if has_levels else self._strictly(plan, options, probes)[1]
-            )
+        with stage("verify"), self._probes(options) as probes:
+            a, b = (self.preparer.prepare(source, options) for source in self.sources)
+            strict = self._compared((a, b), self.plan, probes, on_run=self.runs.append)
+            if self.is_opened:
+                unsure = (*strict.unsure, *self.left_open)
+                return replace(strict, equal=strict.equal and not unsure, unsure=() if strict.differs else unsure)
+            if strict.differs or not has_levels:
+                return strict
+            return self._with_optimisation((a, b), strict, probes)
 
-    def _strictly(self, plan: Plan, options: Options, probes: _Probes) -> tuple[_Sessions, Verification, list[Run]]:
-        """Compares with `options`, with more outputs if those of the models show too little."""
-        a, b = (self.preparer.prepare(source, options) for source in self.sources)
-        runs: list[Run] = []
-        found = self._compared((a, b), plan, probes, on_run=runs.append)
-        if not found.differs and found.power is not None and not found.power.still and found.unsure:
-            found = self._with_intermediate_tensors(plan, runs, found, options)
-        return (a, b), found, runs
+    def opened(self) -> Self | None:
+        """The pair with common intermediate tensors as outputs."""
+        pair = intermediate_outputs.with_common_tensors(load(self.read[0]), load(self.read[1]))
+        if pair is None or self.settings.tolerance is not None:
+            return None
+        tolerances = roundings(pair[0]) | dict(self.tolerances)
+        few = replace(self.plan, given=tuple(run.feed for run in self.runs[:2]), generate=False)
+        return replace(self, sources=pair, read=pair, tolerances=tolerances, plan=few, runs=[], is_opened=True)
 
-    def _at_both_levels(self, plan: Plan, options: Options, probes: _Probes) -> Verification:
-        """Compares with `options`, which switch the optimisations off, and on some of these inputs with them on. The
-        probes run without optimisations both times."""
-        (a, b), strict, runs = self._strictly(plan, options, probes)
-        if strict.differs:
-            return strict
+    def seeded(self, seed: int) -> Self | None:
+        """The pair on the generated inputs of another seed."""
+        if not self.plan.generate:
+            return None
+        return replace(self, plan=replace(self.plan, seed=seed), runs=[], left_open=[])
+
+    def single(self) -> Subject | None:
+        """The pair in float32."""
+        if self.settings.tolerance is not None:
+            return None
+        copies = [single_precision.single(load(source)) for source in self.read]
+        if copies[0] is None or copies[1] is None:
+            return None
+        return _Copies((copies[0], copies[1]), self.names, self.plan, self.settings)
+
+    def _with_optimisation(self, sessions: _Sessions, strict: Verification, probes: _Probes) -> Verification:
+        """Compares on some of the same inputs with the optimisations on. The probes run without them both times."""
+        a, b = (session.at("all") for session in sessions)
         probes[1].close()  # its session takes memory
-        some = replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
+        some = on_some(self.plan, self.runs)
         try:
-            usual = self._compared((a.at("all"), b.at("all")), some, probes, plant=False)
+            usual = self._compared((a, b), some, probes, plant=False)
         except OnnxsmithError as error:
             if not error.problem.id.startswith("runtime/"):
                 raise
-            said = self._failure((a.at("all"), b.at("all")), some.given) or _said(error.problem)
+            said = self._failure((a, b), some.given) or _said(error.problem)
             note = f"compared with the optimisations of {self.runtime} off only: with them, {said}"
             return replace(strict, notes=(*strict.notes, note))
-        note = (
-            f"with the optimisations of {self.runtime} off the outputs agree {agreement(strict)}; with them on, "
-            f"on {len(usual.runs)} of the inputs, {agreement(usual)}"
-        )
-        return both_levels(strict, usual, note)
+        self.left_open.extend(usual.unsure)
+        return both_levels(strict, usual, agreement_at_both(self.runtime, strict, usual, ("off", "on")))
 
     def _failure(self, sessions: Sequence[Session], feeds: Sequence[Feed]) -> str:
         """A clause about the model and the input with which the runtime fails; empty if it does not fail again."""
@@ -230,28 +223,6 @@ class _Pair:
                 except OnnxsmithError as error:
                     return f"{name} failed on {feed.label}: {_said(error.problem)}"
         return ""
-
-    def _with_intermediate_tensors(
-        self, plan: Plan, runs: Sequence[Run], strict: Verification, options: Options
-    ) -> Verification:
-        """Compares again with intermediate tensors as outputs, because the outputs alone show too little. Returns
-        `strict` if this shows no more."""
-        pair = intermediate_outputs.with_common_tensors(load(self.read[0]), load(self.read[1]))
-        if pair is None:
-            return strict
-        opened = replace(self, sources=pair, read=pair, tolerances=roundings(pair[0]) | dict(self.tolerances))
-        few = replace(plan, given=tuple(run.feed for run in runs[:2]), generate=False)
-        try:
-            a, b = (self.preparer.prepare(source, options) for source in pair)
-            with opened._probes(options) as probes:
-                found = opened._compared((a, b), few, probes)
-        except OnnxsmithError:
-            return strict
-        if not found.equal:
-            return strict
-        extra = len(found.outputs) - len(strict.outputs)
-        note = f"the outputs alone show too little ({strict.unsure[0]}): {extra} intermediate tensors agree as well"
-        return replace(strict, equal=True, unsure=(), power=found.power, notes=(*strict.notes, note))
 
     @contextmanager
     def _probes(self, options: Options) -> Iterator[_Probes]:
@@ -275,12 +246,27 @@ class _Pair:
         """One comparison; faults are planted if `plant` is set."""
         noise, faults = probes
         with closing(Arbiter(partial(_in_double, self.read[0]), partial(_in_double, self.read[1]))) as arbiter:
-            evidence = Evidence(Noise(noise), faults=faults if plant else None, arbiter=arbiter)
+            evidence = Evidence.of(noise, faults, arbiter, plant=plant)
             ours, theirs = (
                 Side(f"{name} on {self.runtime} ({session.provider})", session)
                 for name, session in zip(self.names, sessions, strict=True)
             )
             return verify(ours, theirs, plan, self.tolerances, evidence, on_run=on_run)
+
+
+@dataclass(frozen=True)
+class _Copies(Subject):
+    """The float32 copies of a pair, on the runtime that is chosen for them."""
+
+    pair: tuple[ir.Model, ir.Model]
+    names: tuple[str, str]
+    plan: Plan
+    settings: Verify
+
+    def compared(self) -> Verification:
+        """Compares the copies, with all that they can show."""
+        given, settings = single_precision.feeds_of(self.plan.given), replace(self.settings, seed=self.plan.seed)
+        return verify_models(*self.pair, settings, given=given, generate=self.plan.generate, names=self.names)
 
 
 def _in_double(source: Path | ir.Model) -> Session | None:
@@ -290,15 +276,6 @@ def _in_double(source: Path | ir.Model) -> Session | None:
 
 _KEPT = 8
 """Sessions that one process keeps: both models, a probe of each, and the same four with more outputs."""
-_MOST_OPTIMISED = 4
-"""Inputs on which the two are compared with optimisation. A choice: the base, other values, and two other sizes."""
-
-
-def spread(runs: Sequence[Run]) -> list[Run]:
-    """A few of the runs: the first, the last, and some between, so that values and sizes vary."""
-    if len(runs) <= _MOST_OPTIMISED:
-        return list(runs)
-    return [runs[index * (len(runs) - 1) // (_MOST_OPTIMISED - 1)] for index in range(_MOST_OPTIMISED)]
 
 
 def _said(found: Problem) -> str:
@@ -308,29 +285,6 @@ def _said(found: Problem) -> str:
 
 _LONG = 300
 """Characters of a runtime's message in a note. A choice."""
-
-
-def both_levels(main: Verification, other: Verification, note: str) -> Verification:
-    """Combines comparisons at two optimisation levels: each output gets the worse result. `other` was made on some of
-    the inputs of `main`."""
-    outputs = tuple(
-        theirs if (not theirs.equal, theirs.worst_rel) > (not ours.equal, ours.worst_rel) else ours
-        for ours, theirs in zip(main.outputs, other.outputs, strict=True)
-    )
-    return replace(
-        main,
-        equal=main.equal and other.equal,
-        outputs=outputs,
-        notes=tuple(dict.fromkeys((*main.notes, *other.notes, note))),
-        unsure=() if main.differs or other.differs else tuple(dict.fromkeys((*main.unsure, *other.unsure))),
-    )
-
-
-def agreement(part: Verification) -> str:
-    """How closely the outputs of a comparison agree, in words."""
-    if part.exact:
-        return "to the bit"
-    return "within rounding" if not part.differs else "not"
 
 
 def _random(nodes: Sequence[ir.Node]) -> OnnxsmithError:

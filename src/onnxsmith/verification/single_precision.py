@@ -7,15 +7,13 @@ itself, as an overflow or a missing Cast, is what the comparison of the models t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import Port, Signature, signature
 from onnxsmith.graph.surgery.float64_copy import retyped
@@ -58,21 +56,6 @@ def values_of(narrow: Mapping[str, Any]) -> dict[str, Any]:
 def feeds_of(given: tuple[Feed, ...]) -> tuple[Feed, ...]:
     """The inputs as the copy takes them."""
     return tuple(replace(feed, values=values_of(feed.values)) for feed in given)
-
-
-def sharpened(found: Verification, compare: Callable[[], Verification | None]) -> Verification:
-    """The comparison `found`; if its outputs agree, and it shows too little in the models' own precision, with what
-    `compare` shows of their float32 copies. Unchanged if that shows no more, or if there are no copies."""
-    if found.differs or found.power is None or found.unsure != (found.power.shortcoming(),):
-        return found
-    try:
-        wide = compare()
-    except OnnxsmithError:
-        return found
-    if wide is None or not wide.equal:
-        return found
-    note = f"in the models' own precision {found.unsure[0]}; it would have been in float32, and there copies agree"
-    return replace(found, equal=True, unsure=(), power=wide.power, inside=wide.inside, notes=(*found.notes, note))
 
 
 def _widened(port: Port) -> Port:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -71,6 +72,30 @@ class Evidence:
     identical: bool = False
     sized: Callable[[Mapping[str, int]], Mapping[str, Rounding]] | None = None
     sides: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        reference: Probe | None,
+        candidate: Probe | None,
+        arbiter: Arbiter | None = None,
+        *,
+        plant: bool = True,
+        by_name: bool = False,
+    ) -> Self:
+        """The means that follow from the probes of the two sides; None for a side that is no graph. Faults are planted
+        if `plant` is set. `by_name` says that tensors and nodes of one name mean the same on both sides: then their
+        differences are looked for, and either side's rounding counts."""
+        source = candidate if reference is None else reference
+        if source is None:
+            return cls(arbiter=arbiter)
+        other = candidate if by_name and reference is not None else None
+        return cls(
+            Noise(source, is_reference=reference is not None, other=other),
+            faults=(source if candidate is None else candidate) if plant else None,
+            original=None if other is None else reference,
+            arbiter=arbiter,
+        )
 
 
 def verify(

@@ -20,31 +20,25 @@ from onnxsmith.base.report.parts.timing import Timing
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
-from onnxsmith.comparison.outputs.candidate_state import Recorder
 from onnxsmith.comparison.outputs.candidate_state import compared as in_steps
 from onnxsmith.comparison.outputs.comparison_section import Section
-from onnxsmith.comparison.outputs.comparison_setup import Compared, compared, elsewhere, evidence, exact
-from onnxsmith.comparison.outputs.float32_sides import single
+from onnxsmith.comparison.outputs.comparison_setup import Compared, compared, elsewhere, exact
 from onnxsmith.comparison.outputs.layer_stage import Staged, layered
 from onnxsmith.comparison.outputs.reference_steps import rolled
-from onnxsmith.comparison.outputs.sides import SideSource, renamed, under
+from onnxsmith.comparison.outputs.sides import SideSource, under
 from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
+from onnxsmith.comparison.outputs.two_sides import TwoSides, unoptimised
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
-from onnxsmith.graph.structure.signature import signature
-from onnxsmith.runtimes.base import Options, Program
-from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.verification import intermediate_outputs
-from onnxsmith.verification.explore import Explorer, Run
-from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.runtimes.base import Program
+from onnxsmith.verification.explore import Explorer
 from onnxsmith.verification.inputs.input_files import write_npz
 from onnxsmith.verification.inputs.user_inputs import Inputs
-from onnxsmith.verification.rounding import roundings
+from onnxsmith.verification.ladder import climbed
 from onnxsmith.verification.run import summary
 from onnxsmith.verification.runtime_choice import LACKS, offered
-from onnxsmith.verification.single_precision import sharpened
 from onnxsmith.verification.verification_verdict import problems, verdict
-from onnxsmith.verification.verify import Side, verify
+from onnxsmith.verification.verify import Side
 
 
 @identifies("reference", "candidate")
@@ -143,9 +137,6 @@ def _report(
     last: bool = False,
 ) -> Report:
     a, b, asked = read.a, read.b, read
-    worst: list[Feed] = []
-    runs: list[Run] = []
-    recorder = Recorder()
     taken: tuple[Part, ...] = ()
     for one in (a, b):
         one.preparer.expect()
@@ -154,20 +145,18 @@ def _report(
             sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
             walk = None if read.calls is None else rolled(first, read.plan, read.calls)
             read = read if walk is None else replace(read, plan=replace(read.plan, given=walk.feeds))
-            means = evidence(read, probes)
-            part = verify(
-                *sides, read.plan, read.tolerances, means, worst.append, on_run=runs.append, on_compared=recorder
-            )
+            subject = TwoSides(read)
+            part = subject.verified(sides, probes)
             if walk is not None and read.calls is not None:
-                made, part = in_steps(walk, recorder.met, part, sides[1].session, read.calls.pairs, partial(exact, a))
+                met = subject.recorder.met
+                made, part = in_steps(walk, met, part, sides[1].session, read.calls.pairs, partial(exact, a))
                 taken = (made,)
-        for decide in (_without_optimisation, _with_intermediate_tensors, _in_single):
-            part = decide(read, part) if part.unsure else part
-        part = _with_tensors_inside(read, part, runs) if part.unsure else part
+        part = climbed(subject, part)
+        worst, recorder = subject.worst, subject.recorder
     except OnnxsmithError as error:
         if error.problem.id in LACKS and not last and not any(side.named for side in (a, b) if side.model is not None):
             raise _LackingError(error.problem) from error
-        plain = _plain(asked) if error.problem.id in _FAILS else None
+        plain = unoptimised(asked) if error.problem.id in _FAILS else None
         if plain is not None:
             said = f"with the runtime's optimisations on, it failed; compared with them off ({error.problem.why})"
             try:
@@ -205,98 +194,6 @@ def _failed(read: Compared, error: OnnxsmithError, *, last: bool) -> Report:
         raise error from error.__cause__
     said = f"{a.label} and {b.label}: not compared"
     return Report("compare", Verdict.FAILED, kept, (error.problem,), headline=said)
-
-
-def _without_optimisation(read: Compared, part: Verification) -> Verification:
-    """Compares again without the runtimes' optimisation, if both have levels and the user chose none: kernels differ
-    least there, and a fault that rounding hides may show. Returns `part` if this decides nothing."""
-    plain = _plain(read)
-    if plain is None:
-        return part
-    found = _again(plain)
-    if found is None or not found.equal:
-        return part
-    note = f"with the runtime's optimisations on, the check cannot tell ({part.unsure[0]}); with them off it can"
-    return replace(found, notes=(*found.notes, note))
-
-
-def _plain(read: Compared) -> Compared | None:
-    """The comparison without the runtimes' optimisations; None if a side has no levels, or the user chose one."""
-    if any(
-        side.model is None or side.options != Options() or side.runtime.chosen or "disable" not in side.runtime.levels
-        for side in (read.a, read.b)
-    ):
-        return None
-    a, b = (replace(side, options=Options(optimization="disable")) for side in (read.a, read.b))
-    return replace(read, a=a, b=b)
-
-
-def _with_intermediate_tensors(read: Compared, part: Verification) -> Verification:
-    """Compares again with common intermediate tensors as outputs, because the outputs alone show too little. Returns
-    `part` if this decides nothing."""
-    if read.a.model is None or read.b.model is None or read.tolerance is not None:
-        return part
-    if part.power is None or part.power.still:
-        return part
-    pair = intermediate_outputs.with_common_tensors(read.a.model, read.b.model)
-    if pair is None:
-        return part
-    plain = Options(optimization="disable")
-    a, b = (
-        replace(
-            one,
-            source=model,
-            model=model,
-            interface=signature(model),
-            options=plain if "disable" in one.runtime.levels and not one.runtime.chosen else one.options,
-        )
-        for one, model in zip((read.a, read.b), pair, strict=True)
-    )
-    tolerances = roundings(pair[0]) | dict(read.tolerances)
-    found = _again(replace(read, a=a, b=b, tolerances=tolerances))
-    if found is None or not found.equal:
-        return part
-    extra = len(found.outputs) - len(part.outputs)
-    note = f"the outputs alone show too little ({part.unsure[0]}): {extra} intermediate tensors agree as well"
-    return replace(part, equal=True, unsure=(), power=found.power, notes=(*part.notes, note))
-
-
-def _in_single(read: Compared, part: Verification) -> Verification:
-    """Compares float32 copies, because the sides' own rounding hides too much. Returns `part` if this decides
-    nothing."""
-
-    def compare() -> Verification | None:
-        copies = single(read)
-        return None if copies is None else _again(copies)
-
-    return sharpened(part, compare)
-
-
-def _with_tensors_inside(read: Compared, part: Verification, runs: Sequence[Run]) -> Verification:
-    """Compares the tensors inside a torch module with those of a file, because the outputs show too little. Returns
-    `part` if the sides are no module and a file with the same names."""
-    a, b = read.a, read.b
-    if not isinstance(a.source, TorchProgram) or a.exported is not None or b.model is None:
-        return part
-    names = renamed(b.interface, a.interface)
-    if read.tolerance is not None or read.calls is not None or any(own != name for own, name in names.items()):
-        return part
-    from onnxsmith.exporter.inner_tensors import with_inside
-
-    return with_inside(part, a.source, a.example, b.model, (b.runtime, b.options), runs, read.plan.seed)
-
-
-def _again(read: Compared) -> Verification | None:
-    """Another comparison, after which both sides are closed; None if it is impossible."""
-    try:
-        with stage("verify"), read.a.prepare() as first, read.b.prepare() as second, ExitStack() as probes:
-            sides = Side(read.a.label, first), Side(read.b.label, under(second, read.b.interface, read.a.interface))
-            return verify(*sides, read.plan, read.tolerances, evidence(read, probes))
-    except OnnxsmithError:
-        return None
-    finally:
-        read.a.close()
-        read.b.close()
 
 
 def _side_that_runs(read: Compared) -> tuple[Part, ...]:

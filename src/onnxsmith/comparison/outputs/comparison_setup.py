@@ -36,7 +36,6 @@ from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_constraints import numbers
 from onnxsmith.verification.inputs.user_inputs import Inputs
-from onnxsmith.verification.noise import Noise
 from onnxsmith.verification.probe import Probe
 from onnxsmith.verification.rounding import Rounding, asked, leaves_activations_open, quantises, roundings
 from onnxsmith.verification.session_view import View
@@ -85,15 +84,17 @@ def evidence(read: Compared, stack: ExitStack) -> Evidence:
         stack.callback(arbiter.close)
     graphs = [(one, one.model) for one in (read.a, read.b) if one.model is not None]
     of = {one: stack.enter_context(_probe(one, model, read.a.interface)) for one, model in graphs}
-    if not of:
-        return Evidence(arbiter=arbiter)
-    source = read.a if read.a in of else read.b
-    other = of.get(read.b) if source is read.a else None
-    noise = None if read.few_steps else Noise(of[source], is_reference=source is read.a, other=other)
+    means = Evidence.of(of.get(read.a), of.get(read.b), arbiter, by_name=True)
     same = len(of) == 2 and read.a.source == read.b.source
-    original = of[read.a] if len(of) == 2 and not same else None
-    identical = same and _alike(read.a, read.b)
-    return Evidence(noise, read.coarser, of.get(read.b, of[source]), original, arbiter, elsewhere, same, identical)
+    return replace(
+        means,
+        noise=None if read.few_steps else means.noise,
+        coarser=read.coarser,
+        original=None if same else means.original,
+        elsewhere=elsewhere,
+        same=same,
+        identical=same and _alike(read.a, read.b),
+    )
 
 
 def _alike(a: SideSource, b: SideSource) -> bool:

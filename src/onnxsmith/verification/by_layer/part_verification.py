@@ -28,7 +28,6 @@ from onnxsmith.verification.by_layer.wrong_pairs import Sorted, sorted_out
 from onnxsmith.verification.detection_power import MOST
 from onnxsmith.verification.explore import Plan
 from onnxsmith.verification.inputs.generate import Feed, Generator
-from onnxsmith.verification.noise import Noise
 from onnxsmith.verification.probe import Probe
 from onnxsmith.verification.rounding import roundings
 from onnxsmith.verification.session_view import View
@@ -178,7 +177,7 @@ def _verified(
         session = stack.enter_context(prepared(model.model))
         probe = stack.enter_context(Probe(model.model, prepared, settled=tally.seen))
         arbiter = Arbiter(lambda: _Parted(first, model, given, names, ports, exact=True))
-        evidence = Evidence(Noise(probe, is_reference=False), faults=probe if holds_weights else None, arbiter=arbiter)
+        evidence = Evidence.of(None, probe, arbiter, plant=holds_weights)
         sides = Side(first.reference.label, reference), Side(first.candidate.label, session)
         checked = verify(*sides, plan, roundings(model.model), evidence)
         if checked.power is not None and checked.power.kind == "weights":

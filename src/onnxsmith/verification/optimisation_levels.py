@@ -1,0 +1,58 @@
+"""Combines the comparisons at two optimisation levels of one runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.verification.explore import Plan, Run
+
+_MOST = 4
+"""Inputs on which the two are compared at the second level. A choice: the base, other values, and two other sizes."""
+
+
+def spread(runs: Sequence[Run]) -> list[Run]:
+    """A few of the runs: the first, the last, and some between, so that values and sizes vary."""
+    if len(runs) <= _MOST:
+        return list(runs)
+    return [runs[index * (len(runs) - 1) // (_MOST - 1)] for index in range(_MOST)]
+
+
+def on_some(plan: Plan, runs: Sequence[Run]) -> Plan:
+    """The plan for the second level: the inputs of a few of the runs."""
+    return replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
+
+
+def both_levels(main: Verification, other: Verification, note: str) -> Verification:
+    """Combines comparisons at two optimisation levels: each output gets the worse result. `other` was made on some of
+    the inputs of `main`."""
+    outputs = tuple(
+        theirs if (not theirs.equal, theirs.worst_rel) > (not ours.equal, ours.worst_rel) else ours
+        for ours, theirs in zip(main.outputs, other.outputs, strict=True)
+    )
+    return replace(
+        main,
+        equal=main.equal and other.equal,
+        outputs=outputs,
+        notes=tuple(dict.fromkeys((*main.notes, *other.notes, note))),
+        unsure=() if main.differs or other.differs else tuple(dict.fromkeys((*main.unsure, *other.unsure))),
+    )
+
+
+def agreement_at_both(
+    runtime: str, main: Verification, other: Verification, words: tuple[str, str], *, apart: str = ""
+) -> str:
+    """The note on both comparisons. `words` say which level is which: off, on. `apart` says how the outputs of `other`
+    agree, if more than rounding is to be expected."""
+    return (
+        f"with the optimisations of {runtime} {words[0]} the outputs agree {agreement(main)}; with them {words[1]}, "
+        f"on {len(other.runs)} of the inputs, {apart or agreement(other)}"
+    )
+
+
+def agreement(part: Verification) -> str:
+    """How closely the outputs of a comparison agree, in words."""
+    if part.exact:
+        return "to the bit"
+    return "within rounding" if not part.differs else "not"
