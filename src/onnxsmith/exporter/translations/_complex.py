@@ -1,4 +1,4 @@
-"""Complex tensors as their real and imaginary parts."""
+"""The parts of a complex tensor: real and imaginary part, on a new last axis."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 
 
 def parts(z: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """The parts of a complex tensor along a new last axis. Of a real tensor or a number, whose imaginary part is 0,
-    those of the complex `dtype`."""
+    """Returns the parts of `z` on a new last axis. A real tensor or a number has the imaginary part 0, and gets the
+    real dtype of the complex `dtype`."""
     if isinstance(z, torch.Tensor) and z.is_complex():
         return torch.view_as_real(z.resolve_conj())
     assert dtype is not None
@@ -22,21 +22,21 @@ def parts(z: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
 
 
 def joined(real: torch.Tensor, imaginary: torch.Tensor) -> torch.Tensor:
-    """The complex tensor with these parts."""
+    """Returns the complex tensor with these parts."""
     return torch.view_as_complex(torch.stack([real, imaginary], -1))
 
 
 def before(dim: int) -> int:
-    """An axis of a complex tensor as an axis of its parts."""
+    """Returns the axis of the parts that is axis `dim` of the complex tensor."""
     return dim if dim >= 0 else dim - 1
 
 
 def product(of: Callable[[Any, Any], Any], a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """A product of complex tensors by products `of` real ones: (a + bi)(c + di) = (ac - bd) + (ad + bc)i."""
+    """Multiplies complex tensors by `of`, a product of real tensors: (a + bi)(c + di) = (ac - bd) + (ad + bc)i."""
     (real_a, imag_a), (real_b, imag_b) = (torch.view_as_real(one.resolve_conj()).unbind(-1) for one in (a, b))
     return joined(of(real_a, real_b) - of(imag_a, imag_b), of(real_a, imag_b) + of(imag_a, real_b))
 
 
 def numbers(*shape: int) -> torch.Tensor:
-    """Random complex numbers, for samples."""
+    """Returns random complex numbers, for samples."""
     return torch.randn(*shape, dtype=torch.complex64)

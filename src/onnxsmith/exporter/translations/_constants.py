@@ -11,7 +11,8 @@ from onnxsmith.base.seams.torch.tensors import unheard
 
 
 def constant(values: Sequence[Any] | float, dtype: torch.dtype) -> torch.Tensor:
-    """A tensor of `values`. `torch.tensor` cannot be traced in a translation: it changes its result in place."""
+    """Returns a tensor of `values`. A trace cannot follow `torch.tensor` here, because it changes its result in
+    place."""
     with unheard():
         made = torch.tensor(values, dtype=dtype)
     lifted: torch.Tensor = torch.ops.aten.lift_fresh_copy.default(made)
@@ -19,5 +20,5 @@ def constant(values: Sequence[Any] | float, dtype: torch.dtype) -> torch.Tensor:
 
 
 def look_up(table: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """The rows of `table` at `places`, int64 of any shape."""
+    """Returns the rows of `table` at `places`, int64 of any shape."""
     return table.index_select(0, places.reshape(-1)).reshape((*places.shape, *table.shape[1:]))

@@ -1,6 +1,7 @@
 """QR by Householder reflections, in the form and with the signs of LAPACK's `geqrf`, `orgqr` and `ormqr`.
 
-A reflection is 1 - tau v v', v being 0 above its column's diagonal, 1 on it, and what the factored matrix holds below.
+A reflection is 1 - tau v vᵀ. The vector v is 0 above the diagonal of its column and 1 on the diagonal; the factored
+matrix holds its elements below.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from onnxsmith.exporter.translations._sizes import Size, batch, identity, smalle
 
 
 def factor(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """R in the upper triangle with the reflections below it, and the numbers tau."""
+    """Returns one matrix, with R in the upper triangle and the reflections below it, and the numbers tau."""
     count = smaller(matrix)
     scales = torch.zeros([*matrix.shape[:-2], count], dtype=matrix.dtype, device=matrix.device)
     factored, scales = repeat(count, _reflect, [matrix, scales])
@@ -22,15 +23,17 @@ def factor(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _reflect(index: Index, matrix: torch.Tensor, scales: torch.Tensor) -> Sequence[torch.Tensor]:
-    """The reflection that takes a column to its diagonal: LAPACK's `larfg`. A column that is there already stays."""
+    """Applies the reflection that makes a column zero below its diagonal (LAPACK's `larfg`). Leaves a column that is
+    zero there already."""
     rows = torch.arange(matrix.shape[-2], device=matrix.device)
     columns = torch.arange(matrix.shape[-1], device=matrix.device)
     values = column(matrix, index)
     head = column(values.unsqueeze(-2), index)
     tail = torch.where(rows > index, values, 0)
     largest = torch.maximum(tail.abs().amax(-1, keepdim=True), head.abs())
-    unit = torch.where(largest > 0, largest, 1)  # so that squares neither overflow nor underflow
+    unit = torch.where(largest > 0, largest, 1)  # keeps squares from overflow and underflow
     length = ((tail / unit).square().sum(-1, keepdim=True) + (head / unit).square()).sqrt() * unit
+    # tau = 0 is the identity: LAPACK writes no reflection for a column that needs none
     done = (tail == 0).all(-1, keepdim=True)
     onto = torch.where(done, head, torch.where(head < 0, length, -length))
     scale = torch.where(done, 0, (onto - head) / torch.where(done, 1, onto))
@@ -44,7 +47,7 @@ def _reflect(index: Index, matrix: torch.Tensor, scales: torch.Tensor) -> Sequen
 
 
 def applied(factored: torch.Tensor, scales: torch.Tensor, onto: torch.Tensor, transposed: bool = False) -> torch.Tensor:
-    """Q, the product of all reflections, or its transpose, times `onto`."""
+    """Returns Q times `onto`, or Qᵀ times it if `transposed`. Q is the product of all reflections."""
     onto = onto.expand([*batch(factored, onto), *onto.shape[-2:]])
     (found,) = repeat(scales.shape[-1], _applying(transposed), [onto], [factored, scales])
     return found
@@ -63,5 +66,5 @@ def _applying(transposed: bool) -> Callable[..., Sequence[torch.Tensor]]:
 
 
 def orthogonal(factored: torch.Tensor, scales: torch.Tensor, columns: Size) -> torch.Tensor:
-    """The first columns of Q."""
+    """Returns the first `columns` columns of Q."""
     return applied(factored, scales, identity(factored.shape[-2], columns, factored))

@@ -1,4 +1,4 @@
-"""Repeats a computation: unrolled for a few rounds, otherwise as a Loop of the graph."""
+"""Repeats a computation: unrolled for a few rounds, otherwise as an ONNX Loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from onnxsmith.base.seams.torch.operators import while_loop_op
 from onnxsmith.exporter.translations._sizes import is_empty
 
 UNROLLED = 4
-"""Up to this number, rounds are unrolled; a choice: the small matrices of geometry (rotations, poses) need no Loop."""
+"""Largest number of rounds that is unrolled. A choice: small matrices of geometry (rotations, poses) then need no
+Loop."""
 
 Index = int | torch.Tensor
 """The number of a round: a 0-d int64 tensor inside a loop."""
@@ -23,9 +24,9 @@ def repeat(
     carried: Sequence[torch.Tensor],
     fixed: Sequence[torch.Tensor] = (),
 ) -> list[torch.Tensor]:
-    """`carried` after `count` times `carried = body(index, *carried, *fixed)`.
+    """Repeats `carried = body(index, *carried, *fixed)` for `count` rounds and returns `carried`.
 
-    `body` keeps the shapes and dtypes of `carried`, and knows tensors and sizes of its arguments only.
+    `body` must keep the shapes and dtypes of `carried`. It may use tensors and sizes of its arguments only.
     """
     if isinstance(count, int) and (count <= UNROLLED or all(is_empty(one) for one in carried)):
         for index in range(count):
@@ -49,7 +50,7 @@ def loop(
     carried: Sequence[torch.Tensor],
     fixed: Sequence[torch.Tensor] = (),
 ) -> list[torch.Tensor]:
-    """`carried` after `carried = body(*carried, *fixed)` for as long as `goes_on(*carried, *fixed)`."""
+    """Repeats `carried = body(*carried, *fixed)` while `goes_on(*carried, *fixed)` is true, and returns `carried`."""
 
     def own(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return tuple(own_copy(one) for one in body(*given))
@@ -60,22 +61,22 @@ def loop(
 
 
 def any_of(mask: torch.Tensor) -> torch.Tensor:
-    """Whether any element is true; False for an empty mask, for which ONNX Runtime's ReduceMax is undefined."""
+    """Whether any element is true. False for an empty mask, for which ONNX Runtime's ReduceMax is undefined."""
     return mask.to(torch.int64).sum() > 0
 
 
 def own_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """A contiguous copy: a value that a loop carries must not share memory or change its strides."""
+    """Returns a contiguous copy. A tensor that a loop carries must not share memory or change its strides."""
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
 def column(matrix: torch.Tensor, index: Index) -> torch.Tensor:
-    """A column, as a vector."""
+    """Returns a column as a vector."""
     if isinstance(index, int):
         return matrix.select(-1, index)
     return matrix.index_select(-1, index.reshape(1)).squeeze(-1)
 
 
 def row(matrix: torch.Tensor, index: Index) -> torch.Tensor:
-    """A row, as a vector."""
+    """Returns a row as a vector."""
     return column(matrix.mT, index)

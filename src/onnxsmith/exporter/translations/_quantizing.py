@@ -11,18 +11,19 @@ from onnxsmith.exporter.translations._constants import constant
 from onnxsmith.exporter.translations.base import onnx_op
 
 BITS = "onnxsmith.bits"
-"""Metadata of a DequantizeLinear node: the width of its integers, if they use a part of their dtype's range."""
+"""Metadata key of a DequantizeLinear node: the width in bits of integers that use only a part of their dtype's
+range."""
 QUANTIZED = (torch.int8, torch.uint8, torch.int16, torch.uint16)
-"""Dtypes that QuantizeLinear gives. It gives no int32, which DequantizeLinear reads."""
+"""Output dtypes of QuantizeLinear. DequantizeLinear also reads int32."""
 DECOMPOSED = "torch.ao.quantization.fx._decomposed"
 """The module that defines the operators of `quantized_decomposed`."""
 
 
 def quantize(x: Any, scale: Any, zero_point: Any, low: int, high: int, dtype: torch.dtype, axis: int = 0) -> Any:
-    """Quantises x to `dtype`, to integers from `low` to `high`: `clip(round(x / scale) + zero_point)`.
+    """Quantises x to integers from `low` to `high` of `dtype`: `clip(round(x / scale) + zero_point)`.
 
-    Scale and zero point are numbers, or tensors with one element, or one for each index of `axis`. A range that is
-    narrower than the dtype's becomes a Clip behind QuantizeLinear, which alone would use the whole dtype.
+    Scale and zero point are numbers, or tensors with one element or with one for each index of `axis`. A range narrower
+    than the dtype's adds a Clip after QuantizeLinear, which saturates at the dtype's limits only.
     """
     scale, offset = _parameters(scale, zero_point, dtype)
     x = x.to(torch.float32)
@@ -53,9 +54,9 @@ def dequantize(
 ) -> Any:
     """Dequantises q: `(q - zero_point) * scale`.
 
-    Scale and zero point are as for `quantize`; with `block`, they are tensors of the rank of q, with one element for
-    each block of that many indices of `axis`. `low` and `high` are the range of q, which may be narrower than its
-    dtype's. `dtype` is that of the result, default: float32.
+    Scale and zero point are as for `quantize`. With `block`, they have the rank of q and one element for each block of
+    that many indices of `axis`. `low` and `high` are the range of q, which may be narrower than its dtype's. The result
+    has the dtype `dtype`; default: float32.
     """
     if isinstance(zero_point, torch.Tensor) and zero_point.dtype.is_floating_point:
         made = dequantize(q, scale, None, low=low, high=high, axis=axis, block=block)
@@ -77,8 +78,8 @@ def dequantize(
 
 
 def quantize_rows(x: Any, scale: Any, zero_point: Any, low: int, high: int, dtype: torch.dtype) -> Any:
-    """Quantises x with a scale and a zero point that are computed at run time, of any shape that x has after a
-    broadcast. The rows are divided by their scales first: runtimes fuse a QuantizeLinear with one scale only."""
+    """Quantises x with a scale and a zero point that are computed at run time and broadcast to x. Divides the rows by
+    their scales first, because runtimes fuse a QuantizeLinear only if it has one scale."""
     whole = x.to(torch.float32) * (1.0 / scale.to(torch.float32))
     if zero_point is not None:
         whole = torch.round(whole) + zero_point.to(torch.float32)
@@ -94,7 +95,7 @@ def dequantize_rows(q: Any, scale: Any, zero_point: Any, dtype: torch.dtype | No
 
 
 def dtype_of(low: int, high: int) -> torch.dtype | None:
-    """The narrowest dtype of QuantizeLinear that holds the range; None if there is none."""
+    """Returns the narrowest output dtype of QuantizeLinear that holds the range, or None if none does."""
     for dtype in (torch.uint8, torch.int8, torch.uint16, torch.int16):
         if torch.iinfo(dtype).min <= low and high <= torch.iinfo(dtype).max:
             return dtype
@@ -102,8 +103,8 @@ def dtype_of(low: int, high: int) -> torch.dtype | None:
 
 
 def blocked_axis(sizes: Sequence[Any], blocks: Sequence[int]) -> tuple[int, int] | None:
-    """The axis and the block size of a quantisation in blocks of these sizes: block size 0 means one scale for each
-    index of the axis, or one for all. None if ONNX has no form for it."""
+    """Returns the axis and the block size of a quantisation in blocks of these sizes, or None if ONNX has no form for
+    it. Block size 0 means one scale for each index of the axis, or one scale for all."""
     whole = [axis for axis, (size, block) in enumerate(zip(sizes, blocks, strict=True)) if size != block]
     if not whole:
         return 0, 0
@@ -117,7 +118,8 @@ def blocked_axis(sizes: Sequence[Any], blocks: Sequence[int]) -> tuple[int, int]
 
 
 def as_blocks(sizes: Sequence[Any], blocks: Sequence[int]) -> tuple[list[Any], list[Any]]:
-    """The shape of a tensor with each divided axis as (blocks, block), and that of one value for each block."""
+    """Returns two shapes: of the tensor with each divided axis split into (blocks, block), and of one value for each
+    block."""
     grouped: list[Any] = []
     one: list[Any] = []
     for size, block in zip(sizes, blocks, strict=True):
@@ -131,7 +133,8 @@ def as_blocks(sizes: Sequence[Any], blocks: Sequence[int]) -> tuple[list[Any], l
 
 
 def _spread(values: Any, q: Any, axis: int, block: int) -> Any:
-    """One value for each element of q, from one for all, one for each index of the axis, or one for each block."""
+    """Expands `values` to one for each element of q. There is one value in all, one for each index of the axis, or one
+    for each block."""
     if block:
         return values.repeat_interleave(block, axis)
     if values.numel() == 1:
@@ -142,7 +145,7 @@ def _spread(values: Any, q: Any, axis: int, block: int) -> Any:
 
 
 def _parameters(scale: Any, zero_point: Any, dtype: torch.dtype, block: int = 0) -> tuple[Any, Any]:
-    """Scale and zero point as tensors; without an axis if they have one element."""
+    """Returns scale and zero point as tensors; 0-d if they have one element."""
     scale = scale.to(torch.float32) if isinstance(scale, torch.Tensor) else constant(scale, torch.float32)
     offset = zero_point
     if zero_point is None:
@@ -156,7 +159,7 @@ def _parameters(scale: Any, zero_point: Any, dtype: torch.dtype, block: int = 0)
 
 
 def bits(low: int | None, high: int | None) -> int:
-    """4 if the range fits an integer of 4 bits, else 0 (also for an unknown range)."""
+    """Returns 4 if the range fits a 4-bit integer, else 0. An unknown range gives 0."""
     if low is None or high is None:
         return 0
     return 4 if (low >= -8 and high <= 7) or (low >= 0 and high <= 15) else 0

@@ -1,7 +1,8 @@
-"""Approximates functions of one real number by polynomials, with the precision of float64.
+"""Approximates functions of one real number by polynomials, to the precision of float64.
 
-The interval is cut into equal pieces, and on each the function is interpolated at Chebyshev nodes (DLMF 3.11(ii)). Its
-values come from mpmath, which torch brings along with sympy, in 40 digits; so there are no tables of coefficients here.
+The interval is cut into equal pieces. On each piece the function is interpolated at Chebyshev nodes (DLMF 3.11(ii)).
+Its values are computed with 40 digits by mpmath, which torch installs with sympy, so this package holds no tables of
+coefficients.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _TERMS = 16
 
 
 def piecewise(function: Callable[[Any], Any], x: torch.Tensor, low: float, high: float, pieces: int) -> torch.Tensor:
-    """`function`, smooth and of mpmath's numbers, at `x`, float64; outside of [low, high] it is not defined."""
+    """Computes `function` at `x`, float64. `function` is smooth and takes mpmath's numbers. Outside [low, high] the
+    result is undefined."""
     scaled = (x - low) * (pieces / (high - low))
     piece = scaled.floor().to(torch.int64).clamp(0, pieces - 1)
     place = (scaled - piece) * 2 - 1
@@ -32,7 +34,7 @@ def piecewise(function: Callable[[Any], Any], x: torch.Tensor, low: float, high:
 def _coefficients(
     function: Callable[[Any], Any], low: float, high: float, pieces: int
 ) -> tuple[tuple[float, ...], ...]:
-    """For each piece the coefficients of powers of the place within it, which goes from -1 to 1."""
+    """Returns for each piece the coefficients of the powers of the position in the piece, which goes from -1 to 1."""
     with mpmath.workdps(40):
         nodes = [mpmath.cos(mpmath.pi * (2 * k + 1) / (2 * _TERMS)) for k in range(_TERMS)]
         width = (mpmath.mpf(high) - low) / pieces
@@ -44,8 +46,11 @@ def _coefficients(
 
 
 def _powers(nodes: list[Any], values: list[Any]) -> list[Any]:
-    """The polynomial through the points: Chebyshev coefficients by their discrete orthogonality, then each Chebyshev
-    polynomial by powers, T(k+1) = 2x·T(k) - T(k-1)."""
+    """Returns the coefficients of the polynomial through the points.
+
+    Computes Chebyshev coefficients by their discrete orthogonality, then writes each Chebyshev polynomial in powers by
+    T(k+1) = 2x·T(k) - T(k-1).
+    """
     count = len(nodes)
     total = [mpmath.mpf(0)] * count
     before, now = [mpmath.mpf(0)] * count, [mpmath.mpf(1)] + [mpmath.mpf(0)] * (count - 1)

@@ -1,4 +1,4 @@
-"""Sizes of matrices, symbolic ones among them."""
+"""Sizes of matrices, which may be symbolic."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 import torch
 
 Size = Any
-"""An int or a `torch.SymInt`; torch's own annotations do not know the second."""
+"""An int or a `torch.SymInt`, which torch's own annotations leave out."""
 
 
 def smaller(matrix: torch.Tensor) -> Size:
-    """The smaller one of rows and columns."""
+    """Returns the smaller of the numbers of rows and columns."""
     least: Any = torch.sym_min
     return least(matrix.shape[-2], matrix.shape[-1])
 
 
 def batch(*matrices: torch.Tensor) -> list[Size]:
-    """The dimensions before the last two, broadcast."""
+    """Returns the broadcast dimensions before the last two."""
     broadcast: Any = torch.broadcast_shapes
     return list(broadcast(*(matrix.shape[:-2] for matrix in matrices)))
 
@@ -28,13 +28,13 @@ def is_empty(tensor: torch.Tensor) -> bool:
 
 
 def identity(rows: Size, columns: Size, like: torch.Tensor) -> torch.Tensor:
-    """Ones on the diagonal, with the dtype of `like`."""
+    """Returns a matrix with ones on the diagonal and zeros elsewhere, with the dtype of `like`."""
     places = torch.arange(rows, device=like.device).unsqueeze(-1) == torch.arange(columns, device=like.device)
     return places.to(like.dtype)
 
 
 def wider(tensor: torch.Tensor, axis: int, more: Size, filling: float = 0.0) -> torch.Tensor:
-    """The tensor with `more` places at the end of an axis, counted from the back."""
+    """Appends `more` elements equal to `filling` to an axis, which is counted from the last."""
     if isinstance(more, int) and more == 0:
         return tensor
     shape = list(tensor.shape)

@@ -1,4 +1,4 @@
-"""Triangular systems, solved by substitution."""
+"""Solves triangular systems by substitution."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from onnxsmith.exporter.translations._sizes import batch
 def solve(
     matrix: torch.Tensor, right: torch.Tensor, *, upper: bool, unitriangular: bool = False, transposed: bool = False
 ) -> torch.Tensor:
-    """X of `matrix @ X = right`; batch dimensions broadcast. Reads only one triangle of `matrix`, and not its diagonal
-    if that counts as ones. `transposed` solves with the transpose of the triangle."""
+    """Returns X with `matrix @ X = right`; batch dimensions broadcast. Reads only one triangle of `matrix`, without its
+    diagonal if `unitriangular` (the diagonal is ones). `transposed` solves with the transpose of the triangle."""
     solved = right.expand([*batch(matrix, right), *right.shape[-2:]])
     if transposed:
         matrix, upper = matrix.mT, not upper
@@ -23,7 +23,8 @@ def solve(
 
 
 def _substitution(upper: bool, unitriangular: bool) -> Callable[..., Sequence[torch.Tensor]]:
-    """A round finds one unknown and takes it out of the equations that are left (the column-oriented form)."""
+    """Returns the loop body of the column-oriented form. Each round computes one unknown and subtracts it from the
+    remaining equations."""
 
     def body(index: Index, rest: torch.Tensor, matrix: torch.Tensor) -> Sequence[torch.Tensor]:
         rows = torch.arange(matrix.shape[-1], device=matrix.device)

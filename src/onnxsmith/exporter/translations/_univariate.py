@@ -1,4 +1,4 @@
-"""The common base of special functions of one number: they compute in float64 for every dtype."""
+"""The base class of special functions of one number, which compute in float64 for every dtype."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Univariate(Translation):
-    """A function of one real number, element by element. Integers and bools become the default float."""
+    """Computes a function of one real number, element by element. Integers and bools become the default float dtype."""
 
     points: ClassVar[Sequence[float]]
     """Arguments at which the function is compared with PyTorch."""

@@ -11,7 +11,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Softmax(Translation):
-    """`softmax` into another dtype. The tensor is cast before, not after."""
+    """Computes `softmax` into another dtype: casts the tensor first, as PyTorch does, not the result."""
 
     targets = ("aten::softmax.int",)
 
@@ -26,7 +26,7 @@ class Softmax(Translation):
 
 
 class LogSoftmax(Translation):
-    """`log_softmax` into another dtype. The tensor is cast before, not after."""
+    """Computes `log_softmax` into another dtype: casts the tensor first, as PyTorch does, not the result."""
 
     targets = ("aten::log_softmax.int",)
 
@@ -41,10 +41,10 @@ class LogSoftmax(Translation):
 
 
 class LogSigmoid(Translation):
-    """`log_sigmoid`.
+    """Computes `log_sigmoid` as min(x, 0) - log(1 + exp(-|x|)).
 
-    min(x, 0) - log(1 + exp(-|x|)). The logarithm of a sigmoid loses what a float32 sigmoid has lost already where it is
-    near 0: at -10 the result was off by one part in ten thousand.
+    The logarithm of a float32 sigmoid is inexact where the sigmoid is near 0: at -10 it was off by one part in ten
+    thousand.
     """
 
     targets = ("aten::log_sigmoid",)
@@ -59,10 +59,11 @@ class LogSigmoid(Translation):
 
 
 class Rrelu(Translation):
-    """`rrelu`: a ReLU with a slope drawn at random.
+    """Computes `rrelu`, a ReLU with random slopes for negative elements.
 
-    In training each negative element has a slope of its own, even between two bounds, else their mean. Gives the slopes
-    too, 1 for what is not negative.
+    In training each of these elements gets its own slope, drawn uniformly between the bounds, and the slopes are the
+    second result, with 1 for positive elements. Otherwise every slope is the mean of the bounds, and the second result
+    is a copy of `noise`.
     """
 
     targets = ("aten::rrelu_with_noise_functional",)

@@ -1,4 +1,4 @@
-"""Arithmetic and comparisons under second names, and integer arithmetic."""
+"""Aliases of arithmetic operators and comparisons, and integer arithmetic."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
 class _Alias(Translation):
-    """Second names of operators of two tensors; PyTorch's exporter promotes their dtypes under the first name only.
-
-    Calls the operator by its first name.
-    """
+    """Replaces an alias by its operator. PyTorch's exporter promotes the dtypes of two tensors for the operator
+    only."""
 
     first: ClassVar[Callable[..., torch.Tensor]]
 
@@ -32,58 +30,58 @@ class _Alias(Translation):
 
 
 class Multiply(_Alias):
-    """`multiply`, which is `mul`."""
+    """Computes `multiply`, an alias of `mul`."""
 
     targets = ("aten::multiply.Tensor",)
     first = torch.mul
 
 
 class Divide(_Alias):
-    """`divide`, which is `div`."""
+    """Computes `divide`, an alias of `div`."""
 
     targets = ("aten::divide.Tensor",)
     first = torch.div
 
 
 class Subtract(_Alias):
-    """`subtract`, which is `sub`."""
+    """Computes `subtract`, an alias of `sub`."""
 
     targets = ("aten::subtract.Tensor",)
     first = torch.sub
 
 
 class Less(_Alias):
-    """`less`, which is `lt`."""
+    """Computes `less`, an alias of `lt`."""
 
     targets = ("aten::less.Tensor",)
     first = torch.lt
 
 
 class LessEqual(_Alias):
-    """`less_equal`, which is `le`."""
+    """Computes `less_equal`, an alias of `le`."""
 
     targets = ("aten::less_equal.Tensor",)
     first = torch.le
 
 
 class Greater(_Alias):
-    """`greater`, which is `gt`."""
+    """Computes `greater`, an alias of `gt`."""
 
     targets = ("aten::greater.Tensor",)
     first = torch.gt
 
 
 class GreaterEqual(_Alias):
-    """`greater_equal`, which is `ge`."""
+    """Computes `greater_equal`, an alias of `ge`."""
 
     targets = ("aten::greater_equal.Tensor",)
     first = torch.ge
 
 
 class Rsub(Translation):
-    """`rsub`: a number minus a tensor.
+    """Computes `rsub`, a number minus a tensor, in the promoted dtype.
 
-    Computes in the promoted dtype: for `1.0 - x` with integers PyTorch's exporter finds no overload.
+    PyTorch's exporter finds no overload for `1.0 - x` with integers.
     """
 
     targets = ("aten::rsub.Scalar",)
@@ -104,7 +102,7 @@ class Rsub(Translation):
 
 
 class Gcd(Translation):
-    """`gcd` of integers. Euclid's algorithm on all elements at once, until no remainder is left."""
+    """Computes `gcd` by Euclid's algorithm on all elements at once, in a loop until every remainder is 0."""
 
     targets = ("aten::gcd", "prims::gcd")
 
@@ -132,7 +130,7 @@ class Gcd(Translation):
 
 
 class Lcm(Translation):
-    """`lcm` of integers. The product over the greatest common divisor; 0 where both are 0."""
+    """Computes `lcm` as the product divided by the greatest common divisor; 0 where both numbers are 0."""
 
     targets = ("aten::lcm",)
 
@@ -150,7 +148,7 @@ class Lcm(Translation):
 
 
 class IntMm(Translation):
-    """The product of two matrices of 8-bit integers, in int32. MatMulInteger."""
+    """Multiplies two matrices of 8-bit integers into int32 (`_int_mm`) by MatMulInteger."""
 
     targets = ("aten::_int_mm",)
 

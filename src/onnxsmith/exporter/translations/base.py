@@ -1,7 +1,7 @@
-"""The base class of translations: each computes an operator of PyTorch by operators that have a translation.
+"""The base class of translations. A translation computes a PyTorch operator by operators that can be exported.
 
 A translation is PyTorch code. It is traced with the shapes and dtypes of the exported model, so symbolic dimensions
-stay symbolic. `onnx_op` adds an ONNX node to the graph, where an ONNX operator computes the result directly.
+stay symbolic. `onnx_op` adds an ONNX node to the graph, for results that one ONNX operator computes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from onnxsmith.base.library_versions import Lifetime
 
 @dataclass(frozen=True)
 class Sample:
-    """A call on which a translation is compared with PyTorch. `target` is one of the translation's targets; default:
-    the first target, or else the first function.
+    """A call for which a translation is compared with PyTorch.
 
-    `dynamic` are the dynamic axes: index of the argument → axis → name; axes with one name have one size. `around`, if
-    given, is called with the operator and the arguments, and its result is compared: for operators that need special
-    inputs (a positive definite matrix), or whose result is not unique (an eigenvector's sign).
+    `target` is one of the translation's targets; default: the first target, or the first function if there is none.
+    `dynamic` maps the index of an argument to its dynamic axes, and each axis to a name; axes of one name have one
+    size. If `around` is given, it is called with the operator and the arguments, and its result is compared. It serves
+    operators that need special inputs (a positive definite matrix), or whose result is not unique (an eigenvector's
+    sign).
     """
 
     args: tuple[Any, ...]
@@ -36,32 +37,34 @@ class Sample:
 
 
 class Translation(ABC):
-    """The translation of one operator, or of several that are one computation. Stateless."""
+    """Translates one operator, or several that are one computation. Stateless."""
 
     targets: ClassVar[tuple[str, ...]]
-    """`aten::cdist` for every overload of an operator, `aten::max.dim` for one overload; empty if the translation only
-    replaces functions."""
+    """`aten::cdist` is every overload of an operator, `aten::max.dim` is one overload. Empty if the translation
+    replaces functions only."""
     functions: ClassVar[tuple[Callable[..., Any], ...]] = ()
-    """Functions of torch (`torch.cov`, `torch.Tensor.cov`) that a trace cannot follow: their calls are replaced by
-    `decompose` before the trace."""
+    """Functions of torch (`torch.cov`, `torch.Tensor.cov`) that a trace cannot follow. Before the trace, calls of them
+    are replaced by calls of `decompose`."""
     lifetimes: ClassVar[Mapping[str, Lifetime]] = {}
-    """The releases that have a target, or a function (`torch.nn.functional:one_hot`), where not every supported release
-    does. Where it is missing, nothing is translated. Default: every supported release has all of them."""
+    """The torch releases that have a target or a function (`torch.nn.functional:one_hot`), if some supported release
+    lacks it. In such a release, the target or function is skipped. Default: every supported release has all of them."""
     library: ClassVar[str] = ""
-    """The module that defines the operators, if it is not torch itself. They are looked up only after it was imported:
-    a module that uses them has imported it."""
+    """The module that defines the operators, if it is not torch. They are looked up only if the module is imported
+    already; a model that uses them has imported it."""
     kernel_error: ClassVar[float] = 0.0
-    """The error of PyTorch's own kernel relative to the scale of the result, if it is more than rounding; measured
-    against mpmath. The translation is compared with the kernel with this tolerance."""
+    """The error of PyTorch's kernel relative to the scale of the result, measured against mpmath, if it is more than
+    rounding. It is the tolerance when the translation is compared with the kernel."""
 
     @abstractmethod
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
-        """Computes the operator. The arguments come from torch's dispatcher: optional arguments may be missing, None,
-        or given by keyword. Returns `NotImplemented` to leave a call to PyTorch's own exporter."""
+        """Computes the operator. Returns `NotImplemented` to leave a call to PyTorch's exporter.
+
+        The arguments come from torch's dispatcher: optional arguments may be missing, None, or given by keyword.
+        """
 
     @abstractmethod
     def samples(self) -> Iterator[Sample]:
-        """Calls that cover all cases: each overload, other dtypes, empty and 0-d tensors, negative axes."""
+        """Yields calls that cover all cases: each overload, other dtypes, empty and 0-d tensors, negative axes."""
 
 
 _asked: ContextVar[int | None] = ContextVar("asked_opset", default=None)
@@ -69,7 +72,7 @@ _asked: ContextVar[int | None] = ContextVar("asked_opset", default=None)
 
 @contextmanager
 def asked_for(opset: int | None) -> Iterator[None]:
-    """Inside, `reaches` knows the opset of the file; None is the exporter's own."""
+    """Tells `reaches` the opset requested for the file. None is the exporter's default."""
     token = _asked.set(opset)
     try:
         yield
@@ -78,8 +81,11 @@ def asked_for(opset: int | None) -> Iterator[None]:
 
 
 def reaches(opset: int) -> bool:
-    """Whether the file may have operators of this opset: true unless an older one was asked for. A graph is written in
-    opset 18 at least and then converted, so that this matters for nodes that no converter brings down."""
+    """Whether the file may contain operators of this opset. True unless an older opset was requested.
+
+    A graph is written in opset 18 or later, then converted. So this matters only for nodes that no converter can bring
+    to an older opset.
+    """
     asked = _asked.get()
     return asked is None or asked >= opset
 
@@ -94,10 +100,10 @@ def onnx_op(
     metadata: Mapping[str, str] | None = None,
     **attributes: Any,
 ) -> torch.Tensor:
-    """Adds a node with one output to the ONNX graph. `dtype` and `shape` are those of the result; default: those of
-    `like`, or else of the first input.
+    """Adds a node with one output to the ONNX graph.
 
-    `name` may have a domain (`com.microsoft::Gelu`). `version` is the opset that introduced this form of the operator.
+    `name` may have a domain (`com.microsoft::Gelu`). `dtype` and `shape` describe the output; default: those of `like`,
+    or of the first input if `like` is None. `version` is the opset that introduced this form of the operator.
     `metadata` are properties of the node.
     """
     like = like if like is not None else inputs[0]
@@ -121,7 +127,7 @@ def onnx_ops(
     version: int | None = None,
     **attributes: Any,
 ) -> Sequence[torch.Tensor]:
-    """Adds a node with several outputs; `outputs` has the dtype and shape of each."""
+    """Adds a node with several outputs to the ONNX graph. `outputs` has the dtype and shape of each output."""
     dtypes, shapes = zip(*outputs, strict=True)
     found: Sequence[torch.Tensor] = torch.onnx.ops.symbolic_multi_out(
         name, inputs, attributes, dtypes=dtypes, shapes=[list(shape) for shape in shapes], version=version

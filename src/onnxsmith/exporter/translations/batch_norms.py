@@ -11,10 +11,9 @@ from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
 class BatchNorm(Translation):
-    """Batch normalisation by statistics that are given.
+    """Normalises a batch by given mean and variance: BatchNormalization, or plain arithmetic for float64.
 
-    ONNX's BatchNormalization, written out for float64. The statistics of the batch, which are not worked out, are
-    empty, as in PyTorch.
+    The other two results, mean and inverse deviation of the batch, are empty, as in PyTorch.
     """
 
     targets = ("aten::_native_batch_norm_legit_no_training",)
@@ -25,7 +24,7 @@ class BatchNorm(Translation):
             return NotImplemented
         weight = torch.ones_like(mean) if weight is None else weight
         bias = torch.zeros_like(mean) if bias is None else bias
-        if x.dtype == torch.float64:  # an attribute in ONNX is a float32
+        if x.dtype == torch.float64:  # `epsilon` is a float32 attribute in ONNX
             shape = [-1, *[1] * (x.dim() - 2)]
             scale = weight / (variance + eps).sqrt()
             found = (x - mean.reshape(shape)) * scale.reshape(shape) + bias.reshape(shape)
@@ -47,13 +46,11 @@ class BatchNorm(Translation):
 
 
 class TrainingBatchNorm(Translation):
-    """Batch normalisation by the statistics of the batch itself.
+    """Normalises a batch by its own mean and variance; the running statistics move towards these. Outside training the
+    running statistics are used, as in `BatchNorm`.
 
-    In training mode mean and variance are the batch's, and the running ones move towards them. By statistics that are
-    given it is `BatchNorm`.
-
-    What comes back is the result, the mean, 1/√(variance + eps), and for the functional form the new running
-    statistics; the variance of those has n - 1 for its divisor.
+    Returns the normalised tensor, the mean and 1/√(variance + eps). The functional form also returns the new running
+    statistics, whose variance has the divisor n - 1.
     """
 
     targets = (
@@ -73,7 +70,7 @@ class TrainingBatchNorm(Translation):
         axes = [axis for axis in range(x.dim()) if axis != 1]
         mean = x.mean(axes, keepdim=True)
         centred = x - mean
-        # The sum of many large float32 numbers errs by more than their spread allows: the mean of the rest corrects it.
+        # A float32 mean of many large numbers errs by more than their spread; the mean of the differences corrects it.
         left = centred.mean(axes, keepdim=True)
         mean, centred = mean + left, centred - left
         variance = (centred * centred).mean(axes, keepdim=True)

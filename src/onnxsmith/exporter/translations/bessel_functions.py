@@ -1,7 +1,7 @@
-"""Bessel and Airy functions, of float64.
+"""Bessel and Airy functions, computed in float64.
 
-Bessel functions of order 0 and 1: power series for small arguments, and for large ones the amplitudes of
-their asymptotic forms (DLMF 10.17, 10.40), which are smooth in 1/x.
+Bessel functions of order 0 and 1 use power series for small arguments. For large ones they use the amplitudes of the
+asymptotic forms (DLMF 10.17, 10.40), which are smooth in 1/x.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onnxsmith.exporter.translations.base import Sample
 
 
 def scaled_i(order: int, x: torch.Tensor) -> torch.Tensor:
-    """e^-|x| times the modified function of the first kind."""
+    """Returns e^-|x| times the modified Bessel function of the first kind."""
     size = x.abs()
     large = size.clamp(min=8)
     near = piecewise(_SMALL_I[order], size, 0, 8, 12)
@@ -30,7 +30,7 @@ def scaled_i(order: int, x: torch.Tensor) -> torch.Tensor:
 
 
 def scaled_k(order: int, x: torch.Tensor) -> torch.Tensor:
-    """e^x times the modified function of the second kind; infinite at 0, NaN left of it."""
+    """Returns e^x times the modified Bessel function of the second kind; infinite at 0, NaN below 0."""
     small, large = x.clamp(0, 2), x.clamp(min=2)
     logarithm = (small / 2).log() * scaled_i(order, small) * small.exp()
     series = piecewise(_SMALL_K[order], small * small, 0, 4, 4)
@@ -41,7 +41,7 @@ def scaled_k(order: int, x: torch.Tensor) -> torch.Tensor:
 
 
 def j(order: int, x: torch.Tensor) -> torch.Tensor:
-    """The function of the first kind."""
+    """Returns the Bessel function of the first kind."""
     size = x.abs()
     near = piecewise(_SMALL_J[order], size * size, 0, 64, 10)
     near = near * size if order else near
@@ -51,7 +51,7 @@ def j(order: int, x: torch.Tensor) -> torch.Tensor:
 
 
 def y(order: int, x: torch.Tensor) -> torch.Tensor:
-    """The function of the second kind; minus infinity at 0, NaN left of it."""
+    """Returns the Bessel function of the second kind; minus infinity at 0, NaN below 0."""
     small = x.clamp(0, 8)
     series = piecewise(_SMALL_Y[order], small * small, 0, 64, 10)
     logarithm = small.log() * j(order, small)
@@ -87,8 +87,8 @@ def _large_k(order: int, u: Any) -> Any:
 
 
 def _scaled_k(order: int, x: Any) -> Any:
-    """∫ e^(-x·(cosh t - 1))·cosh(order·t) dt from 0 to ∞ (DLMF 10.32.9). The trapezoidal rule converges exponentially
-    for it, and takes a twentieth of the time of mpmath's own."""
+    """Returns ∫ e^(-x·(cosh t - 1))·cosh(order·t) dt from 0 to ∞ (DLMF 10.32.9). The trapezoidal rule converges
+    exponentially for this integral, and takes a twentieth of the time of mpmath's function."""
     step = min(mpmath.mpf(1) / 9, mpmath.mpf(9) / 20 / mpmath.sqrt(x))
     last = mpmath.acosh(1 + 100 / x)
     count = int(last / step) + 1
@@ -125,7 +125,8 @@ _P, _Q = ([functools.partial(_amplitude, order, sine) for order in (0, 1)] for s
 
 
 class I0(Univariate):
-    """`i0`: the modified Bessel function of the first kind, of order 0. It grows as e^x; what is left is `scaled_i`."""
+    """Computes `i0`, the modified Bessel function of the first kind and order 0, as `scaled_i` times its growth
+    e^|x|."""
 
     targets = (
         "aten::i0",
@@ -140,7 +141,8 @@ class I0(Univariate):
 
 
 class I0e(Univariate):
-    """`special.i0e`: the modified Bessel function of the first kind, of order 0, times e^-|x|. By `scaled_i`."""
+    """Computes `special.i0e`, the modified Bessel function of the first kind and order 0, times e^-|x|, by
+    `scaled_i`."""
 
     targets = (
         "aten::special_i0e",
@@ -153,10 +155,7 @@ class I0e(Univariate):
 
 
 class I1(Univariate):
-    """`special.i1`: the modified Bessel function of the first kind, of order 1.
-
-    It grows as e^x; what is left is `scaled_i`.
-    """
+    """Computes `special.i1`, the modified Bessel function of the first kind and order 1, as `scaled_i` times e^|x|."""
 
     targets = (
         "aten::special_i1",
@@ -170,7 +169,8 @@ class I1(Univariate):
 
 
 class I1e(Univariate):
-    """`special.i1e`: the modified Bessel function of the first kind, of order 1, times e^-|x|. By `scaled_i`."""
+    """Computes `special.i1e`, the modified Bessel function of the first kind and order 1, times e^-|x|, by
+    `scaled_i`."""
 
     targets = (
         "aten::special_i1e",
@@ -183,7 +183,7 @@ class I1e(Univariate):
 
 
 class K0(Univariate):
-    """`special.modified_bessel_k0`: of the second kind, of order 0. It falls as e^-x; what is left is `scaled_k`."""
+    """Computes `special.modified_bessel_k0` (second kind, order 0) as `scaled_k` times its decay e^-x."""
 
     targets = ("aten::special_modified_bessel_k0",)
     points = (1.5, 0.25, 3.0, 7.5, 0.0, 1e-6, 2.0, 8.0, 8.5, 40.0, -1.0, float("nan"))
@@ -193,7 +193,7 @@ class K0(Univariate):
 
 
 class K0e(Univariate):
-    """`special.scaled_modified_bessel_k0`: of the second kind, of order 0, times e^x. By `scaled_k`."""
+    """Computes `special.scaled_modified_bessel_k0` (second kind, order 0, times e^x) by `scaled_k`."""
 
     targets = ("aten::special_scaled_modified_bessel_k0",)
     points = (1.5, 0.25, 3.0, 7.5, 0.0, 1e-6, 2.0, 8.0, 8.5, 40.0, -1.0, float("nan"))
@@ -203,7 +203,7 @@ class K0e(Univariate):
 
 
 class K1(Univariate):
-    """`special.modified_bessel_k1`: of the second kind, of order 1. It falls as e^-x; what is left is `scaled_k`."""
+    """Computes `special.modified_bessel_k1` (second kind, order 1) as `scaled_k` times its decay e^-x."""
 
     targets = ("aten::special_modified_bessel_k1",)
     points = (1.5, 0.25, 3.0, 7.5, 0.0, 1e-6, 2.0, 8.0, 8.5, 40.0, -1.0, float("nan"))
@@ -213,7 +213,7 @@ class K1(Univariate):
 
 
 class K1e(Univariate):
-    """`special.scaled_modified_bessel_k1`: of the second kind, of order 1, times e^x. By `scaled_k`."""
+    """Computes `special.scaled_modified_bessel_k1` (second kind, order 1, times e^x) by `scaled_k`."""
 
     targets = ("aten::special_scaled_modified_bessel_k1",)
     points = (1.5, 0.25, 3.0, 7.5, 0.0, 1e-6, 2.0, 8.0, 8.5, 40.0, -1.0, float("nan"))
@@ -223,9 +223,9 @@ class K1e(Univariate):
 
 
 class J0(Univariate):
-    """`special.bessel_j0`: the Bessel function of the first kind, of order 0.
+    """Computes `special.bessel_j0`, the Bessel function of the first kind and order 0, by `j`.
 
-    By `j`, with all digits of float64; PyTorch's own has seven to nine in places, whatever the dtype.
+    All digits of float64 are right. PyTorch's kernel has only seven to nine in places, whatever the dtype.
     """
 
     targets = (
@@ -243,9 +243,9 @@ class J0(Univariate):
 
 
 class J1(Univariate):
-    """`special.bessel_j1`: the Bessel function of the first kind, of order 1.
+    """Computes `special.bessel_j1`, the Bessel function of the first kind and order 1, by `j`.
 
-    By `j`, with all digits of float64; PyTorch's own has seven to nine in places, whatever the dtype.
+    All digits of float64 are right. PyTorch's kernel has only seven to nine in places, whatever the dtype.
     """
 
     targets = (
@@ -263,9 +263,9 @@ class J1(Univariate):
 
 
 class Y0(Univariate):
-    """`special.bessel_y0`: the Bessel function of the second kind, of order 0.
+    """Computes `special.bessel_y0`, the Bessel function of the second kind and order 0, by `y`.
 
-    By `y`, with all digits of float64; PyTorch's own has seven to nine in places, whatever the dtype.
+    All digits of float64 are right. PyTorch's kernel has only seven to nine in places, whatever the dtype.
     """
 
     targets = ("aten::special_bessel_y0",)
@@ -280,9 +280,9 @@ class Y0(Univariate):
 
 
 class Y1(Univariate):
-    """`special.bessel_y1`: the Bessel function of the second kind, of order 1.
+    """Computes `special.bessel_y1`, the Bessel function of the second kind and order 1, by `y`.
 
-    By `y`, with all digits of float64; PyTorch's own has seven to nine in places, whatever the dtype.
+    All digits of float64 are right. PyTorch's kernel has only seven to nine in places, whatever the dtype.
     """
 
     targets = ("aten::special_bessel_y1",)
@@ -297,7 +297,7 @@ class Y1(Univariate):
 
 
 class SphericalBesselJ0(Univariate):
-    """`special.spherical_bessel_j0`: sin(x)/x. 1 at 0, and 0 at infinity (DLMF 10.49.3)."""
+    """Computes `special.spherical_bessel_j0` as sin(x)/x, with 1 at 0 and 0 at infinity (DLMF 10.49.3)."""
 
     targets = ("aten::special_spherical_bessel_j0", "prims::spherical_bessel_j0")
     points = (0.0, 1.5, -2.25, 0.3, 1e-6, 9.5, 30.0, -12.0, float("inf"), float("nan"))
@@ -308,14 +308,14 @@ class SphericalBesselJ0(Univariate):
 
 
 _FAR = 16 / 3
-"""⅔·4^(3/2), the phase where the asymptotic forms begin."""
+"""⅔·4^(3/2), the phase from which the asymptotic forms are used."""
 
 
 class AiryAi(Univariate):
-    """`special.airy_ai`: the Airy function Ai.
+    """Computes `special.airy_ai`, the Airy function Ai, by a polynomial from -4 to 4 and by asymptotic forms beyond.
 
-    A polynomial between -4 and 4. Beyond, the amplitudes of the asymptotic forms (DLMF 9.7.5, 9.7.9), smooth in 1/ζ for
-    ζ = ⅔·|x|^(3/2). Held in float32 only: PyTorch's own float64 has six digits.
+    The amplitudes of these forms (DLMF 9.7.5, 9.7.9) are smooth in 1/ζ for ζ = ⅔·|x|^(3/2). Samples are compared in
+    float32 only, because PyTorch's float64 kernel has six digits.
     """
 
     targets = ("aten::special_airy_ai",)

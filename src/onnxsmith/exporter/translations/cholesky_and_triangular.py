@@ -15,11 +15,11 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class LinalgCholeskyEx(Translation):
-    """`linalg.cholesky`: the triangular factor of symmetric positive definite matrices.
+    """Computes `linalg.cholesky`, the triangular factor of symmetric positive definite matrices.
 
-    Column by column, each taken out of what remains (the outer product form: G. Golub and C. Van Loan, Matrix
-    Computations, 4.2). Only the triangle that PyTorch reads is read. A pivot that is not positive is reported as
-    `info`, the number of its column counted from 1; what comes after it is no factor, with PyTorch as here.
+    Works column by column and subtracts each from the remaining matrix (the outer product form: G. Golub and C. Van
+    Loan, Matrix Computations, 4.2). Reads the same triangle as PyTorch. If a pivot is not positive, `info` is the
+    number of its column counted from 1; the later columns are then meaningless, as in PyTorch.
     """
 
     targets = ("aten::linalg_cholesky_ex",)
@@ -43,7 +43,7 @@ class LinalgCholeskyEx(Translation):
 
 
 def definite(op: Any, matrix: torch.Tensor, **kwargs: Any) -> Any:
-    """The operator on a well-conditioned positive definite matrix."""
+    """Calls the operator on a well-conditioned positive definite matrix."""
     size = matrix.shape[-1]
     return op(matrix @ matrix.mT + size * torch.eye(size, dtype=matrix.dtype), **kwargs)
 
@@ -60,7 +60,7 @@ def _column(index: Index, rest: torch.Tensor, factor: torch.Tensor, info: torch.
 
 
 class Cholesky(Translation):
-    """`cholesky`: the older name of `linalg.cholesky`, which torch 2.14 removed. The factor of `linalg_cholesky_ex`."""
+    """Computes `cholesky`, the older name of `linalg.cholesky` that torch 2.14 removed, by `linalg.cholesky_ex`."""
 
     targets = ("aten::cholesky",)
     lifetimes: ClassVar = {"aten::cholesky": Lifetime(removed="2.14")}
@@ -77,9 +77,9 @@ class Cholesky(Translation):
 
 
 class LinalgSolveTriangular(Translation):
-    """`linalg.solve_triangular`: systems of equations with a triangular matrix.
+    """Computes `linalg.solve_triangular`, systems of equations with a triangular matrix, by substitution.
 
-    Substitution, forward or back. `X @ A = B` is solved as its transpose.
+    `X @ A = B` is solved as its transpose.
     """
 
     targets = ("aten::linalg_solve_triangular",)
@@ -104,15 +104,15 @@ class LinalgSolveTriangular(Translation):
 
 
 def dominant(op: Any, matrix: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-    """The operator on a matrix with a dominant diagonal, which is well conditioned with either triangle."""
+    """Calls the operator on a matrix with a dominant diagonal. Both of its triangles are well conditioned."""
     size = max(matrix.shape[-1], 1)
     return op(matrix.tanh() / size + 2 * torch.eye(matrix.shape[-1], dtype=matrix.dtype), *args, **kwargs)
 
 
 class TriangularSolve(Translation):
-    """`triangular_solve`: the older name of `linalg.solve_triangular`.
+    """Computes `triangular_solve`, the older name of `linalg.solve_triangular`, by substitution.
 
-    Substitution, and the matrix itself for every right-hand side.
+    The second result is the matrix, repeated for every right-hand side.
     """
 
     targets = ("aten::triangular_solve",)

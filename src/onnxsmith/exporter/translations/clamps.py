@@ -1,6 +1,7 @@
 """Clamps, and the larger or the smaller of two numbers.
 
-A Clip without the other bound makes the largest number of the dtype of an infinity; here one bound is a Max or a Min.
+A bound alone is a Max or a Min, not a Clip. A Clip without its other bound turns an infinity into the largest number of
+the dtype.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 def at_least(x: torch.Tensor, low: Any) -> torch.Tensor:
-    """`x`, and `low` where it is less; `low` is a number, a size or a tensor. A NaN stays one."""
+    """Returns the larger of `x` and `low`, which is a number, a size or a tensor. NaN stays NaN."""
     return torch.maximum(*_of_one_dtype(x, low))
 
 
 def at_most(x: torch.Tensor, high: Any) -> torch.Tensor:
-    """`x`, and `high` where it is more."""
+    """Returns the smaller of `x` and `high`, which is a number, a size or a tensor. NaN stays NaN."""
     return torch.minimum(*_of_one_dtype(x, high))
 
 
@@ -30,11 +31,12 @@ def _of_one_dtype(x: torch.Tensor, bound: Any) -> tuple[torch.Tensor, torch.Tens
         return x.to(dtype), bound.to(dtype)
     if isinstance(bound, int | float):
         return x.to(dtype), constant(bound, dtype)
-    return x.to(dtype), torch.full((), bound, dtype=dtype)  # a size that is a symbol
+    return x.to(dtype), torch.full((), bound, dtype=dtype)  # a symbolic size
 
 
 def one_bound(target: str, **bound: float) -> Iterator[Sample]:
-    """Calls with a number as the bound: infinities, NaN, integers and what becomes of their dtype, empty, 0-d."""
+    """Yields calls with a number as the bound: infinities, NaN, integers (which the bound may make floats), empty and
+    0-d tensors."""
     nan, inf = float("nan"), float("inf")
     yield Sample((torch.randn(3, 4),), bound, target, dynamic={0: {0: "n"}})
     yield Sample((torch.tensor([nan, inf, -inf, 3e38, -3e38, 0.0]),), bound, target)
@@ -47,11 +49,12 @@ def one_bound(target: str, **bound: float) -> Iterator[Sample]:
 
 
 class Clamp(Translation):
-    """`clamp`: one bound or two.
+    """Computes `clamp`: a Max or a Min for one bound, both for two bounds that change the dtype or follow a dynamic
+    size.
 
-    Max or Min with one bound. Two bounds are left to PyTorch's exporter, unless they change the dtype. Two numbers get
-    one Python type first: of a whole number and a float PyTorch's exporter makes a tensor of one of them only, and no
-    overload takes a tensor and a number.
+    Other calls with two bounds are left to PyTorch's exporter. If one of their bounds is an int and the other a float,
+    they get one Python type first: the exporter makes a tensor of only one of them, and no overload takes a tensor and
+    a number.
     """
 
     targets = ("aten::clamp",)
@@ -87,17 +90,17 @@ class Clamp(Translation):
 
 
 def _is_symbol(bound: Any) -> bool:
-    """Whether the bound is a number that follows a dynamic size."""
+    """Whether the bound is a number that depends on a dynamic size."""
     return isinstance(bound, torch.SymInt | torch.SymFloat)
 
 
 def _up_to_rows(low: float, factor: float) -> Callable[..., Any]:
-    """Clamps to `low` and `factor` times the number of rows."""
+    """Returns a call that clamps between `low` and `factor` times the number of rows."""
     return lambda op, x: op(x, low, x.shape[0] * factor)
 
 
 class ClampMax(Translation):
-    """`clamp_max`: the upper bound alone. Min of the tensor and its bound."""
+    """Computes `clamp_max`, an upper bound alone, as the Min of the tensor and its bound."""
 
     targets = ("aten::clamp_max",)
 
@@ -112,7 +115,7 @@ class ClampMax(Translation):
 
 
 class ClampMin(Translation):
-    """`clamp_min`: the lower bound alone. Max of the tensor and its bound."""
+    """Computes `clamp_min`, a lower bound alone, as the Max of the tensor and its bound."""
 
     targets = ("aten::clamp_min",)
 
@@ -127,7 +130,7 @@ class ClampMin(Translation):
 
 
 def larger_or_smaller(a: Any, b: Any, *, least: bool) -> torch.Tensor:
-    """NaN only where both are."""
+    """Returns the smaller of two numbers if `least`, else the larger; NaN only where both are NaN."""
     dtype = torch.result_type(a, b)
     a, b = a.to(dtype), b.to(dtype)
     if not dtype.is_floating_point:
@@ -137,7 +140,7 @@ def larger_or_smaller(a: Any, b: Any, *, least: bool) -> torch.Tensor:
 
 
 class Fmax(Translation):
-    """`fmax`: the larger of two numbers, of a number and NaN the number."""
+    """Computes `fmax`, the larger of two numbers; of NaN and a number, the number."""
 
     targets = ("aten::fmax", "prims::fmax")
 
@@ -149,7 +152,7 @@ class Fmax(Translation):
 
 
 def fmax_samples() -> Iterator[Sample]:
-    """The samples of both operators."""
+    """Yields the samples of `fmax` and `fmin`."""
     nan, inf = float("nan"), float("inf")
     yield Sample((torch.randn(3, 4), torch.randn(4)), dynamic={0: {0: "n"}})
     yield Sample((torch.tensor([1.0, nan, nan, inf, -inf]), torch.tensor([nan, 2.0, nan, nan, 3.0])))
@@ -162,7 +165,7 @@ def fmax_samples() -> Iterator[Sample]:
 
 
 class Fmin(Translation):
-    """`fmin`: the smaller of two numbers, of a number and NaN the number."""
+    """Computes `fmin`, the smaller of two numbers; of NaN and a number, the number."""
 
     targets = ("aten::fmin", "prims::fmin")
 

@@ -1,4 +1,4 @@
-"""Arithmetic of complex tensors: PyTorch's exporter has these operators for real tensors only."""
+"""Arithmetic of complex tensors. PyTorch's exporter has these operators for real tensors only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class ComplexAddmm(Translation):
-    """`addmm` of complex tensors. The product of the matrices by parts, and a sum."""
+    """Computes `addmm` and `baddbmm` of complex tensors as a product of their parts and a sum."""
 
     targets = ("aten::addmm", "aten::baddbmm")
 
@@ -30,7 +30,7 @@ class ComplexAddmm(Translation):
 
 
 class ComplexConj(Translation):
-    """`conj` of complex tensors. The second part with the other sign."""
+    """Computes `conj` of complex tensors by negating the imaginary part."""
 
     targets = (
         "aten::_conj_physical",
@@ -49,7 +49,7 @@ class ComplexConj(Translation):
 
 
 class ComplexCumsum(Translation):
-    """`cumsum` of complex tensors. Each part by itself."""
+    """Computes `cumsum` of complex tensors for each part alone."""
 
     targets = ("aten::cumsum",)
 
@@ -64,7 +64,8 @@ class ComplexCumsum(Translation):
 
 
 class ComplexEinsum(Translation):
-    """`einsum` of complex tensors. The sum over all choices of a part of each operand, each with its power of i."""
+    """Computes `einsum` of complex tensors: a sum over all choices of one part of each operand, each times its power of
+    i."""
 
     targets = ("aten::einsum",)
 
@@ -89,7 +90,7 @@ class ComplexEinsum(Translation):
 
 
 class ComplexExp(Translation):
-    """`exp` of complex tensors. e^a·(cos b + i·sin b) (DLMF 4.2.35)."""
+    """Computes `exp` of complex tensors as e^a·(cos b + i·sin b) (DLMF 4.2.35)."""
 
     targets = ("aten::exp",)
 
@@ -106,7 +107,7 @@ class ComplexExp(Translation):
 
 
 class ComplexLinear(Translation):
-    """`linear` of complex tensors. By four products of parts."""
+    """Computes `linear` of complex tensors by four real products."""
 
     targets = ("aten::linear",)
 
@@ -122,7 +123,7 @@ class ComplexLinear(Translation):
 
 
 class ComplexLog(Translation):
-    """`log` of complex tensors. The logarithm of the absolute value, and the angle (DLMF 4.2.3)."""
+    """Computes `log` of complex tensors: the logarithm of the absolute value, and the angle (DLMF 4.2.3)."""
 
     targets = ("aten::log",)
 
@@ -137,7 +138,7 @@ class ComplexLog(Translation):
 
 
 class ComplexMatmul(Translation):
-    """Products of complex matrices and vectors. By four products of parts."""
+    """Multiplies complex matrices and vectors (`mm`, `bmm`, `mv`, `dot`) by four real products."""
 
     targets = ("aten::mm", "aten::bmm", "aten::mv", "aten::dot")
 
@@ -155,9 +156,9 @@ class ComplexMatmul(Translation):
 
 
 class ComplexMean(Translation):
-    """Means of complex tensors: a trace divides a complex sum by a plain number, which fixes the axis.
+    """Computes `mean` of complex tensors as the sum, with both parts divided by the number of elements.
 
-    The sum, both parts of which are divided.
+    A trace of `torch.mean` would divide by the example's number, which fixes the axis.
     """
 
     targets = ()
@@ -178,10 +179,8 @@ class ComplexMean(Translation):
 
 
 class ComplexMul(Translation):
-    """Products with a complex number of Python (`x + 1j * y`), which PyTorch's exporter does not have.
-
-    The real and the imaginary part, each by itself.
-    """
+    """Multiplies by a complex number of Python (`x + 1j * y`), for each part alone. PyTorch's exporter lacks this
+    product."""
 
     targets = ("aten::mul.Tensor", "aten::mul.Scalar")
 
@@ -203,10 +202,10 @@ class ComplexMul(Translation):
 
 
 class ComplexPow(Translation):
-    """Powers of complex tensors.
+    """Computes powers of complex tensors: as products for whole exponents up to 8, otherwise by absolute value and
+    angle.
 
-    Products for small whole numbers; otherwise the power of the absolute value and the multiple of the angle (DLMF
-    4.2.26).
+    The absolute value is raised to the power and the angle multiplied by it (DLMF 4.2.26).
     """
 
     targets = ("aten::pow.Tensor_Scalar",)
@@ -232,9 +231,9 @@ class ComplexPow(Translation):
 
 
 class ComplexReciprocal(Translation):
-    """`reciprocal` of complex tensors.
+    """Computes `reciprocal` of complex tensors as 1/z = conj(z)/|z|² (DLMF 1.9.19).
 
-    1/z = conj(z)/|z|² (DLMF 1.9.19), after a division by the larger part, so that no square overflows.
+    Divides by the larger part first, so that no square overflows.
     """
 
     targets = ("aten::reciprocal",)
@@ -256,7 +255,7 @@ class ComplexReciprocal(Translation):
 
 
 class ComplexSqrt(Translation):
-    """`sqrt` of complex tensors. The root of the absolute value, and half the angle (DLMF 4.2.26)."""
+    """Computes `sqrt` of complex tensors: the root of the absolute value, and half the angle (DLMF 4.2.26)."""
 
     targets = ("aten::sqrt",)
 
@@ -272,10 +271,7 @@ class ComplexSqrt(Translation):
 
 
 class Silu(Translation):
-    """`silu` of complex tensors.
-
-    z / (1 + e^-z); the quotient with the conjugate of the divisor, real and imaginary part apart.
-    """
+    """Computes `silu` of complex tensors, z / (1 + e^-z), by multiplying with the conjugate of the divisor."""
 
     targets = ("aten::silu",)
 
@@ -298,5 +294,5 @@ class Silu(Translation):
 
 
 def as_complex(op: Any, x: torch.Tensor) -> torch.Tensor:
-    """The operator between two views: inputs and outputs of a graph are real."""
+    """Calls the operator on complex views, because inputs and outputs of a graph are real."""
     return torch.view_as_real(op(torch.view_as_complex(x)))

@@ -1,4 +1,4 @@
-"""Makes, fills and converts complex tensors: PyTorch's exporter has these operators for real tensors only."""
+"""Creates, fills and converts complex tensors. PyTorch's exporter has these operators for real tensors only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class ComplexFull(Translation):
-    """`full` of complex numbers. Each part by itself."""
+    """Computes `full` of complex numbers for each part alone."""
 
     targets = ("aten::full",)
 
@@ -31,14 +31,14 @@ class ComplexFull(Translation):
 
 
 def filled(size: Sequence[Any], value: Any, dtype: torch.dtype) -> torch.Tensor:
-    """A complex tensor in which every element is `value`."""
+    """Returns a complex tensor in which every element is `value`."""
     number = complex(value)
     parts = [torch.full(size, part, dtype=dtype.to_real()) for part in (number.real, number.imag)]
     return torch.view_as_complex(torch.stack(parts, -1))
 
 
 class ComplexFullLike(Translation):
-    """`full_like` for complex numbers. Each part by itself."""
+    """Computes `full_like` of complex numbers for each part alone."""
 
     targets = ("aten::full_like",)
 
@@ -55,7 +55,7 @@ class ComplexFullLike(Translation):
 
 
 class ComplexZeros(Translation):
-    """`zeros` of complex numbers. Each part by itself."""
+    """Computes `zeros` of complex numbers for each part alone."""
 
     targets = ("aten::zeros",)
 
@@ -68,7 +68,7 @@ class ComplexZeros(Translation):
 
 
 class ComplexZerosLike(Translation):
-    """`zeros_like` for complex numbers. Each part by itself."""
+    """Computes `zeros_like` of complex numbers for each part alone."""
 
     targets = ("aten::zeros_like",)
 
@@ -85,7 +85,7 @@ class ComplexZerosLike(Translation):
 
 
 class ComplexNewZeros(Translation):
-    """`new_zeros` of complex numbers. Each part by itself."""
+    """Computes `new_zeros` of complex numbers for each part alone."""
 
     targets = ("aten::new_zeros",)
 
@@ -99,7 +99,7 @@ class ComplexNewZeros(Translation):
 
 
 class ComplexOnes(Translation):
-    """`ones` of complex numbers. Each part by itself."""
+    """Computes `ones` of complex numbers for each part alone."""
 
     targets = ("aten::ones",)
 
@@ -112,7 +112,7 @@ class ComplexOnes(Translation):
 
 
 class ComplexOnesLike(Translation):
-    """`ones_like` for complex numbers. Each part by itself."""
+    """Computes `ones_like` of complex numbers for each part alone."""
 
     targets = ("aten::ones_like",)
 
@@ -129,7 +129,7 @@ class ComplexOnesLike(Translation):
 
 
 class ComplexNewOnes(Translation):
-    """`new_ones` of complex numbers. Each part by itself."""
+    """Computes `new_ones` of complex numbers for each part alone."""
 
     targets = ("aten::new_ones",)
 
@@ -143,7 +143,7 @@ class ComplexNewOnes(Translation):
 
 
 class ComplexEmptyLike(Translation):
-    """`empty_like` of complex numbers. Zeros: nothing reads them before they are written."""
+    """Computes `empty_like` of complex numbers as zeros. A model writes the elements before it reads them."""
 
     targets = ("aten::empty_like",)
 
@@ -156,12 +156,12 @@ class ComplexEmptyLike(Translation):
 
 
 def written(op: Any, x: torch.Tensor) -> Any:
-    """A number at every place: what was there before is not defined."""
+    """Overwrites every element, because the elements of an empty tensor are not defined."""
     return op(x) * 0 + x
 
 
 class ComplexFill(Translation):
-    """`fill` of complex tensors. One number's parts at every place."""
+    """Computes `fill` of complex tensors by expanding the parts of one number."""
 
     targets = ("aten::fill",)
 
@@ -176,7 +176,7 @@ class ComplexFill(Translation):
 
 
 class ComplexCopy(Translation):
-    """Copies into complex tensors. The parts of what is copied, in the shape of what is written."""
+    """Copies into complex tensors (`copy`): the parts of the source, expanded to the shape of the target."""
 
     targets = ("aten::copy",)
 
@@ -193,7 +193,7 @@ class ComplexCopy(Translation):
 
 
 class ComplexTo(Translation):
-    """Conversions of complex tensors to another precision. Each part by itself."""
+    """Converts complex tensors to another precision, for each part alone."""
 
     targets = ("aten::_to_copy",)
 

@@ -1,4 +1,7 @@
-"""Reads, writes and moves elements of complex tensors: PyTorch's exporter has these operators for real tensors only."""
+"""Reads, writes and moves elements of complex tensors. PyTorch's exporter has these operators for real tensors only.
+
+Real and imaginary part lie on a last axis that these operators leave alone.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class ComplexExpand(Translation):
-    """`expand` of complex tensors. Each number's parts stay together."""
+    """Computes `expand` of complex tensors on their parts."""
 
     targets = ("aten::expand",)
 
@@ -27,7 +30,7 @@ class ComplexExpand(Translation):
 
 
 class ComplexGather(Translation):
-    """`gather` of complex tensors. Each number's parts stay together."""
+    """Computes `gather` of complex tensors on their parts, with the index repeated for both."""
 
     targets = ("aten::gather",)
 
@@ -44,10 +47,7 @@ class ComplexGather(Translation):
 
 
 class ComplexIndex(Translation):
-    """Indices into complex tensors.
-
-    Each number's parts stay together: their axis comes after all that have an index.
-    """
+    """Indexes complex tensors. The axis of the parts comes after all indexed axes."""
 
     targets = ("aten::index.Tensor",)
 
@@ -63,10 +63,7 @@ class ComplexIndex(Translation):
 
 
 class ComplexIndexPut(Translation):
-    """Writes at indices of complex tensors.
-
-    Each number's parts stay together: their axis comes after all that have an index.
-    """
+    """Writes at indices of complex tensors. The axis of the parts comes after all indexed axes."""
 
     targets = ("aten::index_put",)
 
@@ -82,7 +79,7 @@ class ComplexIndexPut(Translation):
 
 
 class ComplexIndexSelect(Translation):
-    """`index_select` of complex tensors. Each number's parts stay together."""
+    """Computes `index_select` of complex tensors on their parts."""
 
     targets = ("aten::index_select",)
 
@@ -97,7 +94,7 @@ class ComplexIndexSelect(Translation):
 
 
 class ComplexMaskedFill(Translation):
-    """`masked_fill` of complex tensors. Both parts where the mask is true."""
+    """Computes `masked_fill` of complex tensors: both parts where the mask is true."""
 
     targets = ("aten::masked_fill",)
 
@@ -113,7 +110,7 @@ class ComplexMaskedFill(Translation):
 
 
 class ComplexPad(Translation):
-    """Padding of complex tensors. Each part by itself."""
+    """Pads complex tensors by a constant, for each part alone."""
 
     targets = ("aten::constant_pad_nd",)
 
@@ -134,7 +131,7 @@ class ComplexPad(Translation):
 
 
 class ComplexRepeat(Translation):
-    """`repeat` of complex tensors. Each number's parts stay together."""
+    """Computes `repeat` of complex tensors on their parts."""
 
     targets = ("aten::repeat",)
 
@@ -149,7 +146,7 @@ class ComplexRepeat(Translation):
 
 
 class ComplexSelect(Translation):
-    """`select` of complex tensors. One place of an axis of the parts."""
+    """Computes `select` of complex tensors on their parts."""
 
     targets = ("aten::select.int",)
 
@@ -166,7 +163,7 @@ class ComplexSelect(Translation):
 
 
 class ComplexSelectScatter(Translation):
-    """Writes into one place of an axis of complex tensors. Each number's parts stay together."""
+    """Computes `select_scatter` of complex tensors on their parts."""
 
     targets = ("aten::select_scatter",)
 
@@ -181,7 +178,7 @@ class ComplexSelectScatter(Translation):
 
 
 class ComplexSliceScatter(Translation):
-    """Writes into slices of complex tensors. Each number's parts stay together."""
+    """Computes `slice_scatter` of complex tensors on their parts."""
 
     targets = ("aten::slice_scatter",)
 
@@ -198,7 +195,7 @@ class ComplexSliceScatter(Translation):
 
 
 class ComplexSplit(Translation):
-    """`split` of complex tensors. Each number's parts stay together."""
+    """Computes `split` of complex tensors on their parts."""
 
     targets = ("aten::split.Tensor",)
 
@@ -214,7 +211,7 @@ class ComplexSplit(Translation):
 
 
 class ComplexTile(Translation):
-    """`tile` of complex tensors. Each number's parts stay together."""
+    """Computes `tile` of complex tensors on their parts."""
 
     targets = ("aten::tile",)
 
@@ -229,7 +226,7 @@ class ComplexTile(Translation):
 
 
 class ComplexUnbind(Translation):
-    """`unbind` of complex tensors. Each number's parts stay together."""
+    """Computes `unbind` of complex tensors on their parts."""
 
     targets = ("aten::unbind.int",)
 
@@ -244,7 +241,7 @@ class ComplexUnbind(Translation):
 
 
 class ComplexUnsqueeze(Translation):
-    """`unsqueeze` of complex tensors. The new axis stands before that of the parts."""
+    """Computes `unsqueeze` of complex tensors: the new axis stands before that of the parts."""
 
     targets = ("aten::unsqueeze",)
 
@@ -261,7 +258,7 @@ class ComplexUnsqueeze(Translation):
 
 
 class ComplexWhere(Translation):
-    """`where` of complex tensors and numbers. Both parts by one condition."""
+    """Computes `where` of complex tensors and numbers: both parts by one condition."""
 
     targets = ("aten::where.ScalarOther", "aten::where.ScalarSelf")
 

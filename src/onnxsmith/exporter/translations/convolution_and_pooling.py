@@ -1,6 +1,6 @@
 """Pooling over windows, and a transposed convolution.
 
-The windows along one axis of a tensor are read into a new axis.
+Windows along an axis of a tensor are gathered into a new axis.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
 class Convolution(Translation):
-    """A transposed convolution whose output padding is as long as a stride.
+    """Computes a transposed convolution whose output padding reaches its stride, which ONNX Runtime refuses.
 
-    ONNX Runtime takes no output padding that reaches a stride. The whole result, without any padding, is then cut to
-    what it leaves, or filled up with the bias. Every other convolution is left to PyTorch's exporter.
+    The result is computed without any padding, then cut, or extended with the bias. Other convolutions are left to
+    PyTorch's exporter.
     """
 
     targets = ("aten::convolution",)
@@ -55,15 +55,15 @@ class Convolution(Translation):
 
 
 def windows(x: torch.Tensor, axis: int, places: torch.Tensor) -> torch.Tensor:
-    """`x` with `axis` replaced by those of `places` [windows, length], which are places along it."""
+    """Returns `x` with `axis` replaced by two axes, [windows, length]: the elements at `places` along it."""
     axis %= x.dim()
     found = x.index_select(axis, places.reshape(-1))
     return found.reshape([*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]])
 
 
 def adaptive(length: Any, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """First place, and the one after the last, of each of `count` windows that PyTorch's adaptive pools lay over
-    `length` places: from ⌊i·length/count⌋ to ⌈(i+1)·length/count⌉. int64."""
+    """Returns the first position and the position after the last, int64, of each of `count` windows of PyTorch's
+    adaptive pools over `length` positions: from ⌊i·length/count⌋ to ⌈(i+1)·length/count⌉."""
     number = torch.arange(count)
     begins = torch.div(number * length, count, rounding_mode="floor")
     ends = torch.div((number + 1) * length + count - 1, count, rounding_mode="floor")
@@ -71,21 +71,20 @@ def adaptive(length: Any, count: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def longest(length: Any, count: int) -> Any:
-    """The length of the longest of those windows, or one more."""
+    """Returns the length of the longest of these windows. For a symbolic length it may be 1 too large."""
     if isinstance(length, int):
         return max(-(-(i + 1) * length // count) - i * length // count for i in range(count)) if count else 0
     return (length + count - 1) // count + 1
 
 
 class _AveragePool(Translation):
-    """Averages over sliding windows, for any number of axes.
-
-    The sum over each window, divided by the number of positions that count.
+    """Averages over sliding windows: the sum over a window divided by the number of positions that count.
 
     With `ceil_mode` the last window may end after the padding, but must start before its end. Positions after the
-    padding never count; positions in the padding count with `count_include_pad`; `divisor_override` replaces the count.
-    ONNX's AveragePool gets a tensor that is padded so that every window is full, and its divisor is corrected. ONNX
-    Runtime supports AveragePool for float32 and float16; other dtypes are summed axis by axis.
+    padding never count. Positions in the padding count with `count_include_pad`. `divisor_override` replaces the count.
+
+    ONNX's AveragePool gets a tensor padded so that every window is full, and its divisor is corrected. ONNX Runtime
+    supports AveragePool for float32 and float16; other dtypes are summed axis by axis.
     """
 
     axes: ClassVar[int]
@@ -174,33 +173,32 @@ def _product(factors: Sequence[Any]) -> Any:
 
 
 class AvgPool1d(_AveragePool):
-    """`avg_pool1d`. Averages over windows along one axis."""
+    """Computes `avg_pool1d`, averages over windows along one axis."""
 
     targets = ("aten::avg_pool1d",)
     axes = 1
 
 
 class AvgPool2d(_AveragePool):
-    """`avg_pool2d`. Averages over windows along two axes."""
+    """Computes `avg_pool2d`, averages over windows along two axes."""
 
     targets = ("aten::avg_pool2d",)
     axes = 2
 
 
 class AvgPool3d(_AveragePool):
-    """`avg_pool3d`. Averages over windows along three axes."""
+    """Computes `avg_pool3d`, averages over windows along three axes."""
 
     targets = ("aten::avg_pool3d",)
     axes = 3
 
 
 class AdaptiveAvgPool(Translation):
-    """`adaptive_avg_pool1d`, `adaptive_avg_pool2d` and `adaptive_avg_pool3d`.
+    """Computes `adaptive_avg_pool1d`, `adaptive_avg_pool2d` and `adaptive_avg_pool3d`: averages over a given number of
+    windows.
 
-    Averages over the requested number of windows, whose lengths differ by one if the size is not a multiple of it.
-
-    For a multiple it is an ordinary pool, for one window the mean. Otherwise every window is read with the length of
-    the longest, and positions after its end count as 0.
+    If the size is a multiple of this number, an ordinary pool computes them; for one window, a mean. Otherwise window
+    lengths differ: every window is gathered with the length of the longest, and positions after its end count as 0.
     """
 
     targets = (
@@ -245,12 +243,11 @@ class AdaptiveAvgPool(Translation):
 
 
 class AdaptiveMaxPool(Translation):
-    """`adaptive_max_pool2d` and `adaptive_max_pool3d`; the one of one axis is made of the first.
+    """Computes `adaptive_max_pool2d` and `adaptive_max_pool3d`; PyTorch makes `adaptive_max_pool1d` of the first.
 
-    The maximum of each window and the place of the first such element, counted over all pooled axes.
-
-    Axis by axis, the last one first, so that of equal elements the one stays that comes first in memory. A window that
-    is shorter than the longest has its last element again.
+    Returns the maximum of each window and the position of the first such element, counted over all pooled axes. The
+    axes are pooled one by one from the last, so that of equal elements the first in memory is chosen. A window shorter
+    than the longest repeats its last element.
     """
 
     targets = ("aten::adaptive_max_pool2d", "aten::adaptive_max_pool3d")
@@ -289,11 +286,12 @@ class AdaptiveMaxPool(Translation):
 
 
 class FractionalMaxPool(Translation):
-    """`fractional_max_pool2d` and `fractional_max_pool3d`.
+    """Computes `fractional_max_pool2d` and `fractional_max_pool3d`: maxima over windows of one size at random
+    positions.
 
-    Maxima over windows of one size whose beginnings a random number shifts (Graham, "Fractional Max-Pooling", arXiv
-    1412.6071): window i of an axis begins at ⌊(i + u)·a⌋ - ⌊u·a⌋, a = (length - size) / (count - 1), the last one at
-    length - size. For two axes the first number is the last axis's.
+    Window i of an axis begins at ⌊(i + u)·a⌋ - ⌊u·a⌋ for a random number u and a = (length - size) / (count - 1), the
+    last window at length - size (Graham, "Fractional Max-Pooling", arXiv 1412.6071). For two axes the first random
+    number is that of the last axis.
     """
 
     targets = ("aten::fractional_max_pool2d", "aten::fractional_max_pool3d")
@@ -302,7 +300,7 @@ class FractionalMaxPool(Translation):
         axes = random_samples.shape[-1]
         kernel, counts = (list(v) * axes if len(v) == 1 else list(v) for v in (kernel_size, output_size))
         batched = x if x.dim() == axes + 2 else x.unsqueeze(0)
-        random_samples = random_samples if x.dim() == axes + 2 else random_samples[:1]  # PyTorch takes the first
+        random_samples = random_samples if x.dim() == axes + 2 else random_samples[:1]  # as PyTorch
         sizes = batched.shape[2:]
         batch = list(batched.shape[:2])
         read = batched
@@ -341,12 +339,12 @@ class FractionalMaxPool(Translation):
             )
             call = ([2] * axes, [3] * axes, torch.rand(2, 3, axes))
             dynamic = {0: {0: "n"}, 1: {0: "n"}}
-            if axes == 2:  # PyTorch itself fixes the batch for three
+            if axes == 2:  # PyTorch fixes the batch for three axes
                 yield Sample((torch.randn(2, 3, *(8, 9, 7)[:axes]), *call), {}, target, dynamic)
 
 
 def _begins(number: Any, length: Any, size: int, count: int) -> Any:
-    """[batch, channels, count], int64."""
+    """Returns where windows begin: [batch, channels, count], int64."""
     last = torch.zeros_like(number, dtype=torch.int64).unsqueeze(-1) + (length - size)
     if count == 1:
         return last

@@ -1,7 +1,4 @@
-"""Cumulative extremes, products and logarithms of sums.
-
-Each is a scan along an axis, by torch's scan, which becomes ONNX's Scan.
-"""
+"""Cumulative extremes, products and logarithms of sums, each computed by torch's scan, which becomes ONNX's Scan."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 def scan(step: Callable[..., Any], state: Sequence[torch.Tensor], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Runs along the first axis of `tensors`, at least one. `step(*state, *slices)` gives the next state, as a tuple;
-    the result are the states after each slice, stacked."""
+    """Runs along the first axis of `tensors`, of which there is at least one, and returns the states after each slice,
+    stacked. `step(*state, *slices)` returns the next state as a tuple."""
 
     def body(*given: torch.Tensor) -> list[torch.Tensor]:
         following = [own_copy(one) for one in step(*given)]
@@ -29,7 +26,8 @@ def scan(step: Callable[..., Any], state: Sequence[torch.Tensor], *tensors: torc
 
 
 def running_extreme(given: torch.Tensor, dim: int, *, least: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of equal ones the last counts, and NaN is more extreme than any number, as in PyTorch."""
+    """Returns the running minimum if `least`, else the maximum, and its index. As in PyTorch, the last of equal
+    elements is chosen, and NaN is more extreme than any number."""
     if given.dim() == 0 or is_empty(given):
         return given.clone(), torch.zeros_like(given, dtype=torch.int64)
     rows = given.movedim(dim, 0)
@@ -53,10 +51,7 @@ def running_extreme(given: torch.Tensor, dim: int, *, least: bool) -> tuple[torc
 
 
 class Cummax(Translation):
-    """`cummax`: the greatest of what stands before an element, it included, and where it stands.
-
-    A scan over values and places.
-    """
+    """Computes `cummax`, the largest element so far and its index, by a scan over values and indices."""
 
     targets = ("aten::cummax",)
 
@@ -68,7 +63,7 @@ class Cummax(Translation):
 
 
 def cummax_samples() -> Iterator[Sample]:
-    """The samples of both operators."""
+    """Yields the samples of `cummax` and `cummin`."""
     nan, inf = float("nan"), float("inf")
     yield Sample((torch.randn(5, 3), 0), dynamic={0: {0: "n"}})
     yield Sample((torch.randn(2, 5, 3, dtype=torch.float64), -2), dynamic={0: {0: "n", 2: "m"}})
@@ -82,10 +77,7 @@ def cummax_samples() -> Iterator[Sample]:
 
 
 class Cummin(Translation):
-    """`cummin`: the least of what stands before an element, it included, and where it stands.
-
-    A scan over values and places, as `cummax` is.
-    """
+    """Computes `cummin`, the smallest element so far and its index, by a scan over values and indices."""
 
     targets = ("aten::cummin",)
 
@@ -97,10 +89,7 @@ class Cummin(Translation):
 
 
 class Cumprod(Translation):
-    """`cumprod`: products of what stands before an element, it included.
-
-    A scan, in PyTorch's order. Integers and bools multiply as int64.
-    """
+    """Computes `cumprod`, running products, by a scan in PyTorch's order. Integers and bools multiply as int64."""
 
     targets = ("aten::cumprod",)
 
@@ -129,10 +118,10 @@ class Cumprod(Translation):
 
 
 class Logcumsumexp(Translation):
-    """`logcumsumexp`: logarithms of running sums of exponentials.
+    """Computes `logcumsumexp`, logarithms of running sums of exponentials, by a scan.
 
-    A scan with log(eᵃ + eᵇ) = max + log1p(e^(min - max)), which needs no exponential of anything large. Two equal
-    infinities are themselves.
+    log(eᵃ + eᵇ) = max + log1p(e^(min - max)) needs no exponential of a large number. The sum of two equal infinities is
+    that infinity.
     """
 
     targets = ("aten::logcumsumexp",)

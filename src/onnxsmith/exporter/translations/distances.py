@@ -12,10 +12,9 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Cdist(Translation):
-    """`cdist`: distances between the rows of two matrices.
+    """Computes `cdist`, distances between the rows of two matrices, as the p-norm of the difference of every two rows.
 
-    The p-norm of the difference of every two rows. For p = 2 and many rows PyTorch uses a matrix product, which suffers
-    cancellation for close rows; this translation always computes the difference.
+    For p = 2 and many rows PyTorch uses a matrix product instead, which suffers cancellation for close rows.
     """
 
     targets = ("aten::cdist", "aten::_cdist_forward", "aten::_euclidean_dist")
@@ -41,10 +40,7 @@ class Cdist(Translation):
 
 
 class Pdist(Translation):
-    """`pdist`: distances between all pairs of rows.
-
-    `cdist` of the rows with themselves, of which what stands above the diagonal is read.
-    """
+    """Computes `pdist`, distances between all pairs of different rows, by `cdist` of the pairs."""
 
     targets = ("aten::_pdist_forward",)
 
@@ -61,10 +57,8 @@ class Pdist(Translation):
 
 
 class CosineSimilarity(Translation):
-    """`cosine_similarity` of tensors without axes.
-
-    What PyTorch makes of it; numbers get an axis first, for norms in ONNX need one.
-    """
+    """Computes `cosine_similarity` by PyTorch's decomposition. 0-d tensors get an axis first, because norms in ONNX
+    need one."""
 
     targets = ("aten::cosine_similarity",)
 
@@ -82,9 +76,9 @@ class CosineSimilarity(Translation):
 
 
 class LinalgVectorNorm(Translation):
-    """`linalg.vector_norm` of a number.
+    """Computes `linalg.vector_norm` of a 0-d tensor: the absolute value, or for order 0 whether it is not zero.
 
-    The absolute value of a number; for order 0, whether it is not zero. Leaves other tensors to PyTorch's exporter.
+    Other tensors are left to PyTorch's exporter.
     """
 
     targets = ("aten::linalg_vector_norm",)

@@ -15,10 +15,10 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class ReplicationPad(Translation):
-    """Padding by the edge that takes places away on some side.
+    """Pads by edge values if some padding is negative, by looking up the nearest existing position.
 
-    Each place is looked up, the nearest one that there is: an edge is that of the whole axis, also where places of it
-    are taken away, and ONNX's Pad takes away first. Without a number below zero it is PyTorch's exporter's.
+    PyTorch repeats the edge of the whole axis, also if other paddings remove positions. ONNX's Pad would remove
+    positions first. Other calls are left to PyTorch's exporter.
     """
 
     targets = ("aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d")
@@ -44,10 +44,9 @@ class ReplicationPad(Translation):
 
 
 class Pad(Translation):
-    """Padding by its general name: by the edge, where it takes places away on some side, and of complex numbers.
+    """Computes `pad` with negative edge padding as `ReplicationPad` does, and of complex numbers for each part alone.
 
-    Pads by the edge as `ReplicationPad` does, and complex numbers part by part; leaves other calls to PyTorch's
-    exporter.
+    Other calls are left to PyTorch's exporter.
     """
 
     targets = ("aten::pad",)
@@ -75,10 +74,9 @@ class Pad(Translation):
 
 
 class Roll(Translation):
-    """`roll` by a symbolic size, which an attribute of an ONNX node cannot hold.
+    """Computes `roll` by a symbolic size, which an ONNX attribute cannot hold, by looking up elements axis by axis.
 
-    What comes to each place, looked up axis by axis: the element as many places before it, counted round. By numbers it
-    is PyTorch's exporter's.
+    Shifts by numbers are left to PyTorch's exporter.
     """
 
     targets = ("aten::roll",)
@@ -102,23 +100,23 @@ class Roll(Translation):
 
 
 def shifted(op: Any, x: torch.Tensor) -> torch.Tensor:
-    """Half round along one axis, and back by a quarter along the other, as `fftshift` does."""
+    """Rolls by half the first axis, and by a quarter of the last axis backwards, as `fftshift` does."""
     found: torch.Tensor = op(x, [x.shape[0] // 2, -(x.shape[1] // 4)], [0, -1])
     return found
 
 
 def shifted_as_one(op: Any, x: torch.Tensor) -> torch.Tensor:
-    """All elements in a row, without an axis."""
+    """Rolls all elements as one row, without an axis."""
     found: torch.Tensor = op(x, [x.shape[1] + 1])
     return found
 
 
 class RepeatInterleave(Translation):
-    """`repeat_interleave` by a number: each element as often, along one axis.
+    """Computes `repeat_interleave` by a number: each element repeated along one axis.
 
-    An axis of the repeats behind the axis, merged with it. All sizes are named, so that open axes of size 0 keep their
-    places, and the simplification finds an upsampling. PyTorch's exporter (onnxscript 0.7.2) repeats the wrong axis if
-    the number is a size of another tensor.
+    Expands a new axis after this axis, and merges both. All sizes are written out, so that dynamic axes may have size 0
+    and the simplification recognises an upsampling. If the number is a size of another tensor, PyTorch's exporter
+    (onnxscript 0.7.2) repeats the wrong axis.
     """
 
     targets = ("aten::repeat_interleave.self_int",)
@@ -147,19 +145,19 @@ class RepeatInterleave(Translation):
 
 
 def by_rows_first(op: Any, x: torch.Tensor, other: torch.Tensor) -> Any:
-    """Repeats the first axis of x as often as `other` has rows: a number that is symbolic in a trace."""
+    """Repeats the first axis of x as often as `other` has rows, a number that is symbolic in a trace."""
     return op(x, other.shape[0], 0)
 
 
 def by_rows_last(op: Any, x: torch.Tensor, other: torch.Tensor) -> Any:
-    """The same along the last axis."""
+    """Repeats the last axis of x as often as `other` has rows."""
     return op(x, other.shape[0], -1)
 
 
 class Resize(Translation):
-    """`resize_` and `resize_as_`: the elements in memory under another shape.
+    """Computes `resize_` and `resize_as_`: the elements in memory order under another shape.
 
-    The first elements, and where more are asked for, any: 0 here.
+    A larger shape is filled up with 0; PyTorch leaves these elements undefined.
     """
 
     targets = ("aten::resize", "aten::resize_as")
@@ -182,9 +180,9 @@ class Resize(Translation):
 
 
 class Squeeze(Translation):
-    """`squeeze` of axes that may not be 1 long; such axes stay.
+    """Computes `squeeze` of axes whose size may differ from 1; only axes of size 1 are removed.
 
-    Removes only axes of length 1. Leaves the plain case, one such axis, to PyTorch's exporter.
+    A single axis of size 1 is left to PyTorch's exporter.
     """
 
     targets = ("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims")
@@ -215,7 +213,7 @@ class Squeeze(Translation):
 
 
 class SqueezeCopy(Translation):
-    """`squeeze_copy`: a squeezed tensor that is no view. In ONNX nothing is a view."""
+    """Computes `squeeze_copy` as `squeeze`, because ONNX has no views."""
 
     targets = ("aten::squeeze_copy",)
 
@@ -232,10 +230,7 @@ class SqueezeCopy(Translation):
 
 
 class UnfoldBackward(Translation):
-    """`unfold_backward`: windows added up where they overlap, which `istft` is made of.
-
-    Adds every element of every window at its position in the result.
-    """
+    """Computes `unfold_backward`, a part of `istft`: adds each element of each window at its position in the result."""
 
     targets = ("aten::unfold_backward",)
 
@@ -255,10 +250,10 @@ class UnfoldBackward(Translation):
 
 
 class Combinations(Translation):
-    """`combinations`: every choice of so many elements of a vector.
+    """Computes `combinations`, every choice of r elements of a vector, by looking up a constant table of indices.
 
-    A table of places, looked up. Of a dynamic length it is computed: the places of a grid, one axis for each of the
-    elements, whose numbers rise from axis to axis; they come in the same order.
+    For a dynamic length the indices are computed: those of an r-dimensional grid that rise from axis to axis. They come
+    in the same order.
     """
 
     targets = ("aten::combinations",)
@@ -286,7 +281,7 @@ class Combinations(Translation):
 
 
 def _rising(length: Any, r: int, with_replacement: bool) -> torch.Tensor:
-    """Numbers of elements, int64 [combinations, r]."""
+    """Returns indices of elements, int64 [combinations, r]."""
     numbers = torch.arange(length)
     axes = [numbers.reshape([-1 if axis == at else 1 for axis in range(r)]) for at in range(r)]
     wanted = torch.ones([length] * r, dtype=torch.bool)
@@ -296,5 +291,5 @@ def _rising(length: Any, r: int, with_replacement: bool) -> torch.Tensor:
 
 
 def torch_combinations(_: Any, *args: Any) -> torch.Tensor:
-    """By the function, which is what a module calls."""
+    """Calls `torch.combinations`, as models do, instead of the operator."""
     return torch.combinations(*args)

@@ -1,6 +1,6 @@
 """Elementary functions, and the parts of floats: sign, exponent and last bit.
 
-Exact exponents of floats come from arithmetic and a table of powers of two.
+Exact exponents come from arithmetic and a table of powers of two.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Expm1(Univariate):
-    """`expm1`: eˣ - 1, with all digits for small x.
+    """Computes `expm1`, eˣ - 1 with all digits for small x, as (w - 1)·x / log(w) for w = eˣ (Kahan).
 
-    What eˣ = w loses when it is rounded comes back by (w - 1)·x / log(w) (Kahan).
+    The factor x / log(w) corrects the rounding of w.
     """
 
     targets = ("aten::expm1", "aten::special_expm1", "prims::expm1")
@@ -33,10 +33,9 @@ class Expm1(Univariate):
 
 
 class Log1p(Univariate):
-    """`log1p`: log(1 + x), with all digits for small x.
+    """Computes `log1p`, log(1 + x) with all digits for small x, as log(w)·x / (w - 1) for w = 1 + x (Kahan).
 
-    What 1 + x = w loses of x when it is rounded comes back by log(w)·x / (w - 1) (Kahan). In float64, as all functions
-    of one number here; for a float32 that leaves nothing to be seen of it.
+    The factor x / (w - 1) corrects the rounding of w. The remaining error of float64 is not visible in a float32.
     """
 
     targets = ("aten::log1p", "aten::special_log1p", "prims::log1p")
@@ -50,10 +49,10 @@ class Log1p(Univariate):
 
 
 class Hypot(Translation):
-    """`hypot`: the length of a vector with two components.
+    """Computes `hypot`, the length of a vector with two components, as m·√((a/m)² + (b/m)²) for the larger component m.
 
-    m·√((a/m)² + (b/m)²), m the larger of both, so that no square over- or underflows. Infinite if either is, be the
-    other NaN (C's `hypot`).
+    So no square overflows or underflows. The result is infinite if either component is, even if the other is NaN (C's
+    `hypot`).
     """
 
     targets = ("aten::hypot", "prims::hypot")
@@ -76,9 +75,9 @@ class Hypot(Translation):
 
 
 class Copysign(Translation):
-    """`copysign`: the size of one number with the sign of another.
+    """Computes `copysign`: the absolute value of a number, negated where `signbit` of another is true.
 
-    The absolute value, negated where `signbit` says so. Integers become the default float.
+    Integers become the default float dtype.
     """
 
     targets = ("aten::copysign.Tensor", "aten::copysign.Scalar")
@@ -106,10 +105,10 @@ class Copysign(Translation):
 
 
 class Signbit(Translation):
-    """`signbit`: whether a number carries a minus, -0 included.
+    """Computes `signbit`: true below zero, and for a zero whose reciprocal is below zero (-0).
 
-    True below zero, and for a zero whose reciprocal is below zero. ONNX operators cannot read the sign of a NaN; it
-    counts as positive, like `float("nan")` and the NaNs that ARM computes.
+    ONNX operators cannot read the sign of a NaN; it counts as positive, like `float("nan")` and the NaNs that ARM
+    computes.
     """
 
     targets = ("aten::signbit", "prims::signbit")
@@ -133,12 +132,14 @@ class Signbit(Translation):
 
 
 _LEAST = {torch.float32: -149, torch.float64: -1074, torch.float16: -24}
-"""The exponent of the smallest number above zero."""
+"""The exponent of the smallest positive number of each dtype."""
 
 
 def exponent(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """⌊log₂|x|⌋ as int64, and two to that power; the smallest exponent for 0, infinities and NaN. The computed
-    logarithm may be off by one; a comparison with the neighbouring powers corrects it."""
+    """Returns ⌊log₂|x|⌋ as int64, and 2 to this power. For 0, infinities and NaN it is the smallest exponent.
+
+    The computed logarithm may be off by one; a comparison with the neighbouring powers corrects it.
+    """
     size = torch.where(x.isfinite(), x, 0.0).abs()
     least, powers = powers_of_two(x)
     guess = torch.where(size == 0, 1.0, size).log2().floor().to(torch.int64)
@@ -150,17 +151,16 @@ def exponent(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def powers_of_two(x: torch.Tensor) -> tuple[int, torch.Tensor]:
-    """The least exponent of the dtype, and every power of two that it has from there."""
+    """Returns the smallest exponent of the dtype, and all its powers of two from there."""
     least = _LEAST[x.dtype]
     _, most = torch.finfo(x.dtype).max.hex().split("p")
     return least, constant([2.0**e for e in range(least, int(most) + 1)], x.dtype)
 
 
 class Frexp(Translation):
-    """`frexp`: a number as a fraction in [½, 1) times a power of two.
+    """Computes `frexp`: a number as a fraction in [½, 1) and an exponent, by an exact division by a power of two.
 
-    The exponent, and the number over that power of two, which is exact. 0, infinities and NaN are their own fraction,
-    with exponent 0.
+    0, infinities and NaN are their own fractions, with exponent 0.
     """
 
     targets = ("aten::frexp", "prims::frexp")
@@ -181,10 +181,10 @@ class Frexp(Translation):
 
 
 class Nextafter(Translation):
-    """`nextafter`: the next float in the direction of another.
+    """Computes `nextafter`, the next float in the direction of another, by adding or subtracting the last bit.
 
-    A number and its neighbour differ by the last bit of the larger one's binade. Towards zero that is a binade lower
-    from a power of two; the smallest numbers all lie one apart. From infinity it is the largest number.
+    The last bit is that of the number's binade. From a power of two towards zero it is that of the next lower binade.
+    Subnormal numbers all have one distance. The neighbour of infinity is the largest number.
     """
 
     targets = ("aten::nextafter", "prims::nextafter")

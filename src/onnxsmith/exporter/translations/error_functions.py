@@ -1,4 +1,4 @@
-"""The error function's relatives, of float64: scaled complement, complement, inverse of the normal distribution."""
+"""Relatives of the error function, in float64: scaled complement, complement, quantiles of the normal distribution."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from onnxsmith.exporter.translations._series import piecewise
 from onnxsmith.exporter.translations._univariate import Univariate
 
 _CENTRE = 1 - 2 * math.exp(-2)
-"""Up to this argument the inverse is a power series in the argument, above it one in √(-2·log(1 - argument))."""
+"""Up to this argument the inverse is a power series in the argument; above it, a series in √(-2·log(1 - argument))."""
 
 
 def erfcx(x: torch.Tensor) -> torch.Tensor:
-    """e^x²·erfc(x), which falls as 1/x: smooth in 4/(4 + x). Left of zero by erfc(-x) = 2 - erfc(x)."""
+    """Returns e^x²·erfc(x). It falls as 1/x, so it is smooth in 4/(4 + x). Below zero, erfc(-x) = 2 - erfc(x) is
+    used."""
     place = 4 / (4 + x.abs())
     right = place * piecewise(_scaled, place, 0, 1, 32)
     return torch.where(x < 0, 2 * (x * x).exp() - right, right)
 
 
 def erfc(x: torch.Tensor) -> torch.Tensor:
-    """1 - erf(x), with all digits where erf is close to 1."""
+    """Returns 1 - erf(x), with all digits where erf is close to 1."""
     size = x.abs()
     right = (-size * size).exp() * erfcx(size)
     return torch.where(x < 0, 2 - right, right)
 
 
 def erf(x: torch.Tensor) -> torch.Tensor:
-    """By powers of x² up to 1, beyond that from its complement."""
+    """Returns erf(x): by powers of x² up to 1, from its complement beyond."""
     inner = x * piecewise(_inner, x * x, 0, 1, 4)
     return torch.where(x.abs() <= 1, inner, 1 - erfc(x))
 
 
 def erfinv(y: torch.Tensor) -> torch.Tensor:
-    """NaN outside of [-1, 1]."""
+    """Returns the inverse of erf; NaN outside [-1, 1]."""
     size = y.abs()
     inner = y * piecewise(_inverse_inner, y * y, 0, _CENTRE**2, 16)
     outer = y.sign() * lower_tail((1 - size) / 2) * math.sqrt(0.5)
@@ -44,7 +45,7 @@ def erfinv(y: torch.Tensor) -> torch.Tensor:
 
 
 def lower_tail(p: torch.Tensor) -> torch.Tensor:
-    """z for which a normal variable is below -z with probability p, at most e⁻²."""
+    """Returns z for which a normal variable is below -z with probability p, at most e⁻²."""
     place = (-2 * p.log()).sqrt()
     return torch.where(p == 0, math.inf, piecewise(_quantile, place, 2, 39, 48))
 
@@ -65,7 +66,7 @@ def _inverse_inner(t: Any) -> Any:
 
 
 def _quantile(s: Any) -> Any:
-    """Newton's method on the logarithm of the probability."""
+    """Inverts the lower tail by Newton's method on the logarithm of the probability."""
     z = s - 1 / s
     for _ in range(40):
         tail = mpmath.erfc(z / mpmath.sqrt(2)) / 2
@@ -78,7 +79,8 @@ def _quantile(s: Any) -> Any:
 
 
 class Erf(Univariate):
-    """`erf` of float64, for which ONNX Runtime has no operator. By `erf`; other dtypes have an operator."""
+    """Computes `erf` of float64, for which ONNX Runtime has no kernel, by `erf`. Other dtypes keep the ONNX
+    operator."""
 
     targets = ("aten::erf", "aten::special_erf", "prims::erf")
     points = (0.5, -1.5, 3.0, -5.0, 0.0, 1e-6, 6.5, 12.0, -0.25, float("inf"), -float("inf"), float("nan"))
@@ -91,9 +93,9 @@ class Erf(Univariate):
 
 
 class Erfc(Univariate):
-    """`erfc`: the complement of the error function.
+    """Computes `erfc`, the complement of the error function, by `erfc`.
 
-    By `erfc`: 1 - erf(x), PyTorch's own translation, has no digits left beyond 4.
+    PyTorch's exporter writes 1 - erf(x), which has no digits left beyond 4.
     """
 
     targets = (
@@ -108,7 +110,7 @@ class Erfc(Univariate):
 
 
 class Erfcx(Univariate):
-    """`special.erfcx`: the complement of the error function, times e^x². By `erfcx`."""
+    """Computes `special.erfcx`, the complement of the error function times e^x², by `erfcx`."""
 
     targets = (
         "aten::special_erfcx",
@@ -121,7 +123,7 @@ class Erfcx(Univariate):
 
 
 class Erfinv(Univariate):
-    """`erfinv`: the inverse of the error function. By `erfinv`."""
+    """Computes `erfinv`, the inverse of the error function, by `erfinv`."""
 
     targets = (
         "aten::erfinv",
@@ -135,9 +137,9 @@ class Erfinv(Univariate):
 
 
 class Ndtri(Univariate):
-    """`special.ndtri`: the quantiles of the normal distribution.
+    """Computes `special.ndtri`, the quantiles of the normal distribution, as √2·erfinv(2p - 1).
 
-    √2·erfinv(2p - 1), and for small p, of which that keeps nothing, by `lower_tail`.
+    For small p, where 2p - 1 loses the digits of p, it uses `lower_tail`.
     """
 
     targets = ("aten::special_ndtri", "prims::ndtri")

@@ -1,4 +1,4 @@
-"""The gamma function's logarithm and derivatives, and the incomplete gamma functions, of float64.
+"""The gamma function's logarithm and derivatives, and the incomplete gamma functions, computed in float64.
 
 The regularised incomplete gamma functions are P(a, x) and Q(a, x) = 1 - P(a, x).
 """
@@ -19,8 +19,11 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 def lgamma(x: torch.Tensor) -> torch.Tensor:
-    """log|Γ(x)|: Stirling's series from 8 (DLMF 5.11.1); (x - 1)(x - 2) times a smooth function below, with Γ(x + 1) =
-    x·Γ(x) near 0; left of it the reflection (DLMF 5.5.3)."""
+    """Returns log|Γ(x)|.
+
+    From 8 by Stirling's series (DLMF 5.11.1), below by (x - 1)(x - 2) times a smooth function. Near 0 it uses Γ(x + 1)
+    = x·Γ(x), and below 0 the reflection formula (DLMF 5.5.3).
+    """
     right = torch.where(x < 0, 1 - x, x)
     small = right < 0.5
     moved = torch.where(small, right + 1, right)
@@ -34,7 +37,8 @@ def lgamma(x: torch.Tensor) -> torch.Tensor:
 
 
 def digamma(x: torch.Tensor) -> torch.Tensor:
-    """The derivative of log Γ, by the same three ways (DLMF 5.11.2, 5.5.2, 5.5.4). NaN at negative integers."""
+    """Returns the derivative of log Γ, by the same three formulas as `lgamma` (DLMF 5.11.2, 5.5.2, 5.5.4). NaN at
+    negative integers."""
     right = torch.where(x < 0, 1 - x, x)
     small = right < 1
     moved = torch.where(small, right + 1, right)
@@ -49,11 +53,11 @@ def digamma(x: torch.Tensor) -> torch.Tensor:
 
 
 def hurwitz(s: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """ζ(s, q) = Σ (q + k)^-s. Infinite for s = 1 and at poles, NaN for s < 1 and where a power of a negative number is
-    not real.
+    """Returns ζ(s, q) = Σ (q + k)^-s. Infinite for s = 1 and at poles, NaN for s < 1 and where a power of a negative
+    number is not real.
 
-    Of a negative q the terms below zero are, but for their sign, those of ζ(s, a) that ζ(s, 1 - q) has not, where a is
-    how far the first of them is from zero.
+    For q < 0 the negative terms q + k have the sizes a, a + 1, …, -q for a = trunc(q) - q. Their sum is ±(ζ(s, a) -
+    ζ(s, 1 - q)). The positive terms add up to ζ(s, 1 - a).
     """
     s, q = torch.broadcast_tensors(s, q)  # type: ignore[no-untyped-call]
     negative = q < 0
@@ -69,7 +73,7 @@ def hurwitz(s: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
 
 
 def _right_hurwitz(s: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """ζ(s, q) of positive q, by Euler and Maclaurin (DLMF 25.11.5) from q + 9."""
+    """Returns ζ(s, q) for positive q: nine terms, and from q + 9 the Euler-Maclaurin formula (DLMF 25.11.5)."""
     found = torch.zeros_like(q)
     for k in range(9):
         found = found + (q + k) ** -s
@@ -99,7 +103,7 @@ def _between(x: Any) -> Any:
 
 
 class Lgamma(Univariate):
-    """`lgamma`: the logarithm of the gamma function's absolute value. By `lgamma`."""
+    """Computes `lgamma`, the logarithm of the gamma function's absolute value, by `lgamma`."""
 
     targets = (
         "aten::lgamma",
@@ -130,7 +134,7 @@ class Lgamma(Univariate):
 
 
 class Digamma(Univariate):
-    """`digamma`: the derivative of the gamma function's logarithm. By `digamma`."""
+    """Computes `digamma`, the derivative of the gamma function's logarithm, by `digamma`."""
 
     targets = (
         "aten::digamma",
@@ -145,9 +149,9 @@ class Digamma(Univariate):
 
 
 class Polygamma(Translation):
-    """`polygamma`: derivatives of the digamma function.
+    """Computes `polygamma`, derivatives of the digamma function, as (-1)ⁿ⁺¹·n!·ζ(n + 1, x) (DLMF 25.11.12).
 
-    (-1)ⁿ⁺¹·n!·ζ(n + 1, x) (DLMF 25.11.12), but for the first, which PyTorch has a shorter way for.
+    The first derivative has a shorter form, PyTorch's own.
     """
 
     targets = ("aten::polygamma", "aten::special_polygamma")
@@ -174,8 +178,9 @@ class Polygamma(Translation):
 
 
 def _first(x: torch.Tensor) -> torch.Tensor:
-    """Six steps of f(x) = 1/x² + f(x + 1), then three terms of the asymptotic series (DLMF 5.15.8): in float64 nine
-    digits, the same as PyTorch's. Below ½ the reflection (DLMF 5.15.6)."""
+    """Returns the first derivative of digamma: six steps of f(x) = 1/x² + f(x + 1), then three terms of the asymptotic
+    series (DLMF 5.15.8). Below ½ it uses the reflection formula (DLMF 5.15.6). In float64 nine digits are right, as in
+    PyTorch."""
     low = x < 0.5
     at = torch.where(low, 1 - x, x)
     found = torch.zeros_like(x)
@@ -189,7 +194,7 @@ def _first(x: torch.Tensor) -> torch.Tensor:
 
 
 class Zeta(Translation):
-    """`special.zeta`: the Hurwitz zeta function. By `hurwitz`, in float64."""
+    """Computes `special.zeta`, the Hurwitz zeta function, by `hurwitz` in float64."""
 
     targets = ("aten::special_zeta", "prims::zeta")
 
@@ -223,15 +228,17 @@ class Zeta(Translation):
 
 
 _MOST = 100_000
-"""Largest number of iterations; elements that have not converged by then are NaN. `a` = 10⁸ near `x` takes about as
+"""Largest number of iterations. Elements that have not converged by then are NaN. `a` = 10⁸ near `x` takes about as
 many."""
 _SETTLED = 2.0**-53
 _TINY = 1e-300
 
 
 def lower_and_upper(a: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """P and Q. The series of P (DLMF 8.11.4) where x < a + 1, elsewhere the continued fraction of Q (DLMF 8.9.2) by the
-    method of Lentz; the other one is what is missing to 1. NaN for a or x below zero, and for both 0 or both infinite.
+    """Returns P(a, x) and Q(a, x). NaN if a or x is below zero, or if both are 0 or both infinite.
+
+    For x < a + 1 it computes the series of P (DLMF 8.11.4), elsewhere the continued fraction of Q (DLMF 8.9.2) by
+    Lentz's method. The other function is 1 minus the result.
     """
     a, x = torch.broadcast_tensors(a, x)  # type: ignore[no-untyped-call]
     plain = (a > 0) & (x > 0) & a.isfinite() & x.isfinite()
@@ -241,7 +248,7 @@ def lower_and_upper(a: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, tor
     lower = before * _lower_series(order, torch.where(in_series, at, order))
     upper = before * _upper_fraction(order, torch.where(in_series, order + 1, at))
     lower, upper = torch.where(in_series, lower, 1 - upper), torch.where(in_series, 1 - lower, upper)
-    nothing = (x == 0) | a.isinf()  # of the whole lies below x
+    nothing = (x == 0) | a.isinf()  # then P is 0
     found = torch.where(plain, lower, torch.where(nothing, 0.0, 1.0))
     rest = torch.where(plain, upper, torch.where(nothing, 1.0, 0.0))
     none = (a < 0) | (x < 0) | a.isnan() | x.isnan() | ((a == 0) & (x == 0)) | (a.isinf() & x.isinf())
@@ -249,7 +256,7 @@ def lower_and_upper(a: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, tor
 
 
 def _lower_series(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Σ x^k / (a (a + 1) … (a + k))."""
+    """Returns Σ x^k / (a (a + 1) … (a + k))."""
 
     def step(k: torch.Tensor, term: torch.Tensor, total: torch.Tensor, *fixed: torch.Tensor) -> tuple[Any, ...]:
         a, x = fixed
@@ -264,7 +271,7 @@ def _lower_series(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def _upper_fraction(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …)))."""
+    """Returns 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …)))."""
 
     def step(
         k: torch.Tensor, above: torch.Tensor, below: torch.Tensor, found: torch.Tensor, _: torch.Tensor, *fixed: Any
@@ -289,13 +296,13 @@ def _upper_fraction(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def incomplete(self_: Any, other: Any, which: int) -> torch.Tensor:
-    """P of the two for 0, Q for 1, in their common dtype."""
+    """Returns P(a, x) if `which` is 0, Q(a, x) if it is 1, in the common dtype of both arguments."""
     dtype = torch.result_type(self_, other)
     return lower_and_upper(self_.to(torch.float64), other.to(torch.float64))[which].to(dtype)
 
 
 def incomplete_gamma_samples() -> Iterator[Sample]:
-    """The samples of both functions."""
+    """Yields the samples of `igamma` and `igammac`."""
     a = torch.tensor([0.1, 0.5, 1.0, 3.0, 12.5, 150.0, 0.0, float("inf"), -1.0])
     x = torch.tensor([0.01, 0.7, 1.0, 4.0, 11.0, 160.0, 0.0, float("inf")])
     yield Sample((a, x[:, None]), dynamic={1: {0: "n"}})
@@ -305,7 +312,7 @@ def incomplete_gamma_samples() -> Iterator[Sample]:
 
 
 class Igamma(Translation):
-    """`igamma`: the regularised incomplete gamma function P(a, x). By `lower_and_upper`, in float64."""
+    """Computes `igamma`, the regularised incomplete gamma function P(a, x), by `lower_and_upper` in float64."""
 
     targets = ("aten::igamma", "prims::igamma")
     kernel_error = 1e-9
@@ -318,7 +325,7 @@ class Igamma(Translation):
 
 
 class Igammac(Translation):
-    """`igammac`: the regularised incomplete gamma function Q(a, x). By `lower_and_upper`, in float64."""
+    """Computes `igammac`, the regularised incomplete gamma function Q(a, x), by `lower_and_upper` in float64."""
 
     targets = ("aten::igammac", "prims::igammac")
     kernel_error = 1e-9

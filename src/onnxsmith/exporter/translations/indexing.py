@@ -14,17 +14,14 @@ from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
 class MaskedSelect(Translation):
-    """`masked_select`: the elements where a mask is true.
-
-    Both are broadcast and laid flat; the places where the mask holds are read.
-    """
+    """Computes `masked_select`, the elements where a mask is true: broadcasts and flattens both, then gathers."""
 
     targets = ("aten::masked_select",)
 
     def decompose(self, x: Any, mask: Any) -> Any:
         x, mask = torch.ops.aten.broadcast_tensors([x, mask])
         x, mask = x.reshape(-1), mask.reshape(-1)
-        if x.shape[0] == 1:  # torch takes two elements to be possible at the least
+        if x.shape[0] == 1:  # torch assumes that a computed size may be 2
             mask = torch.cat([mask, torch.zeros_like(mask)])
         return x.index_select(0, mask.nonzero().squeeze(1))
 
@@ -37,9 +34,9 @@ class MaskedSelect(Translation):
 
 
 class Nonzero(Translation):
-    """`nonzero` of a tensor without axes.
+    """Computes `nonzero` of a 0-d tensor: one row without coordinates if it is not zero, else none.
 
-    A number that is not zero is one place with no coordinates, where ONNX's NonZero gives it one.
+    ONNX's NonZero would give the row one coordinate. Other tensors are left to PyTorch's exporter.
     """
 
     targets = ("aten::nonzero",)
@@ -54,10 +51,10 @@ class Nonzero(Translation):
 
 
 class NonzeroStatic(Translation):
-    """`nonzero_static`: the indices of nonzero elements, in a given number.
+    """Computes `nonzero_static`, the indices of the first `size` nonzero elements, by a scatter.
 
-    Each place that is not zero is scattered to its number among them; those beyond `size` go to a row that is dropped,
-    and rows that none went to are `fill_value`.
+    Each nonzero element is scattered to its rank among them. Elements beyond `size` go to an extra row that is dropped.
+    Rows without an element are `fill_value`.
     """
 
     targets = ("aten::nonzero_static",)
@@ -88,10 +85,10 @@ class NonzeroStatic(Translation):
 
 
 class OneHot(Translation):
-    """`one_hot` without a given number of classes: the largest value determines it.
+    """Computes `one_hot` without a number of classes, which is then the largest value plus 1, by a comparison.
 
-    Where the number of classes is left open, it is a size that follows from the values; PyTorch refuses negative
-    numbers, of which the graph makes rows of zeros. Otherwise it is PyTorch's exporter's.
+    PyTorch refuses negative values; the graph writes rows of zeros for them. Calls with a number of classes are left to
+    PyTorch's exporter.
     """
 
     targets = ()
@@ -113,10 +110,8 @@ class OneHot(Translation):
 
 
 class Take(Translation):
-    """`take`: reads elements at indices of the flat tensor.
-
-    ONNX's Gather from the flat tensor; negative indices count from its end in both.
-    """
+    """Computes `take`, elements at indices of the flat tensor, by ONNX's Gather. Negative indices count from the end in
+    both."""
 
     targets = ("aten::take",)
 
@@ -132,10 +127,7 @@ class Take(Translation):
 
 
 class Put(Translation):
-    """`put`: writes elements at indices of the flat tensor.
-
-    A scatter into the flat tensor; negative indices count from its end.
-    """
+    """Computes `put`, a write at indices of the flat tensor, by a scatter. Negative indices count from the end."""
 
     targets = ("aten::put",)
 
@@ -158,9 +150,10 @@ class Put(Translation):
 
 
 class ScatterIntoView(Translation):
-    """`as_strided_scatter` and `diagonal_scatter`: a tensor with the elements of a view replaced.
+    """Computes `as_strided_scatter` and `diagonal_scatter`, a tensor with the elements of a view replaced, by a
+    scatter.
 
-    Takes the same view of the element indices, and scatters the source to these indices.
+    Its indices are the same view of the numbers of all elements.
     """
 
     targets = ("aten::as_strided_scatter", "aten::diagonal_scatter")
@@ -188,7 +181,7 @@ class ScatterIntoView(Translation):
 
 
 def _strided(size: Any, stride: Any, storage_offset: Any = None) -> Any:
-    """Numbers of the elements that a strided view has, flat."""
+    """Returns the numbers of the elements of a strided view, flat."""
     index = torch.full((1,) * len(size), storage_offset or 0, dtype=torch.int64)
     for axis, (length, step) in enumerate(zip(size, stride, strict=True)):
         sizes = [1] * len(size)
@@ -198,10 +191,10 @@ def _strided(size: Any, stride: Any, storage_offset: Any = None) -> Any:
 
 
 class Where(Translation):
-    """`where` of dtypes that PyTorch's exporter or onnxruntime does not have it for.
+    """Computes `where` of dtypes that PyTorch's exporter (complex) or onnxruntime (bool, int16) does not support.
 
-    Complex numbers: both parts by one condition. Booleans: `(condition and self) or (not condition and other)`. 16-bit
-    integers: chosen as 32-bit ones. onnxruntime has no kernel for these two.
+    Complex numbers: both parts by one condition. Bools: `(condition and self) or (not condition and other)`. 16-bit
+    integers: as 32-bit integers.
     """
 
     targets = ("aten::where.self",)

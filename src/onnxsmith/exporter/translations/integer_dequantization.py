@@ -19,7 +19,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class DequantizePerTensor(Translation):
-    """Dequantisation with one scale and one zero point. DequantizeLinear."""
+    """Dequantises with one scale and one zero point by DequantizeLinear."""
 
     targets = ("quantized_decomposed::dequantize_per_tensor",)
     library = DECOMPOSED
@@ -49,10 +49,8 @@ class DequantizePerTensor(Translation):
 
 
 class DequantizePerChannel(Translation):
-    """Dequantisation with a scale for each channel.
-
-    DequantizeLinear with an axis. Zero points that are floats are subtracted behind it.
-    """
+    """Dequantises with a scale for each channel by DequantizeLinear with an axis. Float zero points are subtracted
+    afterwards."""
 
     targets = ("quantized_decomposed::dequantize_per_channel",)
     library = DECOMPOSED
@@ -81,7 +79,7 @@ class DequantizePerChannel(Translation):
 
 
 class DequantizePerChannelGroup(Translation):
-    """Dequantisation of a matrix with a scale for each group of a row. DequantizeLinear in blocks, opset 21."""
+    """Dequantises a matrix with a scale for each group of a row by DequantizeLinear in blocks (opset 21)."""
 
     targets = ("quantized_decomposed::dequantize_per_channel_group",)
     library = DECOMPOSED
@@ -112,10 +110,8 @@ class DequantizePerChannelGroup(Translation):
 
 
 class DequantizePerToken(Translation):
-    """Dequantisation with a scale for each row, computed at run time.
-
-    Dequantised with one scale of 1, then multiplied by the scales of the rows.
-    """
+    """Dequantises with a scale for each row, computed at run time: with the scale 1, then a product with the row
+    scales."""
 
     targets = ("quantized_decomposed::dequantize_per_token",)
     library = DECOMPOSED
@@ -141,10 +137,10 @@ class DequantizePerToken(Translation):
 
 
 class DequantizeAffine(Translation):
-    """Dequantisation of torchao: one scale for each block of the given sizes.
+    """Dequantises with a scale for each block of the given sizes (torchao), by DequantizeLinear with an axis or in
+    blocks.
 
-    DequantizeLinear with an axis or in blocks (opset 21) for a stored weight; for blocks of several axes, one scale of
-    1, with the scales multiplied behind it.
+    Blocks need opset 21. Blocks of several axes are dequantised with the scale 1, then multiplied by their scales.
     """
 
     targets = ("torchao::dequantize_affine",)

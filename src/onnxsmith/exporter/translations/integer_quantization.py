@@ -1,4 +1,4 @@
-"""Quantises: chooses scales and zero points, rounds to integers, and fakes both."""
+"""Quantises: chooses scales and zero points, rounds to integers, and computes fake quantisation."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class ChooseQparams(Translation):
-    """Scale and zero point from the smallest and the largest element.
+    """Chooses a scale and a zero point from the smallest and the largest element, with 0 in the range.
 
-    As torch.ao.quantization.utils.determine_qparams; 0 is in the range.
+    The formula is that of torch.ao.quantization.utils.determine_qparams.
     """
 
     targets = ("quantized_decomposed::choose_qparams.tensor",)
@@ -42,9 +42,9 @@ class ChooseQparams(Translation):
 
 
 class ChooseQparamsSymmetric(Translation):
-    """The scale from the largest magnitude.
+    """Chooses the scale from the largest magnitude. The zero point is 0, or 128 for uint8.
 
-    As torch.ao.quantization.utils.determine_qparams: the zero point is 0, or 128 for uint8.
+    The formula is that of torch.ao.quantization.utils.determine_qparams.
     """
 
     targets = ("quantized_decomposed::choose_qparams_symmetric.tensor",)
@@ -63,10 +63,8 @@ class ChooseQparamsSymmetric(Translation):
 
 
 class ChooseQparamsPerToken(Translation):
-    """The scale of each row from its largest magnitude.
-
-    The largest magnitude, at least 1e-5, becomes 127; the zero points are 0.
-    """
+    """Chooses the scale of each row so that its largest magnitude, at least 1e-5, becomes 127. The zero points are
+    0."""
 
     targets = ("quantized_decomposed::choose_qparams_per_token",)
     library = DECOMPOSED
@@ -82,7 +80,7 @@ class ChooseQparamsPerToken(Translation):
 
 
 class QuantizePerTensor(Translation):
-    """Quantisation with one scale and one zero point. QuantizeLinear; a narrower range than the dtype's adds a Clip."""
+    """Quantises with one scale and one zero point by QuantizeLinear. A range narrower than the dtype's adds a Clip."""
 
     targets = ("quantized_decomposed::quantize_per_tensor",)
     library = DECOMPOSED
@@ -103,10 +101,8 @@ class QuantizePerTensor(Translation):
 
 
 class QuantizePerChannel(Translation):
-    """Quantisation with a scale for each channel.
-
-    QuantizeLinear with an axis; a narrower range than the dtype's adds a Clip.
-    """
+    """Quantises with a scale for each channel by QuantizeLinear with an axis. A range narrower than the dtype's adds a
+    Clip."""
 
     targets = ("quantized_decomposed::quantize_per_channel",)
     library = DECOMPOSED
@@ -126,10 +122,8 @@ class QuantizePerChannel(Translation):
 
 
 class QuantizePerChannelGroup(Translation):
-    """Quantisation of a matrix with a scale for each group of a row.
-
-    QuantizeLinear of the groups as rows, with an axis.
-    """
+    """Quantises a matrix with a scale for each group of a row: divides the groups by their scales, then quantises with
+    scale 1."""
 
     targets = ("quantized_decomposed::quantize_per_channel_group",)
     library = DECOMPOSED
@@ -150,10 +144,8 @@ class QuantizePerChannelGroup(Translation):
 
 
 class QuantizePerToken(Translation):
-    """Quantisation with a scale for each row, computed at run time.
-
-    The rows are divided by their scales, then quantised with one scale of 1.
-    """
+    """Quantises with a scale for each row, computed at run time: divides the rows by their scales, then quantises with
+    scale 1."""
 
     targets = ("quantized_decomposed::quantize_per_token",)
     library = DECOMPOSED
@@ -173,9 +165,10 @@ class QuantizePerToken(Translation):
 
 
 class QuantizeAffine(Translation):
-    """Quantisation of torchao: one scale for each block of the given sizes.
+    """Quantises with a scale for each block of the given sizes (torchao): divides by the scales, then quantises with
+    scale 1.
 
-    Scales that are computed at run time divide the rows first; see `_quantizing.quantize_rows`.
+    `_quantizing.quantize_rows` says why.
     """
 
     targets = ("torchao::quantize_affine",)
@@ -210,10 +203,7 @@ class QuantizeAffine(Translation):
 
 
 class FakeQuantizePerTensor(Translation):
-    """Fake quantisation with one scale: quantises and dequantises.
-
-    QuantizeLinear, a Clip for a narrow range, and DequantizeLinear.
-    """
+    """Computes fake quantisation with one scale by QuantizeLinear, a Clip for a narrow range, and DequantizeLinear."""
 
     targets = ("aten::fake_quantize_per_tensor_affine",)
     functions = (torch.fake_quantize_per_tensor_affine,)
@@ -237,14 +227,15 @@ class FakeQuantizePerTensor(Translation):
 
 
 def _by_function(_: Any, *args: Any) -> Any:
-    """Calls the function of torch, as its modules do: torch has no shapes for the operator with a symbolic size."""
+    """Calls the function of torch, as its modules do. For the operator with a symbolic size, torch computes no
+    shapes."""
     return torch.fake_quantize_per_tensor_affine(*args)
 
 
 class FakeQuantizePerChannel(Translation):
-    """Fake quantisation with a scale for each channel.
+    """Computes fake quantisation with a scale for each channel by QuantizeLinear and DequantizeLinear with an axis.
 
-    QuantizeLinear with an axis, a Clip for a narrow range, and DequantizeLinear.
+    A narrow range adds a Clip between them.
     """
 
     targets = ("aten::fake_quantize_per_channel_affine",)

@@ -12,11 +12,11 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class FftToReal(Translation):
-    """`_fft_c2r`: the inverse Fourier transform to real numbers, of a length that is not known before the model runs.
+    """Computes `_fft_c2r`, the inverse Fourier transform to real numbers, for a length that is computed at run time.
 
-    The whole spectrum, of which the second half is the first one mirrored and conjugated, is transformed, and its real
-    part taken. ONNX's DFT has a one-sided inverse, but shape inference (onnx 1.23) gives its result the length of the
-    half spectrum where the length is computed; onnxruntime then stores the result in a buffer of that size, and fails.
+    Completes the spectrum (its second half is the first one mirrored and conjugated), transforms it and takes the real
+    part. ONNX's DFT has a one-sided inverse, but shape inference (onnx 1.23) gives its result the length of the half
+    spectrum if the length is computed; onnxruntime then stores the result in a buffer of that size, and fails.
     """
 
     targets = ("aten::_fft_c2r",)
@@ -34,18 +34,21 @@ class FftToReal(Translation):
 
 
 def even(op: Any, half: torch.Tensor) -> Any:
-    """Both axes; the last has twice as many elements as there are frequencies between the first and the last."""
+    """Transforms both axes. The last result axis has the even length 2·(frequencies - 1)."""
     return op(half, [1, 2], 2, 2 * half.shape[2] - 2)
 
 
 def odd(op: Any, half: torch.Tensor) -> Any:
-    """The last axis by itself, and one element more."""
+    """Transforms the last axis alone. The result has the odd length 2·frequencies - 1."""
     return op(half, [2], 1, 2 * half.shape[2] - 1)
 
 
 def whole(half: torch.Tensor, dim: Sequence[int], normalization: int, length: Any) -> torch.Tensor:
-    """The real inverse transform along `dim`. The last of these axes holds the first `length // 2 + 1` elements of a
-    spectrum; what follows is the conjugate of these in reverse order, once the other axes have been transformed."""
+    """Computes the real inverse transform along `dim`.
+
+    The last of these axes holds the first `length // 2 + 1` elements of a spectrum. The others are the conjugates of
+    these in reverse order, which holds only after the other axes have been transformed.
+    """
     if len(dim) > 1:
         half = _complex_fft()(half, list(dim[:-1]), normalization, False)
     parts = torch.view_as_real(half)
@@ -58,17 +61,17 @@ def whole(half: torch.Tensor, dim: Sequence[int], normalization: int, length: An
 
 
 def _complex_fft() -> Any:
-    """The operator below `torch.fft.fft`. Its schema is public, its name is not: without it, this translation alone
-    fails."""
+    """Returns the operator below `torch.fft.fft`. Its schema is public, its name is not: without it, only this
+    translation fails."""
     return getattr(torch.ops.aten, "_fft_c2c")  # noqa: B009
 
 
 class InverseStft(Translation):
-    """`torch.istft` of a computed length. PyTorch takes only a plain number for it, which fixes the axis.
+    """Computes `torch.istft` of a computed length. PyTorch takes only an int for this length, which fixes the axis.
 
-    The inverse transform of each frame times the window, overlapping frames added, divided by the overlapping squares
-    of the window (PyTorch, `torch.istft`, formula). The padding of the frames is cut off, and what lies behind them is
-    filled with zeros up to the length.
+    The formula is PyTorch's (`torch.istft`): the inverse transform of each frame times the window, overlapping frames
+    added, divided by the added squares of the window. The padding of the frames is cut off; the elements after the
+    frames are 0 up to the length.
     """
 
     targets = ()
@@ -111,18 +114,18 @@ class InverseStft(Translation):
 
 
 def short(op: Any, x: torch.Tensor, window: torch.Tensor) -> Any:
-    """A window shorter than a frame, and a length that is no multiple of the step."""
+    """Calls with a window shorter than a frame, and a length that is not a multiple of the step."""
     return op(x, 16, hop_length=4, win_length=12, window=window, length=4 * x.shape[2] - 5)
 
 
 def _window(window: Any, size: int, n_fft: int, x: torch.Tensor) -> torch.Tensor:
-    """The window with zeros on both sides, as long as a frame."""
+    """Returns the window with zeros on both sides, as long as a frame."""
     given = torch.ones(size, dtype=x.real.dtype) if window is None else window
     left = (n_fft - size) // 2
     return torch.nn.functional.pad(given, (left, n_fft - size - left))
 
 
 def _overlapped(frames: torch.Tensor, n_fft: int, hop: int, total: Any) -> torch.Tensor:
-    """The sum of frames [batch, n_fft, count] that begin `hop` elements apart: [batch, total]."""
+    """Adds frames [batch, n_fft, count] that begin `hop` elements apart: [batch, total]."""
     folded = torch.nn.functional.fold(frames, (1, total), (1, n_fft), stride=(1, hop))
     return folded[:, 0, 0]

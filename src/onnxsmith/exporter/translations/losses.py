@@ -17,10 +17,10 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class CrossEntropyLoss(Translation):
-    """`cross_entropy_loss` with probabilities for targets, or with smoothed labels.
+    """Computes `cross_entropy_loss` with probabilities as targets, or with smoothed labels, by PyTorch's decomposition.
 
-    What PyTorch makes of it: a log-softmax, and from there sums over classes or the loss of single labels. One target a
-    row is ONNX's SoftmaxCrossEntropyLoss, which PyTorch's exporter writes.
+    It is a log-softmax, then sums over classes or the losses of single labels. Calls with one label a row are left to
+    PyTorch's exporter, which writes SoftmaxCrossEntropyLoss.
     """
 
     targets = ("aten::cross_entropy_loss",)
@@ -49,14 +49,15 @@ class CrossEntropyLoss(Translation):
 
 
 def _existing(place: Any, *names: str) -> tuple[Callable[..., Any], ...]:
-    """The functions of these names that the installed PyTorch has in `place`."""
+    """Returns the functions of these names that the installed PyTorch has in `place`."""
     return tuple(getattr(place, name) for name in names if hasattr(place, name))
 
 
 class LinearCrossEntropy(Translation):
-    """The cross entropy of a linear layer in chunks of the batch, which save memory in training.
+    """Computes the cross entropy of a linear layer without the chunks of the batch that `options` ask for.
 
-    Computes all chunks at once: a graph computes no gradients. Leaves calls without chunks to PyTorch's exporter.
+    Chunks save memory for gradients, which a graph does not compute. Calls without `options` are left to PyTorch's
+    exporter.
     """
 
     targets = ()
@@ -81,11 +82,12 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 
 class CtcLoss(Translation):
-    """`ctc_loss`: the likelihood of a text over all its alignments with a sequence.
+    """Computes `ctc_loss`, the negative log-likelihood of labels over all alignments with a sequence, in one loop over
+    steps.
 
-    The forward recursion of Graves et al. 2006 (section 4.1) on logarithms: a state for each label and each blank
-    around them, [batch, 2·labels + 1], from step to step. Every number of steps is one loop. Whether a length is too
-    long, which PyTorch refuses, is a question about values and not asked here.
+    Follows the forward recursion of Graves et al. 2006 (section 4.1) on logarithms, with a state for each label and
+    each blank around them: [batch, 2·labels + 1]. PyTorch refuses lengths that are too long; the graph does not check
+    them, because this depends on values.
     """
 
     targets = ()
@@ -134,7 +136,8 @@ def _numbers(lengths: torch.Tensor | Sequence[int] | int) -> torch.Tensor:
 
 
 def _apart(labels: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """The concatenated labels of all texts as one row for each text; elements after a text's end are arbitrary."""
+    """Splits the concatenated labels of all texts into one row for each text. Elements after the end of a text are
+    arbitrary."""
     begin = counts.cumsum(0) - counts
     places = begin[:, None] + torch.arange(labels.shape[0])
     return labels.index_select(0, places.clamp(max=labels.shape[0] - 1).reshape(-1)).reshape(places.shape)
@@ -143,7 +146,7 @@ def _apart(labels: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
 def _negative_log_likelihood(
     steps: torch.Tensor, labels: torch.Tensor, lengths: torch.Tensor, counts: torch.Tensor, blank: int
 ) -> torch.Tensor:
-    """For each of the batch. `steps` [steps, batch, classes], `labels` [batch, labels]."""
+    """Returns the loss of each batch element. `steps` [steps, batch, classes], `labels` [batch, labels]."""
     gaps = torch.full_like(labels, blank)
     states = torch.cat([torch.stack([gaps, labels], -1).flatten(1), gaps[:, :1]], 1)
     nothing = torch.full_like(states, 0, dtype=torch.float64) - math.inf
@@ -156,6 +159,7 @@ def _negative_log_likelihood(
     ) -> tuple[Any, ...]:
         nothing = torch.full_like(now[:, :2], -math.inf)
         before = torch.cat([nothing[:, :1], now[:, :-1]], 1)
+        # a blank, or a label equal to the one before it, cannot skip a state
         skipped = torch.where(same, -math.inf, torch.cat([nothing, now[:, :-2]], 1))
         said = steps.index_select(0, index.reshape(1)).squeeze(0).gather(1, states)
         following = _log_sum_exp(now, before, skipped) + said
@@ -173,7 +177,7 @@ def _negative_log_likelihood(
 
 
 def _log_sum_exp(*terms: torch.Tensor) -> torch.Tensor:
-    """log Σ e^term; minus infinity if all terms are."""
+    """Returns log Σ e^term; minus infinity if all terms are."""
     top = terms[0]
     for term in terms[1:]:
         top = torch.maximum(top, term)
@@ -188,10 +192,9 @@ _REDUCED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {"mean": torch.mea
 
 
 class GaussianNllLoss(Translation):
-    """`gaussian_nll_loss` without its check for negative variances, which reads values.
+    """Computes `gaussian_nll_loss`, ½ (log σ² + (x - y)² / σ²), plus ½ log 2π if `full`.
 
-    ½ (log σ² + (x - y)² / σ²), with ½ log 2π when it is to be full. PyTorch refuses a negative variance, the graph
-    takes it for `eps`.
+    PyTorch refuses a negative variance, which depends on values; the graph uses `eps` in its place.
     """
 
     targets = ()
@@ -226,10 +229,11 @@ class GaussianNllLoss(Translation):
 
 
 class MultilabelMarginLoss(Translation):
-    """`multilabel_margin_loss`.
+    """Computes `multilabel_margin_loss`: Σ max(0, 1 - (x[j] - x[i])) / classes over target classes j and other classes
+    i.
 
-    Over the classes j before the first -1 of a row of targets, and every i that is none of them: the sum of max(0, 1 -
-    (x[j] - x[i])) / classes. PyTorch's own decomposition takes class 0 for each that is not there.
+    The target classes are those before the first -1 of a row of targets. PyTorch's decomposition takes class 0 for each
+    missing target.
     """
 
     targets = ("aten::multilabel_margin_loss",)

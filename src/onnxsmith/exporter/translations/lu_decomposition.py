@@ -1,4 +1,4 @@
-"""LU factors with partial pivoting, in the form of LAPACK's `getrf`: one matrix for both, and the rows swapped.
+"""LU factors with partial pivoting in the form of LAPACK's `getrf`: both factors in one matrix, and the swapped rows.
 
 Systems of equations, inverses and determinants follow from the factors.
 """
@@ -17,7 +17,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 def lu_factor(matrix: torch.Tensor) -> Sequence[torch.Tensor]:
-    """The factors, the pivots (int32, counted from 1) and `info`: the number, from 1, of the first pivot that is 0."""
+    """Returns the factors, the pivots (int32, counted from 1) and `info`: the number, from 1, of the first pivot that
+    is 0."""
     count = smaller(matrix)
     pivots = torch.zeros([*matrix.shape[:-2], count], dtype=torch.int32, device=matrix.device)
     info = torch.zeros(matrix.shape[:-2], dtype=torch.int32, device=matrix.device)
@@ -45,7 +46,7 @@ def _eliminate(index: Index, matrix: torch.Tensor, pivots: torch.Tensor, info: t
 
 
 def permutation(pivots: torch.Tensor, size: Size) -> torch.Tensor:
-    """The row that moves to each position when rows are swapped by the pivots."""
+    """Returns the row that moves to each position when rows are swapped by the pivots."""
     order = torch.arange(size, device=pivots.device).expand([*pivots.shape[:-1], size])
     (order,) = repeat(pivots.shape[-1], _swap, [order], [pivots])
     return order
@@ -61,7 +62,8 @@ def _swap(index: Index, order: torch.Tensor, pivots: torch.Tensor) -> Sequence[t
 def lu_solve(
     factors: torch.Tensor, pivots: torch.Tensor, right: torch.Tensor, transposed: bool = False
 ) -> torch.Tensor:
-    """X of `A @ X = right` for the matrix of these factors, or of its transpose; batch dimensions broadcast."""
+    """Returns X with `A @ X = right`, for the matrix A of these factors or its transpose; batch dimensions
+    broadcast."""
     right = right.expand([*batch(factors, right), *right.shape[-2:]])
     order = permutation(pivots, factors.shape[-1]).unsqueeze(-1).expand(right.shape)
     if not transposed:
@@ -74,10 +76,10 @@ def lu_solve(
 
 
 class LinalgLuFactorEx(Translation):
-    """`linalg.lu_factor`: LU factors in one matrix, with pivots.
+    """Computes `linalg.lu_factor`, LU factors in one matrix with pivots, by Gaussian elimination.
 
-    Gaussian elimination, the largest element of a column as pivot and the first of equal ones, as LAPACK's `getrf`.
-    PyTorch factors without pivoting on GPUs only; such a call has no translation.
+    As in LAPACK's `getrf`, the pivot is the largest element of a column, the first of equal ones. A call without
+    pivoting, which PyTorch computes on GPUs only, has no translation.
     """
 
     targets = ("aten::linalg_lu_factor_ex",)
@@ -93,7 +95,8 @@ class LinalgLuFactorEx(Translation):
 
 
 class LinalgLu(Translation):
-    """`linalg.lu`: permutation and triangular factors. `lu_unpack` of what `linalg_lu_factor_ex` finds."""
+    """Computes `linalg.lu`, permutation and triangular factors, by `lu_unpack` of the result of
+    `linalg.lu_factor_ex`."""
 
     targets = ("aten::linalg_lu",)
 
@@ -110,10 +113,7 @@ class LinalgLu(Translation):
 
 
 class LuUnpack(Translation):
-    """`lu_unpack`: permutation and factors, each as a matrix.
-
-    The swaps in turn make the permutation; the triangles of the one matrix are the factors.
-    """
+    """Computes `lu_unpack`: the permutation from the swaps, and the factors from the triangles of the one matrix."""
 
     targets = ("aten::lu_unpack",)
 
@@ -143,10 +143,8 @@ class LuUnpack(Translation):
 
 
 class LinalgLuSolve(Translation):
-    """`linalg.lu_solve`: systems of equations whose matrix is given as its LU factors.
-
-    The right-hand sides' rows swapped as the matrix's were, then substitution with either factor.
-    """
+    """Computes `linalg.lu_solve`, systems of equations given LU factors: swaps rows, then substitutes with each
+    factor."""
 
     targets = ("aten::linalg_lu_solve",)
 
@@ -172,16 +170,16 @@ class LinalgLuSolve(Translation):
 
 
 def mixed(matrix: torch.Tensor) -> torch.Tensor:
-    """A well-conditioned matrix whose largest elements are off its diagonal."""
+    """Returns a well-conditioned matrix whose largest elements are off its diagonal."""
     size = matrix.shape[-1]
     return matrix.tanh() / max(size, 1) + 2 * torch.eye(size, dtype=matrix.dtype).flip(-1)
 
 
 class LinalgSolveEx(Translation):
-    """`linalg.solve`: systems of linear equations.
+    """Computes `linalg.solve`, systems of linear equations, by Gaussian elimination with partial pivoting and
+    substitution.
 
-    Gaussian elimination with partial pivoting, then substitution. Right-hand sides of one dimension, or with the shape
-    of a batch of them, are vectors, as PyTorch has it.
+    As in PyTorch, right-hand sides with one dimension, or with the shape of a batch of vectors, are vectors.
     """
 
     targets = ("aten::_linalg_solve_ex",)
@@ -209,13 +207,13 @@ class LinalgSolveEx(Translation):
 
 
 def solved(op: Any, matrix: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-    """What `op` finds for a well-conditioned matrix, without the factors that it found on the way."""
+    """Returns the solution for a well-conditioned matrix and `info`, without the factors."""
     found = op(mixed(matrix), *args, **kwargs)
     return found[0], found[-1]
 
 
 class LinalgInvEx(Translation):
-    """`linalg.inv`: the inverse of matrices. The systems of equations whose right-hand sides are the identity."""
+    """Computes `linalg.inv`, inverses of matrices, by solving systems of equations with the identity on the right."""
 
     targets = ("aten::linalg_inv_ex",)
 
@@ -235,10 +233,10 @@ class LinalgInvEx(Translation):
 
 
 class LinalgSlogdet(Translation):
-    """`linalg.slogdet`: sign and logarithm of a determinant.
+    """Computes `linalg.slogdet`, sign and logarithm of a determinant, as the sum of the logarithms of the pivots.
 
-    The sum of the logarithms of the pivots, which is finite where their product is too large or small for a number.
-    Every swap of two rows turns the sign. The determinant of a matrix without elements is 1.
+    The sum stays finite where the product of the pivots overflows or underflows. Each swap of two rows changes the
+    sign. The determinant of a matrix without elements is 1.
     """
 
     targets = ("aten::_linalg_slogdet",)

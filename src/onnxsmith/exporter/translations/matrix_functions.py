@@ -1,4 +1,4 @@
-"""The matrix exponential, and the check after a factorisation."""
+"""The matrix exponential, and the error check after a factorisation."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from onnxsmith.exporter.translations._sizes import identity, is_empty
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 _DEGREE = 19
-"""Of the Taylor polynomial: for a norm of at most 1 the rest is below 1/20! < 2^-61, less than float64 rounds."""
+"""Degree of the Taylor polynomial. For a norm of at most 1 its error is below 1/20! < 2^-61, less than float64
+rounds."""
 
 
 class LinalgMatrixExp(Translation):
-    """`linalg.matrix_exp`: the exponential of square matrices.
+    """Computes `linalg.matrix_exp`, the exponential of square matrices, by scaling and squaring.
 
-    Scaling and squaring (C. Moler and C. Van Loan, Nineteen dubious ways to compute the exponential of a matrix, SIAM
-    Review 45(1), 2003, method 3): halved until its norm is at most 1, then the Taylor polynomial in four powers of the
-    matrix (M. Paterson and L. Stockmeyer), then squared as often as it was halved.
+    Halves the matrix until its norm is at most 1, computes the Taylor polynomial in four powers of the matrix (M.
+    Paterson and L. Stockmeyer), then squares as often as it halved (C. Moler and C. Van Loan, Nineteen dubious ways to
+    compute the exponential of a matrix, SIAM Review 45(1), 2003, method 3).
     """
 
     targets = ("aten::linalg_matrix_exp", "aten::matrix_exp")
@@ -56,7 +57,7 @@ def _taylor(matrix: torch.Tensor) -> torch.Tensor:
     square = matrix @ matrix
     ones = identity(matrix.shape[-1], matrix.shape[-1], matrix).expand(matrix.shape)
     powers = torch.stack([ones, matrix, square, square @ matrix], -1)
-    factorials = [torch.full([1], math.factorial(k)) for k in range(_DEGREE + 1)]  # integers: none is rounded
+    factorials = [torch.full([1], math.factorial(k)) for k in range(_DEGREE + 1)]  # integers, which are exact
     parts = [(powers / torch.cat(factorials[k : k + 4])).sum(-1) for k in range(0, _DEGREE + 1, 4)]
     fourth = square @ square
     result = parts.pop()
@@ -66,10 +67,8 @@ def _taylor(matrix: torch.Tensor) -> torch.Tensor:
 
 
 class LinalgCheckErrors(Translation):
-    """What PyTorch raises when a factorisation failed.
-
-    Nothing: a graph has no way to raise, and computes on with what the factorisation left.
-    """
+    """Drops PyTorch's check for a failed factorisation: a graph cannot raise, and continues with the result as it
+    is."""
 
     targets = ("aten::_linalg_check_errors",)
 

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials by their recurrences (DLMF 18.9), of float64."""
+"""Orthogonal polynomials by their recurrences (DLMF 18.9), computed in float64."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from onnxsmith.exporter.translations._loops import any_of, loop
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 _MOST = 10_000
-"""Largest degree; a choice: above it the loop takes too long, and the result is NaN."""
+"""Largest degree. A choice: beyond it the loop takes too long, and the result is NaN."""
 
 
 def polynomial(x: Any, n: Any, first: Callable[[Any], Any], following: Callable[..., Any]) -> torch.Tensor:
-    """p_n(x) from p_0 = 1, p_1 = `first(x)` and p_(k+1) = `following(k, x, p_k, p_(k-1))`; 0 for n < 0, and NaN for n >
-    10,000. `n` is cut to an integer, and the two are numbers or tensors that broadcast."""
+    """Returns p_n(x) from p_0 = 1, p_1 = `first(x)` and p_(k+1) = `following(k, x, p_k, p_(k-1))`. 0 for n < 0, NaN for
+    n > 10,000.
+
+    x and n are numbers or tensors that broadcast; `n` is truncated to an integer.
+    """
     tensors = [one for one in (x, n) if isinstance(one, torch.Tensor)]
     dtype = torch.result_type(x, n)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
@@ -47,7 +50,7 @@ def polynomial(x: Any, n: Any, first: Callable[[Any], Any], following: Callable[
 
 
 def polynomial_samples() -> Iterator[Sample]:
-    """The samples of each polynomial."""
+    """Yields the samples of each polynomial."""
     x = torch.tensor([0.5, -0.25, 1.25, 0.0, 1.0, -1.0, -1.5, 0.75])
     for n in (0, 1, 2, 5):
         yield Sample((x, torch.full((8,), n)))
@@ -58,7 +61,7 @@ def polynomial_samples() -> Iterator[Sample]:
 
 
 class ChebyshevPolynomialT(Translation):
-    """`special.chebyshev_polynomial_t`: Chebyshev's first kind. From T₁ = x, by the recurrence of DLMF table 18.9.1."""
+    """Computes `special.chebyshev_polynomial_t` (first kind) from T₁ = x by the recurrence of DLMF table 18.9.1."""
 
     targets = ("aten::special_chebyshev_polynomial_t",)
 
@@ -70,10 +73,7 @@ class ChebyshevPolynomialT(Translation):
 
 
 class ChebyshevPolynomialU(Translation):
-    """`special.chebyshev_polynomial_u`: Chebyshev's second kind.
-
-    From U₁ = 2x, by the recurrence of DLMF table 18.9.1.
-    """
+    """Computes `special.chebyshev_polynomial_u` (second kind) from U₁ = 2x by the recurrence of DLMF table 18.9.1."""
 
     targets = ("aten::special_chebyshev_polynomial_u",)
 
@@ -85,10 +85,8 @@ class ChebyshevPolynomialU(Translation):
 
 
 class ChebyshevPolynomialV(Translation):
-    """`special.chebyshev_polynomial_v`: Chebyshev's third kind.
-
-    From V₁ = 2x - 1, by the recurrence of DLMF table 18.9.1.
-    """
+    """Computes `special.chebyshev_polynomial_v` (third kind) from V₁ = 2x - 1 by the recurrence of DLMF table
+    18.9.1."""
 
     targets = ("aten::special_chebyshev_polynomial_v",)
 
@@ -100,10 +98,8 @@ class ChebyshevPolynomialV(Translation):
 
 
 class ChebyshevPolynomialW(Translation):
-    """`special.chebyshev_polynomial_w`: Chebyshev's fourth kind.
-
-    From W₁ = 2x + 1, by the recurrence of DLMF table 18.9.1.
-    """
+    """Computes `special.chebyshev_polynomial_w` (fourth kind) from W₁ = 2x + 1 by the recurrence of DLMF table
+    18.9.1."""
 
     targets = ("aten::special_chebyshev_polynomial_w",)
 
@@ -115,10 +111,8 @@ class ChebyshevPolynomialW(Translation):
 
 
 class ShiftedChebyshevPolynomialT(Translation):
-    """`special.shifted_chebyshev_polynomial_t`: Chebyshev's first kind at 2x - 1.
-
-    From T₁ = y for y = 2x - 1, by the recurrence of DLMF table 18.9.1.
-    """
+    """Computes `special.shifted_chebyshev_polynomial_t` from T₁ = y for y = 2x - 1 by the recurrence of DLMF table
+    18.9.1."""
 
     targets = ("aten::special_shifted_chebyshev_polynomial_t",)
 
@@ -130,10 +124,8 @@ class ShiftedChebyshevPolynomialT(Translation):
 
 
 class ShiftedChebyshevPolynomialU(Translation):
-    """`special.shifted_chebyshev_polynomial_u`: Chebyshev's second kind at 2x - 1.
-
-    From U₁ = 2y for y = 2x - 1, by the recurrence of DLMF table 18.9.1.
-    """
+    """Computes `special.shifted_chebyshev_polynomial_u` from U₁ = 2y for y = 2x - 1 by the recurrence of DLMF table
+    18.9.1."""
 
     targets = ("aten::special_shifted_chebyshev_polynomial_u",)
 
@@ -145,9 +137,9 @@ class ShiftedChebyshevPolynomialU(Translation):
 
 
 class ShiftedChebyshevPolynomialV(Translation):
-    """`special.shifted_chebyshev_polynomial_v`: Chebyshev's third kind at 2x - 1.
+    """Computes `special.shifted_chebyshev_polynomial_v` from V₁ = 2y - 1 for y = 2x - 1.
 
-    From V₁ = 2y - 1 for y = 2x - 1, by the recurrence of DLMF table 18.9.1.
+    The recurrence is that of DLMF table 18.9.1.
     """
 
     targets = ("aten::special_shifted_chebyshev_polynomial_v",)
@@ -160,9 +152,9 @@ class ShiftedChebyshevPolynomialV(Translation):
 
 
 class ShiftedChebyshevPolynomialW(Translation):
-    """`special.shifted_chebyshev_polynomial_w`: Chebyshev's fourth kind at 2x - 1.
+    """Computes `special.shifted_chebyshev_polynomial_w` from W₁ = 2y + 1 for y = 2x - 1.
 
-    From W₁ = 2y + 1 for y = 2x - 1, by the recurrence of DLMF table 18.9.1.
+    The recurrence is that of DLMF table 18.9.1.
     """
 
     targets = ("aten::special_shifted_chebyshev_polynomial_w",)
@@ -175,10 +167,7 @@ class ShiftedChebyshevPolynomialW(Translation):
 
 
 class HermitePolynomialH(Translation):
-    """`special.hermite_polynomial_h`: the physicists' Hermite polynomials.
-
-    From H₁ = 2x, by the recurrence of DLMF table 18.9.1.
-    """
+    """Computes `special.hermite_polynomial_h` (the physicists') from H₁ = 2x by the recurrence of DLMF table 18.9.1."""
 
     targets = ("aten::special_hermite_polynomial_h",)
 
@@ -190,10 +179,8 @@ class HermitePolynomialH(Translation):
 
 
 class HermitePolynomialHe(Translation):
-    """`special.hermite_polynomial_he`: the statisticians' Hermite polynomials.
-
-    From He₁ = x, by the recurrence of DLMF table 18.9.1.
-    """
+    """Computes `special.hermite_polynomial_he` (the statisticians') from He₁ = x by the recurrence of DLMF table
+    18.9.1."""
 
     targets = ("aten::special_hermite_polynomial_he",)
 
@@ -205,10 +192,7 @@ class HermitePolynomialHe(Translation):
 
 
 class LaguerrePolynomialL(Translation):
-    """`special.laguerre_polynomial_l`: Laguerre's polynomials.
-
-    From L₁ = 1 - x, by the recurrence of DLMF table 18.9.1.
-    """
+    """Computes `special.laguerre_polynomial_l` from L₁ = 1 - x by the recurrence of DLMF table 18.9.1."""
 
     targets = ("aten::special_laguerre_polynomial_l",)
 
@@ -222,7 +206,7 @@ class LaguerrePolynomialL(Translation):
 
 
 class LegendrePolynomialP(Translation):
-    """`special.legendre_polynomial_p`: Legendre's polynomials. From P₁ = x, by the recurrence of DLMF table 18.9.1."""
+    """Computes `special.legendre_polynomial_p` from P₁ = x by the recurrence of DLMF table 18.9.1."""
 
     targets = ("aten::special_legendre_polynomial_p",)
 

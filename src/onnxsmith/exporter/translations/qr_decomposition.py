@@ -13,9 +13,9 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class LinalgQr(Translation):
-    """`linalg.qr`: an orthogonal and an upper triangular factor.
+    """Computes `linalg.qr`, an orthogonal and an upper triangular factor, by Householder reflections.
 
-    Householder reflections, and their product where it is asked for.
+    The product of the reflections, which is the orthogonal factor, is left out in the mode `r`.
     """
 
     targets = ("aten::linalg_qr",)
@@ -41,9 +41,9 @@ class LinalgQr(Translation):
 
 
 class Geqrf(Translation):
-    """`geqrf`: QR factors in one matrix.
+    """Computes `geqrf`, QR factors in one matrix: R and its reflections, in LAPACK's form.
 
-    R and its reflections, in LAPACK's form. PyTorch 2.13 cannot trace the operator with dynamic sizes.
+    PyTorch 2.13 cannot trace the operator with dynamic sizes.
     """
 
     targets = ("aten::geqrf",)
@@ -58,10 +58,8 @@ class Geqrf(Translation):
 
 
 class LinalgHouseholderProduct(Translation):
-    """`linalg.householder_product`: the product of reflections as a matrix.
-
-    Its first columns, as many as the matrix of reflections has.
-    """
+    """Computes `linalg.householder_product`: the first columns of the product of reflections, one for each column of
+    its input."""
 
     targets = ("aten::linalg_householder_product", "aten::orgqr")
 
@@ -79,9 +77,9 @@ class LinalgHouseholderProduct(Translation):
 
 
 class Ormqr(Translation):
-    """`ormqr`: the orthogonal factor of a QR factorisation times a matrix.
+    """Computes `ormqr`, the orthogonal factor of a QR factorisation times a matrix, one reflection after another.
 
-    The reflections one after the other. From the right they are applied to the transpose.
+    For a product from the right, the reflections are applied to the transpose.
     """
 
     targets = ("aten::ormqr",)
@@ -103,11 +101,11 @@ class Ormqr(Translation):
 
 
 class LinalgLstsq(Translation):
-    """`linalg.lstsq`: the solution with the least squares.
+    """Computes `linalg.lstsq`, the least-squares solution, as the pseudo-inverse times the right-hand side.
 
-    The pseudo-inverse times the right side, as the drivers `gelsy` (which says the rank) and `gels` have it. Of the
-    others it depends on the values whether there are residuals; they are refused. Where `rcond` cuts a direction off,
-    PyTorch's goes by pivots and this by singular values: the two solutions are apart by what was cut off.
+    The drivers are `gelsy` (which returns the rank) and `gels`. The others are left to PyTorch's exporter: whether they
+    return residuals depends on values. If `rcond` cuts a direction off, PyTorch decides by pivots and this translation
+    by singular values; the two solutions then differ in this direction.
     """
 
     targets = ()

@@ -11,10 +11,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class _TruthOfNumber(Translation):
-    """The common base of `all` and `any`, which are equal for a 0-d tensor.
-
-    Whether the number is not zero. Leaves tensors with axes to PyTorch's exporter.
-    """
+    """Computes `all` and `any` of a 0-d tensor: whether the number is not zero. Leaves other tensors to PyTorch's
+    exporter."""
 
     def decompose(self, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         if x.dim():
@@ -31,18 +29,16 @@ class _TruthOfNumber(Translation):
 
 
 class AllTrue(_TruthOfNumber):
-    """`all` of a number. Whether every element is not zero."""
+    """Computes `all` of a 0-d tensor: whether the number is not zero."""
 
     targets = ("aten::all", "aten::all.dim", "aten::all.dims")
 
 
 class AnyTrue(_TruthOfNumber):
-    """`any` of a number, and over an axis that may be empty.
+    """Computes `any` of a 0-d tensor, and over a dynamic axis by counting the elements that are not zero.
 
-    Whether any element is not zero.
-
-    PyTorch's exporter takes the largest element, and that of no elements is the smallest integer, which is not zero. So
-    over a dynamic axis, which may be empty, the elements that are not zero are counted.
+    PyTorch's exporter takes the largest element. A dynamic axis may be empty, and the maximum of no elements is the
+    smallest integer, which is not zero.
     """
 
     targets = ("aten::any", "aten::any.dim", "aten::any.dims")
@@ -64,7 +60,7 @@ class AnyTrue(_TruthOfNumber):
 
 
 class IsAllTrue(Translation):
-    """`_is_all_true`, which a check of a tensor asks."""
+    """Computes `_is_all_true`, which checks of tensors call, by `all`."""
 
     targets = ("aten::_is_all_true",)
 
@@ -78,7 +74,7 @@ class IsAllTrue(Translation):
 
 
 class IsAnyTrue(Translation):
-    """`_is_any_true`, which a check of a tensor asks."""
+    """Computes `_is_any_true`, which checks of tensors call, by `any`."""
 
     targets = ("aten::_is_any_true",)
 
@@ -92,13 +88,13 @@ class IsAnyTrue(Translation):
 
 
 class _Extreme(Translation):
-    """The common base of `amax` and `amin`.
+    """Computes `amax` or `amin` over all axes if none is given; a 0-d tensor is its own extreme.
 
-    Reduces all axes if none is given; a 0-d tensor is its own extreme. Leaves other calls to PyTorch's exporter.
+    Other calls are left to PyTorch's exporter.
     """
 
     reduce: ClassVar[Callable[..., torch.Tensor]]
-    """torch's function, of a tensor and axes."""
+    """torch's function, called with a tensor, axes and `keepdim`."""
 
     def decompose(self, x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
         if x.dim() == 0:
@@ -115,24 +111,21 @@ class _Extreme(Translation):
 
 
 class Amax(_Extreme):
-    """`amax` of a number, and along no axis in particular. The greatest element."""
+    """Computes `amax` of a 0-d tensor, and over all axes if none is given."""
 
     targets = ("aten::amax",)
     reduce = torch.amax
 
 
 class Amin(_Extreme):
-    """`amin` of a number, and along no axis in particular. The least element."""
+    """Computes `amin` of a 0-d tensor, and over all axes if none is given."""
 
     targets = ("aten::amin",)
     reduce = torch.amin
 
 
 class Aminmax(Translation):
-    """`aminmax`: the least and the greatest element at once.
-
-    `amin` and `amax`, along one axis or all. A number is its own least and greatest.
-    """
+    """Computes `aminmax` by `amin` and `amax`, along one axis or all. A 0-d tensor is its own minimum and maximum."""
 
     targets = ("aten::aminmax",)
 
@@ -153,9 +146,9 @@ class Aminmax(Translation):
 
 
 class Prod(Translation):
-    """`prod` of a number along an axis.
+    """Computes `prod` of a 0-d tensor along an axis: the number itself, as int64 for integers and bools.
 
-    A number is its own product; integers and bools give int64. Leaves other tensors to PyTorch's exporter.
+    Other tensors are left to PyTorch's exporter.
     """
 
     targets = ("aten::prod.dim_int",)
@@ -174,7 +167,7 @@ class Prod(Translation):
 
 
 class PrimsProd(Translation):
-    """`prims.prod`: the product over several axes. One axis after the other, each by the operator that has one axis."""
+    """Computes `prims.prod`, the product over several axes, by one product for each axis."""
 
     targets = ("prims::prod",)
 
@@ -195,10 +188,9 @@ _NARROW = (torch.int8, torch.int16, torch.uint8)
 
 
 class Sum(Translation):
-    """`sum` with a result of 8 or 16 bits, which ReduceSum does not have.
+    """Computes `sum` into 8 or 16 bits, which ReduceSum does not support: adds 64-bit integers and keeps the low bits.
 
-    Adds 64-bit integers and keeps the low bits, as integers of a narrow dtype wrap around. Other dtypes are left to
-    PyTorch's exporter.
+    PyTorch's sum of narrow integers wraps around in the same way. Other dtypes are left to PyTorch's exporter.
     """
 
     targets = ("aten::sum.dim_IntList", "aten::sum.default")

@@ -1,6 +1,6 @@
 """Samples regions of images and volumes.
 
-Regions of torchvision's position-sensitive operators are rows of image number, left, top, right and bottom.
+The regions of torchvision's position-sensitive operators are rows of image number, left, top, right and bottom.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
 def own_channels(every: Any) -> Any:
-    """[regions, channels / bins, height, width] from [regions, channels, height, width] of bins: of each bin, the
-    channels that are its own. Channels are ordered by result, then by bin."""
+    """Keeps for each bin its own channels: [regions, channels / bins, height, width] from [regions, channels, height,
+    width]. Channels are ordered by result channel, then by bin."""
     count, channels, height, width = every.shape
     bins = height * width
     by_bin = every.reshape(count, channels // bins, bins, bins)
@@ -23,14 +23,14 @@ def own_channels(every: Any) -> Any:
 
 
 def channels_of_bins(every: Any) -> Any:
-    """The number of the channel that each bin is computed from, as int32."""
+    """Returns the number of the channel that each bin is computed from, as int32."""
     count, channels, height, width = every.shape
     numbers = torch.arange(channels, dtype=torch.int32).reshape(1, -1, height, width)
     return numbers.expand(count, channels // (height * width), height, width)
 
 
 def regions(count: int, size: float) -> torch.Tensor:
-    """Example regions in two images of this size: [count, 5], some of them beyond the border."""
+    """Returns example regions in two images of this size, some of them beyond the border: [count, 5]."""
     rng = torch.Generator().manual_seed(0)
     corner, sides = torch.rand(count, 2, generator=rng) * size * 0.7, torch.rand(count, 2, generator=rng) * size * 0.5
     number = torch.randint(0, 2, (count, 1), generator=rng).to(torch.float32)
@@ -38,10 +38,9 @@ def regions(count: int, size: float) -> torch.Tensor:
 
 
 class PsRoiAlign(Translation):
-    """`torchvision.ops.ps_roi_align`: averages in the bins of regions, each bin from channels of its own.
+    """Computes `torchvision.ops.ps_roi_align`, averages in bins of regions, by RoiAlign of every channel.
 
-    RoiAlign of every channel, of which each bin keeps its own channels. The sampling points are those of
-    `roi_align(aligned=True)`.
+    Each bin then keeps its own channels. The sampling points are those of `roi_align(aligned=True)`.
     """
 
     targets = ("torchvision::ps_roi_align",)
@@ -59,10 +58,9 @@ class PsRoiAlign(Translation):
 
 
 class PsRoiPool(Translation):
-    """`torchvision.ops.ps_roi_pool`: means over the cells of bins of regions, each bin from channels of its own.
+    """Computes `torchvision.ops.ps_roi_pool`, means over the cells of bins of regions, by two matrix products.
 
-    The sum over a bin is a product with a matrix of zeros and ones for its rows, and one for its columns.
-
+    The matrices of zeros and ones say which rows and columns of cells belong to a bin. Each bin keeps its own channels.
     As in torchvision's kernel, corners are rounded half away from zero, a region is at least one cell, and bins end
     before the last row and column of the image.
     """
@@ -89,7 +87,7 @@ class PsRoiPool(Translation):
 
 
 def _cells(start: Any, end: Any, bins: int, size: Any) -> Any:
-    """[regions, bins, cells]: whether a cell along one axis belongs to a bin."""
+    """Returns whether a cell along one axis belongs to a bin: [regions, bins, cells]."""
     length = (end - start).clamp(min=1)[:, None] / bins
     number = torch.arange(bins, dtype=start.dtype)
     first = (torch.floor(number * length) + start[:, None]).clamp(min=0)
@@ -100,7 +98,8 @@ def _cells(start: Any, end: Any, bins: int, size: Any) -> Any:
 
 
 class GridSampler3d(Translation):
-    """`grid_sampler_3d`: a volume read where a grid says. ONNX's GridSample, which takes volumes from opset 20 on."""
+    """Computes `grid_sampler_3d`, a volume sampled at the points of a grid, by GridSample, which takes volumes from
+    opset 20."""
 
     targets = ("aten::grid_sampler_3d",)
 

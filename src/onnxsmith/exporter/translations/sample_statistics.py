@@ -13,9 +13,11 @@ from onnxsmith.exporter.translations.sorting_and_searching import search
 
 
 def edges(points: Any, bins: Sequence[int], limits: Sequence[float] | None) -> list[Any]:
-    """For each column of `points` the ends of as many bins of one width, from its least to its greatest, or as
-    `limits` (low, high, low, high …) say. Bins that would have no width are widened by half on either side, and those
-    of no points lie between 0 and 1."""
+    """Returns for each column of `points` the edges of `bins` bins of equal width.
+
+    They go from the smallest to the largest element, or as `limits` (low, high, low, high …) say. If both limits are
+    equal, each moves outwards by one half. Without points they are 0 and 1.
+    """
     found = []
     for axis, count in enumerate(bins):
         column = points[:, axis]
@@ -31,8 +33,8 @@ def edges(points: Any, bins: Sequence[int], limits: Sequence[float] | None) -> l
 
 
 def histogram(points: Any, ends: Sequence[Any], weight: Any, density: bool) -> Any:
-    """How many of `points` [points, axes], or how much of their weight, lies in each bin between `ends`. A bin has its
-    lower end, the last one both. `density` divides by the sum and by the bins' volumes."""
+    """Counts the `points` [points, axes] in each bin between `ends`, or adds their weights. A bin contains its lower
+    end; the last bin contains both ends. `density` divides by the sum and by the volumes of the bins."""
     sizes = [end.shape[0] - 1 for end in ends]
     place: Any = None
     inside: Any = None
@@ -54,14 +56,14 @@ def histogram(points: Any, ends: Sequence[Any], weight: Any, density: bool) -> A
 
 
 def _linspace(low: Any, high: Any, count: int) -> Any:
-    """From both ends to the middle, as PyTorch's `linspace` rounds."""
+    """Returns `count` numbers, computed from both ends to the middle, as PyTorch's `linspace` rounds."""
     step = (high - low) / (count - 1)
     number = torch.arange(count, dtype=low.dtype)
     return torch.where(number < count // 2, low + step * number, high - step * (count - 1 - number))
 
 
 class Histogram(Translation):
-    """`histogram` of all elements. Counts, and the ends of the bins."""
+    """Computes `histogram` of all elements: the counts and the edges of the bins."""
 
     targets = ("aten::histogram.bin_ct", "aten::histogram.bins_tensor")
 
@@ -85,7 +87,7 @@ class Histogram(Translation):
 
 
 class HistogramddBinEdges(Translation):
-    """The ends of the bins of `histogramdd`. One tensor for each coordinate."""
+    """Computes the edges of the bins of `histogramdd`, one tensor for each coordinate."""
 
     targets = ("aten::_histogramdd_bin_edges",)
 
@@ -99,10 +101,8 @@ class HistogramddBinEdges(Translation):
 
 
 class Histogramdd(Translation):
-    """`histogramdd` of points of several coordinates.
-
-    The counts, by numbers of bins or by their ends; PyTorch asks for the ends by another operator.
-    """
+    """Computes the counts of `histogramdd`, given the numbers of bins or their edges. Another operator computes the
+    edges."""
 
     targets = ("aten::_histogramdd_from_bin_cts", "aten::_histogramdd_from_bin_tensors")
 
@@ -124,10 +124,10 @@ class Histogramdd(Translation):
 
 
 class Bincount(Translation):
-    """`bincount` with weights.
+    """Computes `bincount` with weights: the sum of the weights of each number up to the greatest.
 
-    The weight of each number up to the greatest: float32 weights give float32, others float64. Of no numbers it is
-    int64. Without weights, numbers are counted here if `minlength` is a computed size.
+    The result is float32 for float32 weights, int64 for no numbers, otherwise float64. Calls without weights are
+    counted here if `minlength` is a computed size, otherwise left to PyTorch's exporter.
     """
 
     targets = ("aten::bincount",)
@@ -153,7 +153,7 @@ class Bincount(Translation):
 
 
 def _counts(x: Any, minlength: Any) -> Any:
-    """How often each number occurs, up to `minlength` or the greatest number."""
+    """Counts each number, up to `minlength` or the greatest number."""
     numbers = x.to(torch.int64)
     greatest = torch.cat([numbers, torch.full((1,), -1)]).amax(0) + 1
     length: Any = torch.maximum(greatest, torch.full((), minlength)).item()
@@ -161,11 +161,11 @@ def _counts(x: Any, minlength: Any) -> Any:
 
 
 class Cov(Translation):
-    """`cov`: the covariance of variables.
+    """Computes `cov`, the covariance of variables: Σ w (x - μ)(x - μ)ᵀ / (Σ w - correction · Σ w a / Σ w).
 
-    Σ w (x - μ)(x - μ)ᵀ / (Σ w - correction · Σ w a / Σ w), rows being variables and columns observations; w is the
-    product of how often an observation counts and of how much, a how much alone (as numpy.cov defines it). Whether a
-    weight is negative, which PyTorch refuses, is a question about values and not asked here.
+    Rows are variables, columns observations. The weight w of an observation is its frequency times its importance a (as
+    numpy.cov defines them). PyTorch refuses negative weights; the graph does not check them, because this depends on
+    values.
     """
 
     targets = ("aten::cov",)
@@ -187,7 +187,7 @@ class Cov(Translation):
             centred = rows - (rows * weight).sum(1, keepdim=True) / total
             product = (centred * weight) @ centred.mT.conj()
         lost = correction if aweights is None else correction * (weight * aweights.to(dtype)).sum() / total
-        # a row for each variable: a single number would be taken into the product by ONNX Runtime, as a float32
+        # one divisor for each variable: ONNX Runtime would fuse a single number into the product, as a float32
         return (product / (total - lost).clamp(min=0).expand(rows.shape[0], 1)).squeeze()
 
     def samples(self) -> Iterator[Sample]:
@@ -200,20 +200,18 @@ class Cov(Translation):
 
 
 def torch_cov(_: Any, x: torch.Tensor, **options: Any) -> torch.Tensor:
-    """By the function, which is what a module calls."""
+    """Calls `torch.cov`, as models do, instead of the operator."""
     return torch.cov(x, **options)
 
 
 def weighted(_: Any, x: torch.Tensor, weight: torch.Tensor, often: torch.Tensor) -> torch.Tensor:
-    """With weights that are not negative."""
+    """Calls `torch.cov` with weights that are not negative."""
     return torch.cov(x, aweights=weight.abs() + 0.1, fweights=often.abs() + 1)
 
 
 class Corrcoef(Translation):
-    """`corrcoef`: the correlation of variables.
-
-    The covariance, each row and each column divided by its standard deviation, and kept within -1 and 1.
-    """
+    """Computes `corrcoef`, the correlation of variables, as the covariance divided by both standard deviations, within
+    [-1, 1]."""
 
     targets = ("aten::corrcoef",)
     functions = (torch.corrcoef, torch.Tensor.corrcoef)
@@ -232,5 +230,5 @@ class Corrcoef(Translation):
 
 
 def torch_corrcoef(_: Any, x: torch.Tensor) -> torch.Tensor:
-    """By the function, which is what a module calls."""
+    """Calls `torch.corrcoef`, as models do, instead of the operator."""
     return torch.corrcoef(x)

@@ -1,4 +1,4 @@
-"""Attention with a mask, or over tensors that have not four axes."""
+"""Attention with a mask, or over tensors with other than four axes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class ScaledDotProductAttention(Translation):
-    """softmax(scale · QKᵀ + mask) V, each factor scaled by √scale before they meet. A query that may attend to nothing
-    gets 0, as PyTorch has it, where a softmax of nothing but minus infinities is NaN.
+    """Computes attention, softmax(scale · QKᵀ + mask) V, with Q and K each scaled by √scale before their product.
 
-    Four axes without a mask are left to PyTorch's exporter.
+    A query whose keys are all masked gives 0, as in PyTorch; a softmax of minus infinities alone would be NaN. Four
+    axes without a mask are left to PyTorch's exporter.
     """
 
     targets = ("aten::scaled_dot_product_attention",)
@@ -46,7 +46,7 @@ class ScaledDotProductAttention(Translation):
         return weights @ value
 
     def _shared(self, one: Any, query: Any) -> Any:
-        """Each head as often as there are queries for it."""
+        """Repeats each head for all queries that share it."""
         times = query.shape[-3] // one.shape[-3]
         return one if times == 1 else one.repeat_interleave(times, -3)
 

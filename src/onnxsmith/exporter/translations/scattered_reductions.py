@@ -16,10 +16,10 @@ _ONNX = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
 def scattered(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, how: str, include_self: bool = True
 ) -> torch.Tensor:
-    """`x` with each element of `source` reduced into the place that `index` names along `dim`.
+    """Reduces each element of `source` into the element of `x` that `index` names along `dim`.
 
-    `how` is sum, prod, mean, amax or amin. Without `include_self` a place that is reduced into begins anew. `source`
-    may be longer than `index`. A tensor without axes counts as one with one element.
+    `how` is sum, prod, mean, amax or amin. Without `include_self`, elements that are reduced into lose their own value
+    first. `source` may be larger than `index`. A 0-d tensor counts as one with one element.
     """
     if x.dim() == 0:
         return scattered(x.reshape(1), 0, index.reshape(1), source.reshape(1), how, include_self).reshape(())
@@ -35,7 +35,7 @@ def scattered(
     found = _reduced(start, dim, index, source, _ONNX[how])
     if how in ("sum", "prod") or not x.dtype.is_floating_point:
         return found
-    nan = _reduced(start.isnan().int(), dim, index, source.isnan().int(), "max").bool()  # ONNX's max may lose it
+    nan = _reduced(start.isnan().int(), dim, index, source.isnan().int(), "max").bool()  # ONNX's max may lose a NaN
     return torch.where(nan, torch.full((), float("nan"), dtype=x.dtype), found)
 
 
@@ -52,7 +52,7 @@ def _reduced(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tenso
 
 
 def _identity(how: str, dtype: torch.dtype) -> float:
-    """The neutral element of the reduction."""
+    """Returns the neutral element of the reduction."""
     if how in ("sum", "prod"):
         return 0 if how == "sum" else 1
     sign = -1 if how == "amax" else 1
@@ -66,10 +66,8 @@ _NAMES = {"add": "sum", "multiply": "prod"}
 
 
 class ScatterReduce(Translation):
-    """`scatter_reduce`, and `scatter` with a reduction.
-
-    ONNX's ScatterElements with a reduction; a mean is a sum over a count.
-    """
+    """Computes `scatter_reduce`, and `scatter` with a reduction, by ScatterElements. A mean is a sum divided by a
+    count."""
 
     targets = ("aten::scatter_reduce.two", "aten::scatter.reduce", "aten::scatter.value_reduce")
 
@@ -101,7 +99,8 @@ class ScatterReduce(Translation):
 
 
 class IndexReduce(Translation):
-    """`index_reduce`: slices reduced into those that an index names. `scatter_reduce` with one index for each slice."""
+    """Computes `index_reduce`, slices reduced into the slices that an index names, as `scatter_reduce` with repeated
+    indices."""
 
     targets = ("aten::index_reduce",)
 
@@ -130,10 +129,10 @@ _BEGIN = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -float("inf"), "min": flo
 
 
 class SegmentReduce(Translation):
-    """`segment_reduce`: segments of an axis, each reduced to one element.
+    """Computes `segment_reduce`, segments of an axis each reduced to one element, by a scatter.
 
-    The number of segments that end at or before a place is the segment that it belongs to; all are scattered there. An
-    empty segment is `initial`, or what a reduction of nothing is: NaN for the mean.
+    An element belongs to the segment whose number is the count of segments that end at or before it. An empty segment
+    is `initial`, or the reduction of no elements: NaN for the mean.
     """
 
     targets = ("aten::segment_reduce",)
@@ -178,11 +177,11 @@ _MEAN, _MAX = 1, 2
 
 
 class EmbeddingBag(Translation):
-    """`embedding_bag`: sums, means or maxima of the rows of a table, bag by bag.
+    """Computes `embedding_bag`, sums, means or maxima of rows of a table, by scattering the rows into their bags.
 
-    Each index belongs to the last bag that begins at or before it. The rows are scattered into their bags; rows of the
-    padding index count for nothing, and an empty bag is 0. PyTorch's own exporter writes a loop over sequences, which
-    onnxruntime does not load where the number of bags is open.
+    Each index belongs to the last bag that begins at or before it. Rows of the padding index are not counted. An empty
+    bag is 0. PyTorch's exporter writes a loop over sequences, which onnxruntime does not load if the number of bags is
+    dynamic.
     """
 
     targets = ("aten::embedding_bag", "aten::embedding_bag.padding_idx")
@@ -199,13 +198,13 @@ class EmbeddingBag(Translation):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> Any:
-        del scale_grad_by_freq, sparse  # of training
+        del scale_grad_by_freq, sparse  # used in training only
         starts = (offsets[:-1] if include_last_offset else offsets).to(torch.int64)
         bags, width = starts.shape[0], weight.shape[1]
         owner = search(starts, torch.arange(indices.shape[0]), True) - 1
         places = owner.unsqueeze(1).expand(-1, width)
         counts = torch.ones_like(owner)
-        if padding_idx is not None:  # a negative one counts from the end
+        if padding_idx is not None:  # a negative index counts from the end
             counts = (indices != padding_idx % weight.shape[0]).to(torch.int64)
         sizes = torch.zeros((bags,), dtype=torch.int64).scatter_add(0, owner, counts)
         rows = weight.index_select(0, indices.to(torch.int64))
@@ -237,5 +236,5 @@ class EmbeddingBag(Translation):
 
 
 def first(operator: Callable[..., Any], *args: Any) -> Any:
-    """The bags alone: the other results are for the gradient."""
+    """Returns the bags alone, because the other results serve the gradient."""
     return operator(*args)[0]

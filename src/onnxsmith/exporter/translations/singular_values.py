@@ -1,12 +1,12 @@
-"""Eigenvalues and singular values, by Jacobi's method.
+"""Eigenvalues and singular values by Jacobi's method.
 
 The method rotates disjoint pairs of columns, a round at a time, until a sweep finds nothing to rotate.
 
-Columns are taken in pairs by the schedule of a round-robin tournament (R. Brent and F. Luk, The solution of singular-
-value and symmetric eigenvalue problems on multiprocessor arrays, SIAM J. Sci. Stat. Comput. 6(1), 1985): the first half
-of the columns faces the second, and between two rounds all columns but one move on by a place. After a sweep, in which
-every two columns have met once, each is back where it was. An odd number of columns is made even by one of zeros, which
-no rotation touches.
+Pairs follow the schedule of a round-robin tournament (R. Brent and F. Luk, The solution of singular-value and symmetric
+eigenvalue problems on multiprocessor arrays, SIAM J. Sci. Stat. Comput. 6(1), 1985). The first half of the columns
+faces the second; between two rounds all columns but one move on by a position. A sweep ends when every two columns have
+met once; each column is then at its first position again. An odd number of columns is made even by a column of zeros,
+which no rotation changes.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from onnxsmith.exporter.translations._sizes import Size, identity, is_empty, sma
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 SWEEPS = 40
-"""Largest number of sweeps; a choice: far above the handful that Jacobi's method needs."""
+"""Largest number of sweeps. A choice: far above the handful that Jacobi's method needs."""
 
 
 def jacobi_eigenvectors(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Eigenvalues, ascending, and eigenvectors as columns, of symmetric matrices with at least one row."""
+    """Returns eigenvalues, ascending, and eigenvectors as columns, of symmetric matrices with at least one row."""
     size = matrix.shape[-1]
     largest = matrix.abs().amax((-2, -1), keepdim=True)
     unit = torch.where(largest > 0, largest, 1)
@@ -38,8 +38,11 @@ def jacobi_eigenvectors(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
 
 
 def jacobi_singular_vectors(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """`matrix @ V`, whose columns are orthogonal; their lengths, descending; and V, square and orthogonal: Hestenes'
-    one-sided method. The columns after the rows' number are zero but for rounding."""
+    """Returns `matrix @ V` with orthogonal columns, the lengths of these columns, descending, and the orthogonal matrix
+    V.
+
+    The method is Hestenes' one-sided one. Columns beyond the number of rows are zero but for rounding.
+    """
     size = matrix.shape[-1]
     largest = matrix.abs().amax((-2, -1), keepdim=True)
     unit = torch.where(largest > 0, largest, 1)
@@ -54,7 +57,8 @@ def jacobi_singular_vectors(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.T
 
 
 def _signs(vectors: torch.Tensor) -> torch.Tensor:
-    """The sign of each column's largest element: columns times it are the same however they were found."""
+    """Returns the sign of the largest element of each column. Columns times this sign do not depend on how they were
+    computed."""
     largest = vectors.abs().argmax(-2, keepdim=True)
     return torch.where(vectors.gather(-2, largest) < 0, -1, 1).to(vectors.dtype)
 
@@ -67,10 +71,11 @@ _Turn = Callable[[torch.Tensor, Any, Any], tuple[torch.Tensor, torch.Tensor]]
 
 
 def _sweep(angles: Callable[[torch.Tensor], Sequence[torch.Tensor]], matrix: torch.Tensor, size: Size) -> list[Any]:
-    """The matrix with all rotations applied, and their product without the rows of the padding."""
+    """Returns the matrix with all rotations applied, and their product without the rows of the padding."""
     columns = matrix.shape[-1]
     vectors = identity(size, columns, matrix)
     vectors = vectors.expand([*matrix.shape[:-2], size, columns])
+    # two columns are diagonal after one rotation, so they need no loop
     if isinstance(columns, int) and columns == 2 and angles is _two_sided:
         return _rotated(angles, matrix, vectors)[:2]
     tolerance = torch.finfo(matrix.dtype).eps
@@ -111,7 +116,7 @@ def _turned(matrix: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) -> t
 
 
 def _two_sided(matrix: torch.Tensor) -> Sequence[torch.Tensor]:
-    """The rotations that make the elements of the pairs zero, and the largest of these elements before."""
+    """Returns the rotations that make the elements of the pairs zero, and the largest of these elements before."""
     half = matrix.shape[-1] // 2
     diagonal = matrix.diagonal(0, -2, -1)
     between = matrix[..., :half, half:].diagonal(0, -2, -1)
@@ -119,7 +124,8 @@ def _two_sided(matrix: torch.Tensor) -> Sequence[torch.Tensor]:
 
 
 def _one_sided(matrix: torch.Tensor) -> Sequence[torch.Tensor]:
-    """The rotations that make the columns of the pairs orthogonal, and the largest cosine between them before."""
+    """Returns the rotations that make the columns of each pair orthogonal, and the largest cosine between them
+    before."""
     half = matrix.shape[-1] // 2
     first, second = matrix[..., :half], matrix[..., half:]
     one, two, between = first.square().sum(-2), second.square().sum(-2), (first * second).sum(-2)
@@ -129,8 +135,8 @@ def _one_sided(matrix: torch.Tensor) -> Sequence[torch.Tensor]:
 
 
 def _angle(first: torch.Tensor, second: torch.Tensor, between: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cosine and sine of the smaller angle that diagonalises [[first, between], [between, second]] (Golub and Van
-    Loan, Matrix Computations, 8.5)."""
+    """Returns cosine and sine of the smaller angle that diagonalises [[first, between], [between, second]] (Golub and
+    Van Loan, Matrix Computations, 8.5)."""
     none = between == 0
     cotangent = (second - first) / torch.where(none, 1, 2 * between)
     steep = cotangent.abs() + (cotangent.square() + 1).sqrt()
@@ -140,7 +146,7 @@ def _angle(first: torch.Tensor, second: torch.Tensor, between: torch.Tensor) -> 
 
 
 def _next_round(size: Size) -> torch.Tensor:
-    """The column that moves to each position: the first stays, the others rotate through both halves."""
+    """Returns the column that moves to each position: the first stays, the others rotate through both halves."""
     half = size // 2
     place = torch.arange(size)
     moved = torch.where(place < half, place - 1, place + 1)
@@ -150,10 +156,11 @@ def _next_round(size: Size) -> torch.Tensor:
 
 
 class LinalgEigh(Translation):
-    """`linalg.eigh`: eigenvalues and eigenvectors of symmetric matrices.
+    """Computes `linalg.eigh`, eigenvalues and eigenvectors of symmetric matrices, by Jacobi's method on the requested
+    triangle.
 
-    Jacobi's method on the triangle that is asked for. The sign of an eigenvector is open, and PyTorch's follows from
-    rounding; here the largest element of each is positive.
+    The sign of an eigenvector is arbitrary. PyTorch's follows from rounding; here the largest element of each is
+    positive.
     """
 
     targets = ("aten::_linalg_eigh",)
@@ -182,11 +189,11 @@ class LinalgEigh(Translation):
 
 
 class LinalgSvd(Translation):
-    """`linalg.svd`: singular values and vectors.
+    """Computes `linalg.svd`, singular values and vectors, by one-sided Jacobi and a QR factorisation.
 
-    One-sided Jacobi gives V and the columns of U times their singular values; a QR factorisation of these is U, with
-    what is missing where singular values are 0 or all columns are asked for. The sign of a pair of vectors is open, and
-    PyTorch's follows from rounding; here the largest element of the shorter one is positive.
+    Jacobi gives V and the columns of U times their singular values. The QR factorisation of these gives U, and also the
+    columns that are missing because a singular value is 0 or all columns are requested. The sign of a pair of vectors
+    is arbitrary. PyTorch's follows from rounding; here the largest element of the shorter vector is positive.
     """
 
     targets = ("aten::_linalg_svd",)
@@ -225,7 +232,8 @@ class LinalgSvd(Translation):
 
 
 def invariant(op: Any, *args: Any) -> Any:
-    """What does not depend on signs: the values, the product, and that vectors are orthonormal."""
+    """Returns results that do not depend on signs: the values, the product, and UᵀU and VVᵀ, which show orthonormal
+    vectors."""
     left, values, right = op(*args)
     least = values.shape[-1]
     product = (left[..., :least] * values.unsqueeze(-2)) @ right[..., :least, :]
@@ -233,7 +241,7 @@ def invariant(op: Any, *args: Any) -> Any:
 
 
 def _directions(scaled: torch.Tensor, columns: Any) -> torch.Tensor:
-    """Orthonormal columns along those given, which are orthogonal, and others where they are zero or lacking."""
+    """Returns orthonormal columns along the given orthogonal ones, and others where these are zero or missing."""
     factored, scales = _householder.factor(scaled)
     found = _householder.orthogonal(factored, scales, columns)
     signs = torch.where(factored.diagonal(0, -2, -1) < 0, -1, 1).to(scaled.dtype)
@@ -242,10 +250,10 @@ def _directions(scaled: torch.Tensor, columns: Any) -> torch.Tensor:
 
 
 class LinalgPinv(Translation):
-    """`linalg.pinv`: the pseudo-inverse of Moore and Penrose.
+    """Computes `linalg.pinv`, the Moore-Penrose pseudo-inverse, from the singular values above both tolerances.
 
-    From the singular values, or of a symmetric matrix the eigenvalues, that are larger than both tolerances. When
-    neither is given the relative one is the dtype's epsilon times the larger of rows and columns.
+    A `hermitian` matrix uses its eigenvalues. If no tolerance is given, the relative one is the dtype's epsilon times
+    the larger of rows and columns.
     """
 
     targets = ("aten::linalg_pinv.atol_rtol_tensor",)
@@ -284,24 +292,24 @@ class LinalgPinv(Translation):
 
 
 def flattened(op: Any, matrix: torch.Tensor) -> Any:
-    """The operator on a matrix of rank 2, whose other singular values are rounding."""
+    """Calls the operator on a matrix of rank 2, whose other singular values are rounding errors."""
     flat = matrix[:, :2] @ (matrix[:2, :].tanh() + 2 * torch.eye(2, 4))
     return op(flat, rtol=torch.full((), 1e-6, dtype=matrix.dtype))
 
 
 def bounded(op: Any, matrix: torch.Tensor) -> Any:
-    """The operator with both bounds, an absolute one for each matrix of the batch."""
+    """Calls the operator with both tolerances, the absolute one different for each matrix of the batch."""
     absolute = torch.arange(2, dtype=matrix.dtype) / 4
     return op(matrix.tanh() + 3 * torch.eye(4), atol=absolute, rtol=torch.full((), 0.125))
 
 
 def symmetrical(op: Any, matrix: torch.Tensor, **kwargs: Any) -> Any:
-    """The operator on a well-conditioned symmetric matrix."""
+    """Calls the operator on a well-conditioned symmetric matrix."""
     return op(matrix.tanh() + matrix.mT.tanh() + 9 * torch.eye(4).flip(-1), **kwargs)
 
 
 def _reciprocal(values: torch.Tensor, sizes: torch.Tensor, absolute: Any, relative: Any) -> torch.Tensor:
-    """1 / values where they are large enough, 0 elsewhere, as a row."""
+    """Returns 1 / values as a row, with 0 where a value is at or below the bound."""
     bound = torch.maximum(absolute.unsqueeze(-1), relative.unsqueeze(-1) * sizes.amax(-1, keepdim=True))
     kept = sizes > bound
     return torch.where(kept, 1 / torch.where(kept, values, 1), 0).unsqueeze(-2)

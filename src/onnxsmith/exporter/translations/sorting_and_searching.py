@@ -16,10 +16,10 @@ _SORTED_BY_TOPK = (torch.float16, torch.float32, torch.float64, torch.int32, tor
 
 
 def order(x: torch.Tensor, dim: int, descending: bool = False) -> torch.Tensor:
-    """The indices that sort `x` along `dim`, int64. `x` has at least one axis.
+    """Returns the indices that sort `x` along `dim`, int64. `x` has at least one axis.
 
-    ONNX's TopK puts the lower index first among equal elements, so it is a stable sort; it does not define NaN. Here
-    NaN counts as infinity in a first sort, and a second sort, by "is NaN", separates NaN from infinities.
+    ONNX's TopK puts the lower index first among equal elements, so it is a stable sort, but it does not define NaN.
+    Here a first sort takes NaN as infinity, and a second sort, by "is NaN", separates NaN from infinities.
     """
     if not x.dtype.is_floating_point:
         return _topk(x, dim, descending)
@@ -46,10 +46,10 @@ def _topk(keys: torch.Tensor, dim: int, descending: bool) -> torch.Tensor:
 
 
 class Sort(Translation):
-    """`sort`, stable or not, which `argsort` and `msort` are made of.
+    """Computes `sort` (also of `argsort` and `msort`), the sorted values and their indices, by TopK.
 
-    The sorted values and their indices. Always stable; PyTorch's sort is stable only on request, so the indices of
-    equal elements may differ in long rows.
+    It is always stable. PyTorch's sort is stable only on request, so the indices of equal elements may differ in long
+    rows.
     """
 
     targets = ("aten::sort", "aten::sort.stable")
@@ -76,10 +76,8 @@ class Sort(Translation):
 
 
 class Kthvalue(Translation):
-    """`kthvalue`: the k-th smallest element.
-
-    Read from the sorted row, NaN being the greatest. Of equal elements the first is named.
-    """
+    """Computes `kthvalue`, the k-th smallest element, from the sorted row. NaN is the greatest; of equal elements the
+    first is chosen."""
 
     targets = ("aten::kthvalue",)
 
@@ -99,7 +97,7 @@ class Kthvalue(Translation):
 
 
 class Median(Translation):
-    """`median`. The lower of the two middle elements. A NaN in a row is its median, the first one."""
+    """Computes `median`, the lower of the two middle elements of the sorted row, or the first NaN if a row has any."""
 
     targets = ("aten::median", "aten::median.dim")
 
@@ -114,7 +112,7 @@ class Median(Translation):
 
 
 def middle(x: Any, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
-    """Value and index along `dim`; the value of all elements when that is None."""
+    """Returns the median and its index along `dim`, or the median of all elements if `dim` is None."""
     if dim is None:
         if x.numel() == 0:
             return torch.full((), float("nan"), dtype=x.dtype)
@@ -141,8 +139,8 @@ def middle(x: Any, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
 
 
 def median_samples(whole: str, along: str) -> Iterator[Sample]:
-    """The samples of both operators. Their elements differ, because PyTorch does not define which of equal elements is
-    returned."""
+    """Yields the samples of `median` and `nanmedian`. Their elements differ, because PyTorch does not define which of
+    equal elements is returned."""
     yield Sample((torch.randn(3, 4),), {}, whole)
     yield Sample((torch.randn(3, 5),), {}, whole, {0: {0: "n"}})
     yield Sample((torch.randint(0, 9, (7,)),), {}, whole)
@@ -155,10 +153,8 @@ def median_samples(whole: str, along: str) -> Iterator[Sample]:
 
 
 class Nanmedian(Translation):
-    """`nanmedian`: the median of the elements that are not NaN.
-
-    The lower of the two middle elements that are numbers; NaN where there are none.
-    """
+    """Computes `nanmedian`, the lower of the two middle elements among those that are not NaN; NaN if there are
+    none."""
 
     targets = ("aten::nanmedian", "aten::nanmedian.dim")
 
@@ -174,11 +170,11 @@ class Nanmedian(Translation):
 
 
 class Mode(Translation):
-    """`mode`: the most frequent element.
+    """Computes `mode`, the most frequent element, as the longest run of equal elements in the sorted row.
 
-    Equal elements are runs of the sorted row. The first of the longest runs holds the value, and the last of that run
-    the index, as in PyTorch for rows of up to 16 elements: which index longer ones give is left to a sort that keeps no
-    order. What it makes of NaN is not defined, in PyTorch neither.
+    The first of the longest runs gives the value, and the last element of that run the index, as in PyTorch for rows of
+    up to 16 elements. For longer rows PyTorch's index depends on an unstable sort. The result for NaN is undefined, in
+    PyTorch too.
     """
 
     targets = ("aten::mode",)
@@ -207,16 +203,16 @@ class Mode(Translation):
 
 
 def _mode_and_element(mode: Any, x: Any, dim: int) -> tuple[Any, Any]:
-    """The value, and what stands at the index."""
+    """Returns the value, and the element at the index."""
     value, index = mode(x, dim)
     return value, x.gather(dim, index.unsqueeze(dim))
 
 
 class UniqueConsecutive(Translation):
-    """`unique_consecutive`: runs of equal elements, one element each.
+    """Computes `unique_consecutive`, one element of each run of equal elements.
 
-    A run begins where an element differs from the one before it; along an axis where any of a slice does. What is not
-    asked for is empty where that is without an axis, as PyTorch has it.
+    A run begins where an element differs from the one before it; along an axis, where any element of a slice does. As
+    in PyTorch, results that are not requested are empty without an axis, and computed with one.
     """
 
     targets = ("aten::unique_consecutive",)
@@ -230,7 +226,7 @@ class UniqueConsecutive(Translation):
         if differs.dim() > 1:
             differs = differs.reshape([length - 1, -1]).any(1)
         begins = torch.cat([torch.ones((1,), dtype=torch.bool), differs])
-        if length == 1:  # torch takes two elements to be possible at the least
+        if length == 1:  # torch assumes that a computed size may be 2
             begins = torch.cat([begins, torch.zeros_like(begins)])
         places = begins.nonzero().squeeze(1)
         found = row.index_select(0, places)
@@ -256,12 +252,11 @@ class UniqueConsecutive(Translation):
 
 
 class Searchsorted(Translation):
-    """`searchsorted`: where values belong in a sorted row.
+    """Computes `searchsorted`: the number of elements before a value in a sorted row (`right`: or equal to it); all for
+    NaN.
 
-    The number of elements that come before the value (`right`: or are equal to it); all do when it is NaN.
-
-    Repeats PyTorch's binary search step by step, so that the result is the same for a row that is not sorted. A row of
-    dynamic length is compared as a whole.
+    Repeats the steps of PyTorch's binary search, so that unsorted rows give the same result. A row of dynamic length is
+    compared as a whole.
     """
 
     targets = ("aten::searchsorted.Tensor", "aten::searchsorted.Scalar")
@@ -295,7 +290,7 @@ class Searchsorted(Translation):
 
 
 def search(row: Any, x: Any, right: bool) -> Any:
-    """int64, of the shape of `x`. `row` has one axis, or all but the last in common with `x`."""
+    """Returns positions, int64, in the shape of `x`. `row` has one axis, or the same axes as `x` but for the last."""
     common = torch.promote_types(row.dtype, x.dtype)
     row, x = row.to(common), x.to(common)
 
@@ -317,7 +312,7 @@ def search(row: Any, x: Any, right: bool) -> Any:
 
 
 class Bucketize(Translation):
-    """`bucketize`: the bucket that each value falls into. `searchsorted` with its arguments the other way round."""
+    """Computes `bucketize`, the bucket of each value, as `searchsorted` with swapped arguments."""
 
     targets = ("aten::bucketize.Tensor", "aten::bucketize.Scalar")
 

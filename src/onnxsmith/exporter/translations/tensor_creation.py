@@ -1,4 +1,4 @@
-"""Makes tensors of evenly spaced and of random numbers."""
+"""Creates tensors of evenly spaced and of random numbers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
 class Linspace(Translation):
-    """`linspace` between ends that are tensors, and of a number of steps that is a size.
+    """Computes `linspace` whose ends are tensors or whose number of steps is a dynamic size.
 
-    From both ends to the middle, as PyTorch rounds: start + i·step in the first half, end - (n - 1 - i)·step in the
-    second. Integers as the result, and a call of numbers alone, are left to PyTorch's exporter.
-
-    The operator takes its number of steps as a number of the example: a call with a size of a dynamic axis is written
-    so before it is traced.
+    As PyTorch rounds, the first half is start + i·step, the second end - (n - 1 - i)·step. Integer results and calls
+    with plain numbers alone are left to PyTorch's exporter. A trace of the operator would take the example's number of
+    steps, so calls of the function are replaced before the trace.
     """
 
     targets = ("aten::linspace.Tensor_Tensor", "aten::linspace.Tensor_Scalar", "aten::linspace.Scalar_Tensor")
@@ -62,7 +60,7 @@ def _ends(_: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 class Uniform(Translation):
-    """`uniform`: numbers drawn evenly from a range. ONNX's RandomUniformLike."""
+    """Computes `uniform`, numbers drawn evenly from a range, by ONNX's RandomUniformLike."""
 
     targets = ("aten::uniform",)
 

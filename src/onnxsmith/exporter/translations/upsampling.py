@@ -1,4 +1,4 @@
-"""Resizes the last axes of a tensor: by one Resize node of ONNX, or pixel by pixel."""
+"""Resizes the last axes of a tensor by one ONNX Resize node, or pixel by pixel."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from onnxsmith.exporter.translations._constants import constant
 from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op, reaches
 
 TAKEN = (torch.float32, torch.float16)
-"""Dtypes that ONNX Runtime's Resize computes as PyTorch does; the formulas of PyTorch stand for the others."""
+"""Dtypes for which ONNX Runtime's Resize agrees with PyTorch. Others are computed by PyTorch's formulas."""
 
 
 def output_sizes(x: Any, sizes: Sequence[Any] | None, factors: Sequence[float] | None) -> list[Any]:
-    """The sizes after a resize to `sizes`, or by `factors`: rounded down, as in PyTorch and in ONNX."""
+    """Returns the sizes after a resize to `sizes` or by `factors`. They are rounded down, as in PyTorch and in ONNX."""
     if sizes is not None:
         return list(sizes)
     assert factors is not None
@@ -26,8 +26,8 @@ def output_sizes(x: Any, sizes: Sequence[Any] | None, factors: Sequence[float] |
 
 
 def resized(x: Any, sizes: Sequence[Any], factors: Sequence[float] | torch.Tensor | None, **attributes: Any) -> Any:
-    """`x` resized along its last axes. With `factors`, numbers or a vector, the step in the input is 1 / factor, as
-    PyTorch has it, and not the ratio of the sizes."""
+    """Resizes `x` along its last axes. With `factors`, numbers or a vector, the step in the input is 1 / factor, as in
+    PyTorch, and not the ratio of the sizes."""
     count = len(sizes)
     shape = [*x.shape[: x.dim() - count], *sizes]
     axes = list(range(x.dim() - count, x.dim()))
@@ -39,21 +39,21 @@ def resized(x: Any, sizes: Sequence[Any], factors: Sequence[float] | torch.Tenso
 
 
 _MOST = 2048
-"""Pixels that are looked at where the size is open. A choice: a border between two pixels comes back periodically, and
-a factor with two digits has met one by then."""
+"""Number of pixels that are compared if the size is dynamic. A choice: borders between pixels recur periodically, and a
+factor with two digits has reached one by then."""
 
 
 class _Nearest(Translation):
-    """Takes the pixel whose left edge is nearest, where ONNX's Resize may take another one.
+    """Takes the pixel ⌊i · step⌋ for each result pixel i, where ONNX's Resize may take another one.
 
-    Result pixel i is input pixel ⌊i · step⌋, where the step is the ratio of the sizes, or 1 / factor, in float32.
-    Runtimes divide by the scale instead, which rounds to another pixel on a border between two: 14 to 20 has some, a
-    whole factor has none. PyTorch's own translation stays where both are known to agree, and where an open size follows
-    from the other, as the levels of a pyramid do; else each pixel is looked up by PyTorch's formula.
+    The step is the ratio of the sizes, or 1 / factor, in float32. Runtimes divide by the scale instead, which may round
+    to another pixel on a border between two: sizes 14 to 20 have such borders, a whole factor has none. PyTorch's
+    translation is kept if both formulas are known to agree, or if one dynamic size follows from the other, as in a
+    pyramid. Otherwise each pixel is looked up by PyTorch's formula.
     """
 
     axes: ClassVar[int]
-    """How many axes are resized."""
+    """Number of axes that are resized."""
 
     def decompose(self, x: Any, output_size: Any, factors: Any = None, *, scale_factors: Any = None) -> Any:
         factors = list(factors or scale_factors or ()) or None
@@ -76,7 +76,7 @@ _Step = tuple[Any, Any, float | None]
 
 
 def looked_up(x: Any, steps: Sequence[_Step], shift: float = 0.0) -> Any:
-    """Takes the input pixel ⌊(i + shift) · step⌋ for each result pixel i, in float32 as PyTorch computes it."""
+    """Takes the input pixel ⌊(i + shift) · step⌋ for each result pixel i, in float32 as in PyTorch."""
     for axis, (length, count, factor) in enumerate(steps):
         long, short = (torch.full((), size, dtype=torch.float32) for size in (length, count))
         step = torch.full((), 1 / factor, dtype=torch.float32) if factor is not None else long / short
@@ -86,8 +86,8 @@ def looked_up(x: Any, steps: Sequence[_Step], shift: float = 0.0) -> Any:
 
 
 def agree(length: Any, count: Any, factor: float | None, shift: float = 0.0) -> bool:
-    """Whether float32 gives the same pixels by the formula of PyTorch and by that of ONNX; of open sizes, whether one
-    follows from the other."""
+    """Whether the formulas of PyTorch and ONNX give the same pixels in float32. For dynamic sizes without a factor:
+    whether one size follows from the other."""
     known = isinstance(count, int) and isinstance(length, int)
     if factor is None and not known:
         return bool(_symbols(length) & _symbols(count))
@@ -103,24 +103,23 @@ def _symbols(size: Any) -> set[Any]:
 
 
 class UpsampleNearest1d(_Nearest):
-    """`upsample_nearest1d`: the nearest pixel along the last axis. A Resize of ONNX, or a lookup of each pixel."""
+    """Computes `upsample_nearest1d`, the nearest pixel along the last axis, by a Resize or a lookup of each pixel."""
 
     targets = ("aten::upsample_nearest1d.vec",)
     axes = 1
 
 
 class UpsampleNearest2d(_Nearest):
-    """`upsample_nearest2d`: the nearest pixel along the last two axes. A Resize of ONNX, or a lookup of each pixel."""
+    """Computes `upsample_nearest2d`, the nearest pixel along the last two axes, by a Resize or a lookup of each
+    pixel."""
 
     targets = ("aten::upsample_nearest2d.vec",)
     axes = 2
 
 
 class UpsampleNearest3d(_Nearest):
-    """`upsample_nearest3d`: the nearest pixel along the last three axes.
-
-    A Resize of ONNX, or a lookup of each pixel.
-    """
+    """Computes `upsample_nearest3d`, the nearest pixel along the last three axes, by a Resize or a lookup of each
+    pixel."""
 
     targets = ("aten::upsample_nearest3d.vec",)
     axes = 3
@@ -130,15 +129,15 @@ _HALF = 0.5
 
 
 class _NearestExact(Translation):
-    """Takes the nearest pixel, measured between centres.
+    """Takes the pixel ⌊(i + 1/2) · step⌋ for each result pixel i: the nearest one, measured between centres.
 
-    Result pixel i is input pixel ⌊(i + 1/2) · step⌋. In ONNX: the position (i + 1/2) · step - 1/2, rounded with halves
-    up. On the border of two pixels, float rounding decides. A Resize stays where the two are known to agree and where
-    an open size follows from the other, as in the mode `nearest`; else each pixel is looked up by PyTorch's formula.
+    In ONNX it is the position (i + 1/2) · step - 1/2, rounded with halves up. On the border of two pixels, float
+    rounding decides. A Resize is written if both formulas are known to agree, or if one dynamic size follows from the
+    other, as in the mode `nearest`. Otherwise each pixel is looked up by PyTorch's formula.
     """
 
     axes: ClassVar[int]
-    """How many axes are resized."""
+    """Number of axes that are resized."""
 
     def decompose(self, x: Any, output_size: Any, factors: Any = None, *, scale_factors: Any = None) -> Any:
         factors = list(factors or scale_factors or ()) or None
@@ -163,39 +162,33 @@ class _NearestExact(Translation):
 
 
 class UpsampleNearestExact1d(_NearestExact):
-    """`_upsample_nearest_exact1d`: the nearest pixel along the last axis.
-
-    One Resize of ONNX, or a lookup of each pixel.
-    """
+    """Computes `_upsample_nearest_exact1d`, the nearest pixel along the last axis, by a Resize or a lookup of each
+    pixel."""
 
     targets = ("aten::_upsample_nearest_exact1d.vec",)
     axes = 1
 
 
 class UpsampleNearestExact2d(_NearestExact):
-    """`_upsample_nearest_exact2d`: the nearest pixel along the last two axes.
-
-    One Resize of ONNX, or a lookup of each pixel.
-    """
+    """Computes `_upsample_nearest_exact2d`, the nearest pixel along the last two axes, by a Resize or a lookup of each
+    pixel."""
 
     targets = ("aten::_upsample_nearest_exact2d.vec",)
     axes = 2
 
 
 class UpsampleNearestExact3d(_NearestExact):
-    """`_upsample_nearest_exact3d`: the nearest pixel along the last three axes.
-
-    One Resize of ONNX, or a lookup of each pixel.
-    """
+    """Computes `_upsample_nearest_exact3d`, the nearest pixel along the last three axes, by a Resize or a lookup of
+    each pixel."""
 
     targets = ("aten::_upsample_nearest_exact3d.vec",)
     axes = 3
 
 
 class UpsampleLinear1d(Translation):
-    """`upsample_linear1d`: linear interpolation along the last axis.
+    """Computes `upsample_linear1d`, linear interpolation along the last axis, by one Resize.
 
-    One Resize of ONNX, as PyTorch's exporter writes it for two and three axes.
+    PyTorch's exporter writes the same node for two and three axes.
     """
 
     targets = ("aten::upsample_linear1d.default", "aten::upsample_linear1d.vec")
@@ -223,15 +216,14 @@ class UpsampleLinear1d(Translation):
 
 
 class _Antialiased(Translation):
-    """Resizes images with an antialiasing filter.
+    """Resizes images with an antialiasing filter: each result pixel is a weighted mean of input pixels.
 
-    Each result pixel is a weighted mean of input pixels. The weight is `kernel` of the distance to the result pixel's
-    centre in the input; if the step is longer than 1, distances are divided by it. Along each axis this is a matrix
-    product.
+    The weight is `kernel` of the distance to the centre of the result pixel in the input. If the step is longer than 1,
+    distances are divided by it. Along each axis this is a matrix product.
 
-    The step is 1 / scale if a scale is given, otherwise the ratio of the sizes: ONNX's Resize with `antialias`. With
-    aligned corners it is the ratio of the sizes less 1, which Resize does not know. An axis that keeps its size is
-    copied, whatever its scale: 9 columns by 1.1 are 9, and PyTorch leaves them out.
+    The step is 1 / scale if a scale is given, otherwise the ratio of the sizes; both are ONNX's Resize with
+    `antialias`. With aligned corners it is the ratio of the sizes less 1, which Resize lacks. An axis that keeps its
+    size is copied, whatever its scale (9 columns by 1.1 are 9), as in PyTorch.
     """
 
     reach: ClassVar[int]
@@ -240,7 +232,7 @@ class _Antialiased(Translation):
 
     @abstractmethod
     def kernel(self, distance: Any) -> Any:
-        """The weight at a distance of 0 or more."""
+        """Returns the weight at a distance of 0 or more."""
 
     def decompose(self, x: Any, output_size: Any, align_corners: bool, *given: Any, **named: Any) -> Any:
         factors = given[0] if given and not isinstance(given[0], float) else given
@@ -261,8 +253,8 @@ class _Antialiased(Translation):
         return height @ (x @ width.transpose(0, 1))
 
     def _weights(self, length: Any, count: Any, align_corners: bool, factor: float | None, dtype: torch.dtype) -> Any:
-        """The matrix of weights along one axis, [count, length]. Sizes are tensors, because a trace would decide by
-        the example's."""
+        """Returns the matrix of weights along one axis, [count, length]. Sizes become tensors, because a trace would
+        branch on the example's sizes."""
         long, short = (torch.full((), size, dtype=dtype) for size in (length, count))
         if align_corners:
             step = torch.where(short > 1, (long - 1) / (short - 1).clamp(min=1), torch.zeros((), dtype=dtype))
@@ -298,8 +290,8 @@ class _Antialiased(Translation):
 
 
 def _own_scales(x: torch.Tensor, sizes: Sequence[Any], scales: Sequence[float] | None) -> Any:
-    """The scales of a Resize: 1 for an axis that keeps its size. A scale between 1 and 2 keeps the small sizes only,
-    so for a dynamic axis the graph decides."""
+    """Returns the scales of a Resize, with 1 for an axis that keeps its size. A scale between 1 and 2 keeps only small
+    sizes, so for a dynamic axis the graph decides."""
     if scales is None:
         return None
     found: list[Any] = []
@@ -317,15 +309,15 @@ def _own_scales(x: torch.Tensor, sizes: Sequence[Any], scales: Sequence[float] |
 
 
 def _channels_last(op: Any, x: torch.Tensor, *args: Any) -> Any:
-    """Calls the operator with this layout. PyTorch's kernel for the other one gives wrong numbers where the result has
-    one column, as `tests/exporter/test_resize.py` shows."""
+    """Calls the operator with a channels-last input. PyTorch's kernel for the other layout gives wrong numbers if the
+    result has one column, as `tests/exporter/test_resize.py` shows."""
     return op(x.contiguous(memory_format=torch.channels_last), *args)
 
 
 class UpsampleBilinear2dAa(_Antialiased):
-    """`_upsample_bilinear2d_aa`: a picture resized with a filter as wide as what it shrinks by.
+    """Computes `_upsample_bilinear2d_aa`, an antialiased resize of images with a triangular filter.
 
-    A triangle, 1 at its centre and 0 one place away.
+    The triangle is 1 at its centre and 0 one pixel away.
     """
 
     targets = ("aten::_upsample_bilinear2d_aa.default", "aten::_upsample_bilinear2d_aa.vec")
@@ -337,9 +329,9 @@ class UpsampleBilinear2dAa(_Antialiased):
 
 
 class UpsampleBicubic2dAa(_Antialiased):
-    """`_upsample_bicubic2d_aa`: a picture resized with a filter as wide as what it shrinks by.
+    """Computes `_upsample_bicubic2d_aa`, an antialiased resize of images by cubic convolution with a = -1/2.
 
-    Cubic convolution with a = -1/2 (Keys, "Cubic convolution interpolation for digital image processing", 1981).
+    Source: Keys, "Cubic convolution interpolation for digital image processing", 1981.
     """
 
     targets = ("aten::_upsample_bicubic2d_aa.default", "aten::_upsample_bicubic2d_aa.vec")
