@@ -1,4 +1,4 @@
-"""Reads source lines and sentences from any message."""
+"""Reads source lines and sentences from messages."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import onnxsmith
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|(?<=\s)\[\d{1,2}m|(?<=\S)\[0m")
 _CAUSED = re.compile(r"^Caused by: \((\S+\.py:\d+) in ", re.MULTILINE)
-"""The line of forward that torch.export names itself."""
+"""The line of forward that torch.export names in its message."""
 _OWN = ("onnxsmith/exporter/", "onnxsmith/base/seams/")
-"""Files through which each traced call passes. torch cuts the start of a path, so that it cannot be compared."""
+"""Files through which each traced call passes. Only parts of their paths can be compared, because torch cuts the start
+of a path."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _CODE = re.compile(r'File "[^"]+", line \d+, in [^\n]+\n\s*([^\n]+)')
 _NOT_THE_USERS = ("site-packages", "dist-packages", "<", str(Path(onnxsmith.__file__).parent))
 
 
 def plain(text: str) -> str:
-    """The text without a terminal's control codes, also where a copy lost their first character."""
+    """Removes a terminal's control codes, also where a copy lost their first character."""
     return _COLOUR.sub("", text)
 
 
 def line_in(text: str) -> str:
-    """`file:line` of the innermost frame in the text that is the user's code; empty if there is none."""
+    """Returns `file:line` of the innermost frame of the user's code in the text, or empty if there is none."""
     caused = [
         line
         for line in _CAUSED.findall(text)
@@ -36,12 +37,12 @@ def line_in(text: str) -> str:
 
 
 def code_in(text: str) -> str:
-    """The source line that the text shows under its innermost frame; empty if there is none."""
+    """Returns the source line that the text shows under its innermost frame, or empty if there is none."""
     shown = _CODE.findall(text)
     return str(shown[-1]).strip() if shown else ""
 
 
 def sentence(text: str, limit: int = 500) -> str:
-    """The first three lines, joined."""
+    """Joins the first three lines, up to `limit` characters."""
     lines = [line.strip() for line in plain(text).splitlines() if line.strip()]
     return " ".join(lines[:3])[:limit]

@@ -1,4 +1,4 @@
-"""Defines a cause: it recognises a misleading message and says what is really wrong."""
+"""The base class of causes: a cause recognises a misleading message and says what is wrong."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from onnxsmith.exporter.causes._message_text import line_in, plain, sentence
 
 
 class Cause(ABC):
-    """One possible meaning of messages; stateless."""
+    """Recognises one possible meaning of messages. Stateless."""
 
     rank: ClassVar[int] = 50
-    """Causes are asked in ascending order of this number, then by name; the first that recognises the text answers."""
+    """Causes are asked in ascending order of this number, then by name. The first that recognises the text answers."""
 
     @abstractmethod
     def read(self, text: str) -> Problem | None:
-        """The problem that the text reports, or None if this cause does not recognise it. The text has no colours."""
+        """Returns the problem that the text reports, or None if this cause does not recognise the text, which has no
+        colours."""
 
 
 @cache
@@ -29,10 +30,10 @@ def _causes() -> tuple[Cause, ...]:
 
 
 def recognise(text: str, where: str = "") -> Problem | None:
-    """The meaning of the message, or None if no cause recognises it.
+    """Returns the meaning of the message, or None if no cause recognises it.
 
-    `where` is the user's line, if the caller knows it; otherwise it is read from the text. `why` is the start of the
-    message if the cause has no better explanation.
+    `where` is the user's line, if the caller knows it; otherwise it is read from the text. If the cause has no
+    explanation, `why` is the start of the message.
     """
     clean = plain(text)
     for cause in _causes():

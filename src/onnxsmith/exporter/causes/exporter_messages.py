@@ -11,9 +11,9 @@ _FROZEN = re.compile(r"inferred to be a constant|specialized|marked as dynamic b
 
 
 class FrozenAxis(Cause):
-    """`… was inferred to be a constant`, and torch's other messages about fixed axes.
+    """Recognises `… was inferred to be a constant`, and torch's other messages about fixed axes.
 
-    torch suggests to make the axis static; the user needs the line of code that fixed it.
+    torch suggests making the axis static; the user needs the line of code that fixed it.
     """
 
     def read(self, text: str) -> Problem | None:
@@ -42,13 +42,13 @@ _REASONS = {
     "aten.linalg_ldl_solve": "the pivots decide which rows are exchanged, in blocks of one or two; "
     "torch.linalg.solve has a translation",
 }
-"""Why some operators have no translation, and which similar ones have one."""
+"""Why some operators have no translation, and which similar operators have one."""
 
 
 class NoTranslation(Cause):
-    """`No ONNX function found for <OpOverload(…)>`, `submit a PR to PyTorch`.
+    """Recognises `No ONNX function found for <OpOverload(…)>` and `submit a PR to PyTorch`.
 
-    torch asks the user to submit a PR. Mostly one operator is missing, and can be written with others.
+    torch asks the user to submit a PR. Usually one operator lacks a translation, and can be written with others.
     """
 
     def read(self, text: str) -> Problem | None:
@@ -77,9 +77,9 @@ _TYPE = re.compile(r"Type 'tensor\((\w+)\)' of input parameter \([^)]*\) of oper
 
 
 class NoKernel(Cause):
-    """`NOT_IMPLEMENTED : Could not find an implementation for Gemm(13)`.
+    """Recognises `NOT_IMPLEMENTED : Could not find an implementation for Gemm(13)`.
 
-    The number is the opset in which the operator last changed; the dtype is what the runtime lacks.
+    The number is the opset in which the operator last changed. The runtime lacks a kernel for the dtype.
     """
 
     def read(self, text: str) -> Problem | None:
@@ -109,9 +109,11 @@ _NO_STEP = re.compile(
 
 
 class DownConverter(Cause):
-    """`got 18 not 12`, `No Previous Version of LayerNormalization exists`, a C++ trace of onnx's version converter.
+    """Recognises `got 18 not 12`, `No Previous Version of LayerNormalization exists`, a C++ trace of onnx's version
+    converter.
 
-    torch's exporter writes opset 18 or newer, then converts; onnx's converter lacks many steps to older opsets.
+    torch's exporter writes opset 18 or newer, then converts. onnx's converter cannot convert many operators to older
+    opsets.
     """
 
     def read(self, text: str) -> Problem | None:
@@ -133,9 +135,9 @@ _VISION = re.compile(r"operator torchvision::\w+ does not exist|torchvision\.ext
 
 
 class BrokenImport(Cause):
-    """`Could not import module 'BertForSequenceClassification'`.
+    """Recognises `Could not import module 'BertForSequenceClassification'`.
 
-    transformers imports torchvision if it is installed, and reports a failure only as a class that is missing.
+    transformers imports torchvision if it is installed, and reports a failure of this import only as a missing class.
     """
 
     def read(self, text: str) -> Problem | None:

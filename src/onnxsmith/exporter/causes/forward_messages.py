@@ -17,12 +17,13 @@ _VALUE = re.compile(r"\.item\(\)|\.tolist\(\)|\b(int|float)\(")
 
 
 class DataBranch(Cause):
-    """`Could not guard on data-dependent expression Eq(u0, 1)`.
+    """Recognises `Could not guard on data-dependent expression Eq(u0, 1)`.
 
     torch gives the names u0, u1, … to numbers that Python took from a tensor, which are unknown while it traces.
-    `Eq(u0, 1)` is the truth of a tensor that an `if` tests. The message says none of this.
+    `Eq(u0, 1)` is the truth of a tensor that an `if` tests. The message explains neither.
     """
 
+    # before FrozenAxis: some of these messages contain its word `specialized` too
     rank = 40
 
     def read(self, text: str) -> Problem | None:
@@ -60,7 +61,8 @@ _NUMPY = re.compile(
 
 
 class NumpyCall(Cause):
-    """`.numpy() is not supported for tensor subclasses`, and torch's other messages about numpy inside a trace.
+    """Recognises `.numpy() is not supported for tensor subclasses`, and torch's other messages about numpy inside a
+    trace.
 
     Inside a trace, tensors have no values for numpy.
     """
@@ -83,9 +85,9 @@ _FAKE_CONSTANT = re.compile(r"fake tensor in the exported program constant")
 
 
 class FakeConstant(Cause):
-    """`We found a fake tensor in the exported program constant's list`, and it names `lifted_tensor_0`.
+    """Recognises `We found a fake tensor in the exported program constant's list`, which names `lifted_tensor_0`.
 
-    A tensor left torch's tracing and came back; torch reports it as an operator that cannot be traced.
+    A tensor left torch's tracing and came back. torch reports this as an operator that cannot be traced.
     """
 
     rank = 45
@@ -106,7 +108,7 @@ _DEVICE = re.compile(r"not compiled with CUDA enabled|No CUDA GPUs|Found no NVID
 
 
 class CudaDevice(Cause):
-    """`Torch not compiled with CUDA enabled`, `Expected all tensors to be on the same device`.
+    """Recognises `Torch not compiled with CUDA enabled` and `Expected all tensors to be on the same device`.
 
     forward moves a tensor to a fixed device.
     """
@@ -126,9 +128,10 @@ _LIFTED = re.compile(r"lifted_tensor_\d+|Unsupported input type|not.{0,20}regist
 
 
 class LiftedTensor(Cause):
-    """`lifted_tensor_4`, and `type … is not a registered pytree node`: an input that is not a tensor.
+    """Recognises `lifted_tensor_4` and `type … is not a registered pytree node`: an input that is not a tensor.
 
-    A cache is an object: torch sees its tensors as constants, or cannot split it into tensors.
+    Such an input is an object, for example a cache. torch sees its tensors as constants, or cannot split it into
+    tensors.
     """
 
     def read(self, text: str) -> Problem | None:
@@ -149,9 +152,9 @@ _NO_FLATTENING = re.compile(
 
 
 class ObjFlatten(Cause):
-    """`… does not have a field with name '__obj_flatten__'`.
+    """Recognises `… does not have a field with name '__obj_flatten__'`.
 
-    A module that was quantized in torch holds packed weights, which are not tensors.
+    A module that was quantized in torch has packed weights, which are not tensors.
     """
 
     rank = 30
@@ -174,7 +177,7 @@ _MISSING = re.compile(
 
 
 class MissingArgument(Cause):
-    """`missing a required argument: 'x'`.
+    """Recognises `missing a required argument: 'x'`.
 
     torch.onnx.export treats a dictionary at the end of the arguments as keyword arguments.
     """

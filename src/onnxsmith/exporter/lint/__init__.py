@@ -1,1 +1,1 @@
-"""The linter's checks of the source of forward. A check asks `_flow.py` for the values of expressions."""
+"""The linter's checks of the source of forward. `_flow.py` computes the values of expressions for the checks."""

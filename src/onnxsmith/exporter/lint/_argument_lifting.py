@@ -1,4 +1,4 @@
-"""Patches that turn state or random numbers of forward into its arguments."""
+"""Patches that turn state or random numbers of forward into arguments."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from onnxsmith.exporter.lint.base import Code, New
 
 
 def argument(code: Code, name: str) -> dict[ast.AST, New]:
-    """Adds a last parameter to forward."""
+    """Adds `name` as the last parameter of forward."""
     old = code.flow.function.args
     free = len(old.defaults) > 0
+    # after a parameter with a default only a keyword-only one may lack a default
     new = ast.arguments(
         old.posonlyargs,
         old.args if free else [*old.args, ast.arg(name)],
@@ -25,7 +26,7 @@ def argument(code: Code, name: str) -> dict[ast.AST, New]:
 
 
 def taken(code: Code, name: str) -> bool:
-    """Whether the function uses that name."""
+    """Whether the function has a variable or parameter of that name."""
     return any(
         isinstance(n, ast.Name | ast.arg) and name in (getattr(n, "id", ""), getattr(n, "arg", ""))
         for n in ast.walk(code.flow.function)
@@ -33,7 +34,7 @@ def taken(code: Code, name: str) -> bool:
 
 
 def state(code: Code, attribute: str) -> dict[ast.AST, New]:
-    """Turns `self.attribute` into a parameter that forward also returns as its last result; empty if the code is too
+    """Turns `self.attribute` into a parameter that forward also returns as its last result. Empty if the code is too
     complex for that."""
     function = code.flow.function
     own = function.args.args[0].arg if function.args.args else ""

@@ -1,4 +1,4 @@
-"""Patches for loops over an axis: `for` over the rows of tensors becomes torch.vmap or scan, which a graph can hold."""
+"""Patches for loops over an axis: `for` over the rows of tensors becomes torch.vmap or scan, which can be exported."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ Swaps = dict[ast.AST, ast.AST | list[ast.stmt]]
 
 
 def over_axis(loop: ast.For, code: Code) -> Swaps | None:
-    """The patch of a loop over the rows of tensors; None if the body does more than assign, append and write rows.
+    """Returns the patch of a loop over the rows of tensors, or None if the body does more than assign, append and write
+    rows.
 
-    Lists that the loop appends to become tensors, and torch.stack and torch.cat of them are removed. A tensor whose
-    rows the loop writes gets all rows in one operation after it.
+    Lists that the loop appends to become tensors, and torch.stack and torch.cat of them are removed. If the loop writes
+    rows of a tensor, one operation after the loop writes all of them.
     """
     env, torch = code.flow.before.get(loop, {}), code.torch
     rows = rows_of(loop, without_options(loop.body, code))
@@ -32,6 +33,7 @@ def over_axis(loop: ast.For, code: Code) -> Swaps | None:
     carried = assigned(body.kept, env) if body.kept else []
     if carried is None or not (carried or body.appended):
         return None
+    # elements from before the loop would be lost
     if any(is_filled(name, loop, code) for name in body.appended):
         return None
     if _left_over([*carried, *body.appended], loop, code) or set(carried) & set(rows.tensors):
@@ -45,8 +47,8 @@ def over_axis(loop: ast.For, code: Code) -> Swaps | None:
 
 
 def may_scan_nothing(loop: ast.For, swaps: Swaps) -> bool:
-    """Whether the patch of a loop scans rows of which there may be none, as in `range(1, n)`: onnxruntime's Scan
-    refuses that."""
+    """Whether the patch of a loop scans rows that may be none, as in `range(1, n)`. onnxruntime's Scan refuses zero
+    rows."""
     match loop.iter:
         case ast.Call(func=ast.Name(id="range"), args=[start, _, *_]):
             is_whole = ast.unparse(start) == "0"
@@ -62,8 +64,8 @@ def may_scan_nothing(loop: ast.For, swaps: Swaps) -> bool:
 
 @dataclass(frozen=True)
 class _Body:
-    """The statements of a loop, sorted: `appended` are the lists with what each turn appends, `written` the statements
-    after the loop that write the rows of a tensor, `kept` all other statements."""
+    """The statements of a loop, sorted. `appended` maps each list to the expression that a turn appends. `written` are
+    the statements after the loop that write the rows of a tensor. `kept` are all others."""
 
     appended: dict[str, ast.expr]
     written: list[ast.stmt]
@@ -89,10 +91,10 @@ def _body(rows: Rows, loop: ast.For) -> _Body | None:
             case _:
                 body.kept.append(statement)
                 continue
-        if name in body.appended:  # two values in a turn: their order in the list would change
+        if name in body.appended:  # a turn appends two values: their order in the list would change
             return None
         if _bound(rows.body[place:]) & {node.id for node in ast.walk(new) if isinstance(node, ast.Name)}:
-            # A later statement of the turn rebinds a name in the appended expression: keep its value of now.
+            # A later statement of the turn rebinds a name in the appended expression: keep its value at this point.
             body.kept.append(ast.Assign([ast.Name(f"{name}_now")], new))
             new = ast.Name(f"{name}_now")
         body.appended[name] = new
@@ -100,14 +102,14 @@ def _body(rows: Rows, loop: ast.For) -> _Body | None:
 
 
 def _vmap(rows: Rows, body: _Body, torch: str) -> list[ast.stmt]:
-    """torch.vmap, for turns that do not depend on each other."""
+    """Calls torch.vmap, for turns that do not depend on each other."""
     turn = function("turn", rows.names, [*body.kept, ast.Return(one_or_tuple([*body.appended.values()]))])
     call = ast.Call(torch_call(torch, "vmap", ast.Name("turn")), rows.sources, [])
     return [turn, ast.Assign([names_of(list(body.appended))], call)]
 
 
 def _scan(rows: Rows, body: _Body, carried: list[str], env: Env, torch: str) -> list[ast.stmt]:
-    """torch's scan, for turns that read what an earlier turn computed (`carried`)."""
+    """Calls torch's scan, for turns that read results of an earlier turn (`carried`)."""
     unpack: list[ast.stmt] = [ast.Assign([names_of(rows.names)], ast.Name("rows"))] if len(rows.names) > 1 else []
     states = ast.Tuple([ast.Name(name) for name in carried])
     # A turn always returns a result; scan rejects results that share memory with the state.
@@ -147,7 +149,7 @@ def _only_described(tensor: str, loop: ast.For, target: ast.Subscript) -> bool:
 
 
 def _bound(parts: Iterable[ast.AST]) -> set[str]:
-    """The names that these nodes bind."""
+    """Returns the names that these nodes bind."""
     nodes = (node for one in parts for node in ast.walk(one) if isinstance(node, ast.Name))
     return {node.id for node in nodes if isinstance(getattr(node, "ctx", None), ast.Store)}
 
@@ -167,7 +169,7 @@ def _left_over(carried: Sequence[str], loop: ast.For, code: Code) -> bool:
 
 
 def _without_stacks(appended: Mapping[str, ast.expr], loop: ast.For, code: Code) -> Swaps | None:
-    """Replaces torch.stack and torch.cat of the lists, which are tensors after the loop; None if a list is used in any
+    """Removes torch.stack and torch.cat of the lists, which are tensors after the loop. None if a list is used in any
     other way."""
     inside = {id(node) for node in ast.walk(loop)}
     swaps: Swaps = {}
@@ -190,8 +192,9 @@ def _without_stacks(appended: Mapping[str, ast.expr], loop: ast.For, code: Code)
 
 
 def _stacked(name: str, how: str, axis: int) -> ast.expr:
-    """`torch.stack` or `torch.cat` (`how`) of the rows of a tensor."""
+    """Returns `torch.stack` or `torch.cat` (`how`) of the rows of a tensor."""
     whole: ast.expr = ast.Name(name)
+    # the axis counts from the end of a row, and the whole tensor has one axis more
     axis = axis - 1 if how == "cat" and axis < 0 else axis
     if axis:
         whole = method_call(whole, "movedim", ast.Constant(0), ast.Constant(axis))
@@ -201,8 +204,11 @@ def _stacked(name: str, how: str, axis: int) -> ast.expr:
 
 
 def _start(name: str, env: Env, torch: str, body: list[ast.stmt], rows: Mapping[str, ast.expr]) -> ast.expr:
-    """The initial value of a state. A Python number becomes a tensor with the shape of what the loop adds to it."""
-    if env[name].kind is Kind.TENSOR:  # scan requires the layout that each turn returns, and no tensor twice
+    """Returns the initial value of a state. A Python number becomes a tensor with the shape that the loop adds to
+    it."""
+    if (
+        env[name].kind is Kind.TENSOR
+    ):  # scan requires the layout of the results of a turn, and rejects a tensor given twice
         plain = ast.keyword("memory_format", ast.Attribute(ast.Name(torch), "contiguous_format"))
         return ast.Call(ast.Attribute(ast.Name(name), "clone"), [], [plain])
     if env[name].kind is Kind.MANY:

@@ -1,4 +1,5 @@
-"""Changes the lines of a turn that ask what a graph cannot tell: whether this is the first turn, whether to pad."""
+"""Rewrites the lines of a turn that ask whether it is the first turn, or whether to pad. A graph cannot decide
+either."""
 
 from __future__ import annotations
 
@@ -30,13 +31,15 @@ def leaves(body: Sequence[ast.stmt]) -> bool:
         return True
     targets = [one for node in nodes if isinstance(node, ast.Assign) for one in node.targets]
     targets += [node.target for node in nodes if isinstance(node, ast.AugAssign)]
+    # a turn that sets an attribute changes the module, which is no state of the loop
     return any(isinstance(one, ast.Attribute) for one in targets)
 
 
 def without_first(
     body: Sequence[ast.stmt], index: Iterable[tuple[str, str]], lists: Iterable[str], is_first: str
 ) -> tuple[list[ast.stmt], bool]:
-    """The body with `is_first` in place of `i == 0`, `i > 0`, `i` and `not parts`; and whether there was any."""
+    """Returns the body with `is_first` in place of tests of `i == 0`, `i > 0`, `i` and `not parts`, and whether there
+    was such a test."""
     starts = dict(index)
     known = set(lists)
     found = False
@@ -76,7 +79,8 @@ def _is(name: str, yes: bool) -> ast.expr:
 
 
 def always_padded(body: Sequence[ast.stmt], code: Code) -> list[ast.stmt]:
-    """The body with `if short > 0: c = pad(c, (0, short))` as `c = pad(c, (0, short))`: a pad by 0 changes nothing."""
+    """Returns the body with `if short > 0: c = pad(c, (0, short))` as `c = pad(c, (0, short))`, because a pad by 0
+    changes nothing."""
 
     def change(node: ast.AST) -> ast.AST | None:
         match node:
@@ -91,8 +95,8 @@ def always_padded(body: Sequence[ast.stmt], code: Code) -> list[ast.stmt]:
 
 
 def selected(body: Sequence[ast.stmt], numbers: frozenset[str], code: Code) -> list[ast.stmt]:
-    """The body with `x.select(1, t)[:, 2:]` in place of `x[:, t, 2:]` if t follows from `numbers`: a graph's number
-    may not stand beside slices."""
+    """Returns the body with `x.select(1, t)[:, 2:]` in place of `x[:, t, 2:]` if t follows from `numbers`. A number of
+    the graph may not stand beside slices."""
 
     def is_number(part: ast.expr) -> bool:
         read = {one.id for one in ast.walk(part) if isinstance(one, ast.Name)}
@@ -130,7 +134,7 @@ def selected(body: Sequence[ast.stmt], numbers: frozenset[str], code: Code) -> l
 
 
 def _is_tensor(node: ast.expr, code: Code) -> bool:
-    """Whether the expression is a tensor; a part of one that was made here counts as its own part does."""
+    """Whether the expression is a tensor. A `select` that this module inserted counts as the tensor it selects from."""
     match node:
         case ast.Call(func=ast.Attribute(value=inner, attr="select")):
             return _is_tensor(inner, code)
@@ -143,8 +147,8 @@ def _is_whole(part: ast.expr) -> bool:
 
 
 def extremes(body: Sequence[ast.stmt], torch: str, code: Code) -> list[ast.stmt]:
-    """The body with torch.sym_max and torch.sym_min in place of `max` and `min` of numbers: TorchDynamo, which traces
-    the body, takes one for the other (torch 2.13)."""
+    """Returns the body with torch.sym_max and torch.sym_min in place of `max` and `min` of numbers. TorchDynamo, which
+    traces the body, confuses the two (torch 2.13)."""
 
     def change(node: ast.AST) -> ast.AST | None:
         match node:

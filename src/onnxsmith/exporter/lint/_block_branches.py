@@ -1,4 +1,4 @@
-"""Changes the branches of a turn that ask for its number: a graph computes both sides, and chooses one."""
+"""Rewrites the branches of a turn that depend on its number: the graph computes both sides and chooses one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.exporter.lint.base import Code
 
 
 def without_continue(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The lines with `if test: …; continue` and the lines behind it as `if test: … else: …`."""
+    """Returns the lines with `if test: …; continue` and the lines after it as `if test: … else: …`."""
     for place, statement in enumerate(body):
         match statement:
             case ast.If(body=[*lines, ast.Continue()], orelse=[]):
@@ -29,8 +29,8 @@ def _not(test: ast.expr) -> ast.expr:
 
 
 def in_every_turn(body: Sequence[ast.stmt], last: Mapping[str, str]) -> list[ast.stmt]:
-    """The lines with `y = h` in place of `if i == n - 1: y = h`, if no turn reads y: the last turn binds it last.
-    `last` maps the names of indices to the text of their last value."""
+    """Returns the lines with `y = h` in place of `if i == n - 1: y = h`, if no turn reads y. The last turn binds y
+    last, so the result is the same. `last` maps the names of indices to the text of their last value."""
     made: list[ast.stmt] = []
     for statement in body:
         match statement:
@@ -53,8 +53,8 @@ def _only_binds(lines: Sequence[ast.stmt], body: Sequence[ast.stmt]) -> bool:
 
 @dataclass(frozen=True)
 class Choosing:
-    """Makes choices of branches. `numbers` are the names that change from turn to turn, `known` those that are bound
-    before the lines, `torch` the file's name for torch."""
+    """Replaces branches by choices. `numbers` are the names that change from turn to turn, `known` the names that are
+    bound before the lines, `torch` the file's name for torch."""
 
     numbers: Set[str]
     known: Set[str]
@@ -62,7 +62,7 @@ class Choosing:
     torch: str
 
     def lines(self, body: Sequence[ast.stmt], depth: int = 0) -> list[ast.stmt]:
-        """The lines with both sides of such branches, and torch.where after them."""
+        """Returns the lines with both sides of such branches, followed by torch.where."""
         made: list[ast.stmt] = []
         known = set(self.known)
         for statement in body:
@@ -87,6 +87,7 @@ class Choosing:
         merged = sorted(set(held) | (sides[0] & sides[1]))
         chosen = f"chosen{end}"
         made: list[ast.stmt] = [_bind(chosen, self._condition(node.test))]
+        # both sides start from the values before the branch
         made += [_bind(f"{name}_before{end}", ast.Name(name, ast.Load())) for name in held]
         made += [*_copies(node.body), *self.lines(node.body, depth + 1)]
         made += [_bind(f"{name}_then{end}", ast.Name(name, ast.Load())) for name in merged]
@@ -102,7 +103,7 @@ class Choosing:
         return ast.parse(text, mode="eval").body
 
     def _condition(self, test: ast.expr) -> ast.expr:
-        """The test as a boolean tensor of rank 0."""
+        """Returns the test as a boolean tensor of rank 0."""
         match test:
             case ast.BoolOp(op=op, values=[first, *more]):
                 found = self._condition(first)
@@ -135,7 +136,7 @@ _PLAIN = (
     *(ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Call),
     *(ast.operator, ast.boolop, ast.unaryop, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.expr_context),
 )
-"""The nodes of a test on whole numbers; `is` and `in` are none."""
+"""The nodes of a test on whole numbers, without `is` and `in`."""
 
 
 def _bind(name: str, value: ast.expr) -> ast.stmt:
@@ -143,12 +144,12 @@ def _bind(name: str, value: ast.expr) -> ast.stmt:
 
 
 def _copies(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Copies of the tensors that a side writes to in place: the other side keeps the old ones."""
+    """Copies the tensors that a side writes to in place, because the other side needs the old values."""
     return [_bind(name, method_call(ast.Name(name, ast.Load()), "clone")) for name in sorted(set(written(body)))]
 
 
 def _can_be_both(node: ast.If) -> bool:
-    """Whether both sides may run: neither leaves, and neither adds to a list."""
+    """Whether both sides may run: neither leaves the loop or appends to a list."""
     for one in ast.walk(node):
         match one:
             case ast.Return() | ast.Break() | ast.Continue() | ast.Raise():

@@ -1,4 +1,5 @@
-"""Finds the lists that a loop appends to and that are joined after it: each turn gives its part of the whole."""
+"""Finds the lists that a loop appends to and that are joined after it: each turn computes a part of the joined
+tensor."""
 
 from __future__ import annotations
 
@@ -14,10 +15,12 @@ from onnxsmith.exporter.lint.base import Code, New
 
 @dataclass(frozen=True)
 class Joined:
-    """A list that torch.cat or torch.stack (`how`) joins along `axis` after the loop. `reads` are the expressions that
-    read a stacked list, with the text that replaces each, in which `{}` is the whole. `grown`: the name is a tensor,
-    which each turn extends. `flipped`: each turn adds its part in front. `pieces`: the list has other elements too; it
-    becomes one of pieces, for which `swaps` are the new nodes after the loop."""
+    """A list that torch.cat or torch.stack (`how`) joins along `axis` after the loop.
+
+    `reads` are the expressions that read a stacked list, each with its replacement, in which `{}` is the joined tensor.
+    `grown`: the name is a tensor that each turn extends. `flipped`: each turn adds its part in front. `pieces`: the
+    list has other elements too and becomes a list of pieces; `swaps` are then the new nodes after the loop.
+    """
 
     how: str
     axis: int
@@ -29,7 +32,7 @@ class Joined:
 
 
 def lists_of(loop: ast.For | ast.While, body: Sequence[ast.stmt], code: Code) -> dict[str, Joined] | None:
-    """The lists that the lines of a turn add to, by name; None if one is used in another way."""
+    """Returns the lists that the lines of a turn add to, by name. None if a list is used in another way."""
     found: dict[str, Joined] = {}
     front = {name for name, _ in _inserted(body)}
     for name, nodes in _appended(body, code).items():
@@ -49,7 +52,7 @@ def lists_of(loop: ast.For | ast.While, body: Sequence[ast.stmt], code: Code) ->
 
 
 def _inserted(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
-    """The lists to whose front a turn adds, with what it adds."""
+    """Yields the lists to whose front a turn adds, each with the added expression."""
     for statement in body:
         for node in ast.walk(statement):
             match node:
@@ -68,7 +71,7 @@ def _is_one(value: ast.expr, axis: int) -> bool:
 
 
 def appending(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The lines with `parts.append(y)` in place of `parts.insert(0, y)`."""
+    """Returns the lines with `parts.append(y)` in place of `parts.insert(0, y)`."""
 
     def change(node: ast.AST) -> ast.AST | None:
         match node:
@@ -80,7 +83,8 @@ def appending(body: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def grown(body: Sequence[ast.stmt], torch: str, code: Code) -> tuple[list[ast.stmt], dict[str, Joined]]:
-    """The body with `parts.append(y)` in place of `out = torch.cat([out, y], dim)`, and these tensors."""
+    """Returns the body with `parts.append(y)` in place of `out = torch.cat([out, y], dim)`, and the tensors that grow
+    so."""
     made: list[ast.stmt] = []
     found: dict[str, Joined] = {}
     for statement in body:
@@ -106,7 +110,7 @@ def grown(body: Sequence[ast.stmt], torch: str, code: Code) -> tuple[list[ast.st
 
 
 def _appended(body: Sequence[ast.stmt], code: Code) -> dict[str, set[int]]:
-    """The names of lists that the reached statements append to, with the ids of the nodes that do so."""
+    """Returns the names of lists that the reached statements append to, with the ids of the nodes that do so."""
     found: dict[str, set[int]] = {}
     for statement in body:
         for node in (one for one in ast.walk(statement) if one in code.flow.reached or one not in code.parents):
@@ -123,7 +127,7 @@ def _appended(body: Sequence[ast.stmt], code: Code) -> dict[str, set[int]]:
         name: {id(one) for part in body for one in ast.walk(part) if isinstance(one, ast.Name) and one.id == name}
         for name in found
     }
-    # A list that the turn itself makes is no list of the loop.
+    # A list that the turn itself creates does not outlive the turn.
     return {name: nodes for name, nodes in found.items() if not _is_made(body, name, stored[name] - nodes)}
 
 
@@ -136,8 +140,8 @@ def _is_made(body: Sequence[ast.stmt], name: str, others: set[int]) -> bool:
 
 
 def joined(name: str, loop: ast.AST, code: Code) -> Joined | None:
-    """How the list is joined after the loop. A list that is only handed on counts as joined as all lists of the
-    function are, if there is one way: the comparison with the module shows whether it is."""
+    """Returns how the list is joined after the loop. If the list is only passed on, it counts as joined in the same way
+    as all other lists of the function; the comparison with the module shows whether this is right."""
     inside = {id(node) for node in ast.walk(loop)}
     mine = {id(node) for node in uses(name, loop, code)}
     others = [node for node in ast.walk(code.flow.function) if isinstance(node, ast.Call) and id(node) not in inside]
@@ -162,12 +166,12 @@ def joined(name: str, loop: ast.AST, code: Code) -> Joined | None:
 
 
 def _read(inside: Set[int], *calls: Sequence[ast.Call]) -> set[int]:
-    """The ids of the nodes in a loop and of the first arguments of calls."""
+    """Returns the ids of the nodes in a loop and of the first arguments of calls."""
     return {*inside, *(id(call.args[0]) for held in calls for call in held)}
 
 
 def _way(call: ast.Call, code: Code) -> tuple[str, int | None] | None:
-    """The function and the axis of a call that joins a list with a name; None for other calls."""
+    """Returns the function and the axis of a call that joins a named list. None for other calls."""
     match call.func:
         case ast.Attribute(attr="cat" | "concat" | "stack" as how) if _list(call):
             return "stack" if how == "stack" else "cat", axis_of(call, code)
@@ -175,7 +179,7 @@ def _way(call: ast.Call, code: Code) -> tuple[str, int | None] | None:
 
 
 def _list(call: ast.Call) -> str:
-    """The list that is the first argument, also backwards; empty if there is none."""
+    """Returns the list that is the first argument, also if it is reversed. Empty if there is none."""
     held = forwards(call.args[0]) if call.args else None
     return held.id if isinstance(held, ast.Name) else ""
 
@@ -185,8 +189,8 @@ def _called(call: ast.Call) -> str:
 
 
 def _only_joined(mine: Set[int], allowed: Set[int], code: Code, *, appends: bool = False) -> bool:
-    """Whether the nodes `mine`, which name a list, otherwise only bind it; with `appends`, also append to it or hold it
-    in another list."""
+    """Whether the nodes `mine`, which name a list, otherwise only bind it. With `appends` they may also append to it,
+    or put it into another list."""
     for node in ast.walk(code.flow.function):
         if not isinstance(node, ast.Name) or id(node) not in mine - allowed or isinstance(node.ctx, ast.Store):
             continue
@@ -198,6 +202,6 @@ def _only_joined(mine: Set[int], allowed: Set[int], code: Code, *, appends: bool
 
 
 def axis_of(call: ast.Call, code: Code) -> int | None:
-    """The axis of torch.cat or torch.stack; None if it is not known."""
+    """Returns the axis of torch.cat or torch.stack, or None if it is unknown."""
     given = keyword_or(call, 1, "dim", "axis")
     return 0 if given is None else code.number(given)

@@ -1,7 +1,7 @@
-"""Patches for loops whose number of turns follows from a size: they become torch.while_loop.
+"""Patches for loops whose number of turns depends on a size: they become torch.while_loop.
 
-A turn becomes a function of its number and of what the loop carries; its lines stay as they are. A list that the turns
-append to becomes a tensor, which the turns write to. Its length comes from a first call of the function.
+A turn becomes a function of its number and of the carried values; its lines stay as they are. A list that the turns
+append to becomes a tensor that the turns write to. A first call of the function gives the length of this tensor.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ _SEVERAL = (Carried.SEVERAL, Carried.SEVERAL_FROM_NONE)
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop over blocks. `body` are the lines of a turn, in which `is_first` stands for "this is the first turn" if
-    `asks_first`. `mutated` are the names that a turn writes to in place,
-    `read` the tensors that it only reads. `taken` are all names of the function, `unbound` those of states that the
-    first turn binds, `mappings` those of dicts."""
+    """A loop over blocks.
+
+    `body` are the lines of a turn, in which `is_first` stands for "this is the first turn" if `asks_first`. `mutated`
+    are the names that a turn writes to in place, `read` the tensors that it only reads. `taken` are all names of the
+    function, `unbound` the states that only the first turn binds, `mappings` the names of dicts.
+    """
 
     turns: Turns
     body: Sequence[ast.stmt]
@@ -40,12 +42,12 @@ class Loop:
     own: dict[str, str] = field(default_factory=dict)
 
     def name(self, name: str) -> str:
-        """A name of the patch that the function does not have."""
+        """Returns a name for the patch that the function does not use."""
         return self.own.setdefault(name, fresh(name, self.taken))
 
     @property
     def peels(self) -> bool:
-        """Whether the first turn runs before the loop, as it differs from the others."""
+        """Whether the first turn runs before the loop, because it differs from the others."""
         return self.asks_first or any(how in _FROM_NONE for how in self.states.values())
 
     @property
@@ -61,17 +63,17 @@ class Loop:
 
     @property
     def results(self) -> list[str]:
-        """The names that a turn gives, then the lists."""
+        """The names that a turn returns, then the lists."""
         return [*self.states, *self.lists]
 
 
 def patch(loop: Loop) -> list[ast.stmt]:
-    """The statements that replace the loop; the lists are then tensors `NAME_whole`."""
+    """Returns the statements that replace the loop. The lists become tensors `NAME_whole`."""
     return [*_start(loop), *_block(loop), *_first(loop), *_turn(loop), *_call(loop), *_end(loop)]
 
 
 def whole(loop: Loop, name: str) -> str:
-    """The name of the tensor that a list becomes."""
+    """Returns the name of the tensor that a list becomes."""
     return loop.name(f"{name}_whole")
 
 
@@ -85,7 +87,7 @@ def _start(loop: Loop) -> list[ast.stmt]:
 
 
 def _block(loop: Loop) -> list[ast.stmt]:
-    """The function of one turn."""
+    """Returns the function of one turn."""
     extra = [loop.name("is_first")] if loop.asks_first else []
     lines = [f"def {loop.name('block')}({', '.join([TURN, *extra, *loop.given])}):"]
     lines += [f"    {name} = {_writable(loop, name)}" for name in loop.given if name in loop.mutated]
@@ -100,14 +102,14 @@ def _block(loop: Loop) -> list[ast.stmt]:
 
 
 def _writable(loop: Loop, name: str) -> str:
-    """A copy of a tensor, or of a container and its tensors, that a turn may write to."""
+    """Copies a tensor, or a container and its tensors, so that a turn may write to it."""
     if loop.states[name] not in _SEVERAL:
         return f"{name}.clone()"
     return _each(loop, name if name in loop.mappings else f"list({name})", "one.clone()")
 
 
 def _each(loop: Loop, container: str, copy: str) -> str:
-    """A container with copies of the tensors `one`, in containers inside it too."""
+    """Returns a container with copies of its tensors `one`, also of those in inner containers."""
     return f"{loop.torch}.utils._pytree.tree_map(lambda one: {copy}, {container})"
 
 
@@ -117,13 +119,14 @@ def _part(loop: Loop, name: str) -> str:
 
 
 def _first(loop: Loop) -> list[ast.stmt]:
-    """The call of the first turn, and the tensors that the lists become."""
+    """Returns the call of the first turn, and the tensors that the lists become."""
     if not loop.needs_first:
         return []
     first = {name: loop.name(f"{name}_first") for name in loop.results}
     zero = loop.name("zero")
     extra = ["True"] if loop.asks_first else []
     lines = [
+        # A number unknown to torch, not a literal 0: the shapes have to hold for every turn.
         f"{zero} = {loop.torch}.zeros((), dtype={loop.torch}.int64).item()",
         f"{loop.torch}._check({zero} >= 0)",
         *([] if loop.turns.test else [f"{loop.torch}._check({zero} < {loop.name('count')})"]),
@@ -143,10 +146,10 @@ def _first(loop: Loop) -> list[ast.stmt]:
 
 
 def _length(loop: Loop, name: str, size: str) -> list[str]:
-    """Makes the size of a first part, an axis of a shape, the size of all parts.
+    """Multiplies the size of the first part by the number of turns, which is the size of all parts.
 
-    Where the parts differ in size, the size of all of them is a number of its own for torch, not a product: torch 2.14
-    finds the strides of what a loop carries by the name of such a number.
+    For parts of different sizes, the product becomes an integer of its own for torch: torch 2.14 finds the strides of
+    carried tensors by the name of such an integer.
     """
     product = f"{size} * {loop.name('count')}"
     if loop.lists[name].how == "stack":
@@ -160,7 +163,7 @@ def _length(loop: Loop, name: str, size: str) -> list[str]:
 
 
 def _turn(loop: Loop) -> list[ast.stmt]:
-    """The functions that torch.while_loop takes."""
+    """Returns the two functions that torch.while_loop takes."""
     torch, turn, at = loop.torch, loop.name("turn"), loop.name("at")
     carried = [at, *_carried(loop)]
     test = loop.turns.test or f"{at} < {loop.name('count')}"
@@ -200,7 +203,7 @@ def _carried(loop: Loop) -> list[str]:
 
 
 def _moved(loop: Loop) -> list[str]:
-    """The states that differ from turn to turn."""
+    """Returns the states that change from turn to turn."""
     return [name for name, how in loop.states.items() if how is not Carried.FLAG]
 
 
@@ -209,8 +212,8 @@ def _ends(loop: Loop) -> list[str]:
 
 
 def _kept(loop: Loop, name: str, value: str = "") -> str:
-    """A state as a turn gives it: torch.while_loop rejects results that share memory, or lie
-    otherwise in memory than what it was given."""
+    """Returns a state as the result of a turn. torch.while_loop rejects results that share memory, or whose strides
+    differ from those of the input."""
     value = value or name
     how = loop.states[name]
     if how is Carried.NUMBER:
@@ -221,7 +224,7 @@ def _kept(loop: Loop, name: str, value: str = "") -> str:
 
 
 def _own(loop: Loop, name: str) -> str:
-    """A copy that lies in memory as a new tensor does."""
+    """Copies a tensor with the strides of a new tensor."""
     return f"{name}.clone(memory_format={loop.torch}.contiguous_format)"
 
 
@@ -246,7 +249,7 @@ def _call(loop: Loop) -> list[ast.stmt]:
 
 
 def _end(loop: Loop) -> list[ast.stmt]:
-    """The lines that give numbers and lists their values after the loop."""
+    """Returns the lines that give numbers and lists their values after the loop."""
     torch = loop.torch
     lines = []
     for name, how in loop.states.items():

@@ -1,4 +1,4 @@
-"""Decides whether a loop is one over blocks, whose number of turns follows from a size, and makes its patch."""
+"""Decides whether a loop is one over blocks, whose number of turns depends on a size, and makes its patch."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Swaps = dict[ast.AST, New]
 
 
 def of_for(node: ast.For, code: Code) -> Swaps | None:
-    """The patch of a `for`; empty if the loop does more than a graph can hold; None if it is no loop over blocks, or
-    one over rows, for which another check has a patch."""
+    """Returns the patch of a `for`. Empty if the loop does more than a graph can compute. None if it is not a loop over
+    blocks, or is one over rows, for which another check has a patch."""
     if code.flow.kind(node.iter) not in (Kind.SIZE, Kind.MANY, Kind.TENSOR, Kind.SHAPE):
         return None
     turns = _block_turns.turns_of(node.target, node.iter, code)
@@ -43,18 +43,20 @@ def of_for(node: ast.For, code: Code) -> Swaps | None:
 
 
 def of_while(node: ast.While, code: Code) -> Swaps | None:
-    """The patch of a `while`; empty if the loop does more than a graph can hold; None if its test is not on sizes."""
+    """Returns the patch of a `while`. Empty if the loop does more than a graph can compute. None if its test is not on
+    sizes."""
     if code.flow.kind(node.test) is not Kind.SIZE:
         return None
     turns = counted(node, code)
     swaps = _patch(node, node.body, turns, code) if turns is not None else None
     if swaps is None and code.torch:
+        # a loop that does not count up by one step keeps its test
         swaps = _patch(node, node.body, tested(node, code), code)
     return swaps or {}
 
 
 def over_axis_works(node: ast.For, code: Code) -> bool:
-    """Whether the loop goes over rows of tensors, for which the check of such loops has a patch."""
+    """Whether the loop goes over rows of tensors, and the check of such loops has a patch for it."""
     if code.flow.kind(node.iter) not in (Kind.TENSOR, Kind.SIZE) or not code.torch:
         return False
     found = over_axis(node, code)
@@ -79,6 +81,8 @@ def _patch(loop: ast.For | ast.While, lines: list[ast.stmt], turns: _block_turns
     starts = {f"{name}_last": f"{name}[-1]" for name in lasts if name in filled}
     scope = _block_states.Scope(loop, body, frozenset(name for name, _ in turns.index) | _bound(loop), code, starts)
     states = scope.states(lists, begins=asks)
+    # With a test the number of turns is unknown, and with it the length of a list. Without a carried number the test
+    # never changes.
     if states is None or (turns.test and (lists or Carried.NUMBER not in states.values())):
         return None
     made = _block_loops.Loop(
@@ -99,8 +103,8 @@ def _patch(loop: ast.For | ast.While, lines: list[ast.stmt], turns: _block_turns
 
 
 def _traceable(body: list[ast.stmt], scope: _block_states.Scope, counts: Set[str], code: Code) -> list[ast.stmt]:
-    """The lines of a turn as torch can trace them for any number of the turn. `counts` are the states that are
-    numbers."""
+    """Returns the lines of a turn so that torch can trace them for every number of the turn. `counts` are the states
+    that are numbers."""
     lines = _block_body.extremes(_block_body.always_padded(body, code), code.torch, code)
     numbers = following(body, scope.bound | counts)
     lines = _block_branches.Choosing(numbers, scope.known, code, code.torch).lines(lines)
@@ -108,7 +112,7 @@ def _traceable(body: list[ast.stmt], scope: _block_states.Scope, counts: Set[str
 
 
 def _joined(made: _block_loops.Loop) -> Swaps:
-    """What replaces the expressions that read a list which became one tensor."""
+    """Returns replacements for the expressions that read a list which became one tensor."""
     return {
         node: expression(text.format(_block_loops.whole(made, name)))
         for name, joined in made.lists.items()
@@ -128,7 +132,7 @@ def _taken(code: Code) -> frozenset[str]:
 
 
 def of_comprehension(node: ast.ListComp, code: Code) -> Swaps | None:
-    """The patch of `torch.cat([f(c) for c in x.split(8, 1)], 1)`, and of such a list with a name."""
+    """Returns the patch of `torch.cat([f(c) for c in x.split(8, 1)], 1)`, and of such a list with a name."""
     if len(node.generators) != 1 or code.flow.kind(node.generators[0].iter) not in (Kind.MANY, Kind.TENSOR, Kind.SIZE):
         return None
     above, statement = code.parents.get(node), code.statement(node)

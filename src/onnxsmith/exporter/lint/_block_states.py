@@ -1,4 +1,4 @@
-"""Finds what a loop carries from turn to turn: names that a turn reads before it binds them, or that are read later."""
+"""Finds the carried values of a loop: names that a turn reads before it binds them, or that are read after the loop."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from onnxsmith.exporter.lint.base import Code
 
 
 class Carried(Enum):
-    """How a graph carries a name."""
+    """How a loop of the graph carries a name."""
 
     TENSOR = auto()
     SEVERAL = auto()
     """A tuple of tensors."""
     NUMBER = auto()
-    """A whole number, as a tensor of rank 0."""
+    """An integer, as a tensor of rank 0."""
     FROM_NUMBER = auto()
     """A number to which the first turn adds a tensor."""
     FROM_NONE = auto()
@@ -27,15 +27,15 @@ class Carried(Enum):
     SEVERAL_FROM_NONE = auto()
     """None, which the first turn replaces by a tuple of tensors."""
     FLAG = auto()
-    """True or False, which is the same after each turn."""
+    """True or False, the same after each turn."""
     LEFT = auto()
-    """A tensor that is bound in a turn, and read after the loop."""
+    """A tensor that a turn binds and that is read after the loop."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The names of a loop: `loop` with its `body`, in the function of `code`; `bound` are the names that its header
-    binds, `started` tensors that the patch binds before the loop."""
+    """The names of a loop. `body` are the lines of `loop`, a loop in the function of `code`. `bound` are the names that
+    its header binds, `started` the tensors that the patch binds before the loop."""
 
     loop: ast.For | ast.While
     body: Sequence[ast.stmt]
@@ -55,7 +55,7 @@ class Scope:
 
     @property
     def mappings(self) -> set[str]:
-        """The names of dicts, which have texts as their keys."""
+        """The names of dicts with string keys."""
         return {
             node.value.id
             for node in ast.walk(self.code.flow.function)
@@ -64,7 +64,7 @@ class Scope:
         }
 
     def unbound(self, states: Mapping[str, Carried]) -> list[str]:
-        """The states that only the first turn binds."""
+        """Returns the states that only the first turn binds."""
         return [name for name, how in states.items() if how is not Carried.LEFT and name not in self.before]
 
     @property
@@ -79,17 +79,18 @@ class Scope:
         header = [self.loop.iter] if isinstance(self.loop, ast.For) else []
         read = {one.id for one in names([*header, *self.body])} - self.stored - self.bound - mutated(self.body)
         around = [one for one in self.code.up(self.loop) if isinstance(one, ast.For | ast.While)]
-        if around:  # the loop around has its own copies of what it does not bind
+        if around:  # the enclosing loop copies the tensors that it does not bind
             read &= set(stored(around[0].body))
         return sorted(name for name in read if name in before and before[name].kind is Kind.TENSOR)
 
     def states(self, lists: Iterable[str], *, begins: bool) -> dict[str, Carried] | None:
-        """What the loop carries, without the `lists` that it appends to; None if it carries what a graph cannot.
-        `begins`: the first turn has lines of its own, which may bind what later turns read."""
+        """Returns the carried values, without the `lists` that the loop appends to. None if a graph cannot carry one of
+        them. `begins`: the first turn has lines of its own, which may bind names that later turns read."""
         before = self.before
         found: dict[str, Carried] = {}
         for name in sorted(set(stored(self.body)) | set(written(self.body))):
             if name in lists or name in self.bound:
+                # the loop variable is not carried, so its last value would be lost
                 if name in self.bound and self.is_read_later(name):
                     return None
                 continue
@@ -136,6 +137,7 @@ class Scope:
         function = self.code.flow.function
         inside = {id(node) for node in ast.walk(self.loop)}
         others = [one for one in names([function]) if one.id == name and id(one) not in inside and self.code.runs(one)]
+        # an enclosing loop comes back to lines before this loop
         if any(isinstance(above, ast.For | ast.While) for above in self.code.up(self.loop)):
             return any(isinstance(one.ctx, ast.Load) for one in others)
         end = self.loop.end_lineno or self.loop.lineno
@@ -149,15 +151,15 @@ class Scope:
 
 
 def mutated(body: Sequence[ast.stmt], tensors: Set[str] = frozenset()) -> set[str]:
-    """The names whose tensors the statements write to in place. `name += …` writes to one of the `tensors`, and binds
-    any other name anew."""
+    """Returns the names whose tensors the statements write to in place. `name += …` writes to a name in `tensors`, and
+    rebinds any other name."""
     nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.AugAssign)]
     added = {node.target.id for node in nodes if isinstance(node.target, ast.Name)}
     return set(written(body)) | (added & tensors)
 
 
 def written(body: Sequence[ast.stmt]) -> Iterator[str]:
-    """The names whose tensors or elements the statements write to."""
+    """Yields the names whose tensors or elements the statements write to."""
     for statement in body:
         for node in ast.walk(statement):
             match node:

@@ -1,4 +1,5 @@
-"""Reads the header of a loop whose number of turns follows from a size: how many turns, and what each turn binds."""
+"""Reads the header of a loop whose number of turns (iterations) depends on a size: how many turns, and the names that
+each binds."""
 
 from __future__ import annotations
 
@@ -12,15 +13,18 @@ from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Code
 
 TURN = "number"
-"""The number of the turn in the patch."""
+"""The name of the turn's number in the patch."""
 
 
 @dataclass(frozen=True)
 class Turns:
-    """The turns of a loop: their number `count`, and `bound`, the pairs (target, value) of a turn, in terms of the
-    number of the turn. `before` are the pairs that are bound once. `index` maps the names of indices to the text of
-    their first value, `last` to that of their last value, where it is known. With a `test`, on tensors, the loop runs
-    as long as it holds. `removed` is a statement before the loop that nothing needs any more."""
+    """The turns of a loop.
+
+    `count` is their number. `bound` are the (target, value) pairs of a turn, in terms of the turn's number; `before`
+    are those bound once before the loop. `index` maps the names of indices to the text of their first value, `last` to
+    that of their last value, where it is known. With a `test` on tensors, the loop runs as long as it is true.
+    `removed` is a statement before the loop that is no longer needed.
+    """
 
     count: str
     bound: Sequence[tuple[str, str]]
@@ -32,7 +36,7 @@ class Turns:
 
 
 def turns_of(target: ast.expr, source: ast.expr, code: Code) -> Turns | None:
-    """The turns of `for target in source`; None if the source is not a range, blocks, or rows of tensors."""
+    """Returns the turns of `for target in source`, or None if the source is not a range, blocks, or rows of tensors."""
     match source:
         case ast.Call(func=ast.Name(id="list" | "tuple" | "iter"), args=[inner], keywords=[]):
             return turns_of(target, inner, code)
@@ -63,7 +67,7 @@ def turns_of(target: ast.expr, source: ast.expr, code: Code) -> Turns | None:
 
 
 def _backwards(turns: Turns | None) -> Turns | None:
-    """The same turns, the last one first."""
+    """Returns the same turns in reverse order."""
     if turns is None or turns.removed is not None:
         return None
     number = "at_last"
@@ -73,7 +77,7 @@ def _backwards(turns: Turns | None) -> Turns | None:
 
 
 def _rows(name: str, source: ast.expr, code: Code) -> Turns | None:
-    """The turns of `for name in tensor`."""
+    """Returns the turns of `for name in tensor`."""
     if code.flow.kind(source) is not Kind.TENSOR:
         return None
     own = _own_name(source)
@@ -93,7 +97,7 @@ def _range(name: str, args: Sequence[ast.expr], code: Code) -> Turns | None:
 
 
 def _down(name: str, start: str, stop: str, step: str) -> Turns:
-    """The turns of `for name in range(start, stop, -step)`."""
+    """Returns the turns of `for name in range(start, stop, -step)`."""
     count = _plain(f"{start} + 1" if stop == "-1" else f"{start} - {_bracketed(stop)}")
     if step != "1":
         count = f"({count} + {step} - 1) // {step}"
@@ -103,12 +107,12 @@ def _down(name: str, start: str, stop: str, step: str) -> Turns:
 
 
 def _plain(text: str) -> str:
-    """The text of a number without `- 1 + 1`, as users write it."""
+    """Simplifies the text of a number: without `- 1 + 1`, as users write it."""
     return {"-1 + 1": "0", "0 + 1": "1"}.get(text, text.removesuffix(" - 1 + 1"))
 
 
 def range_turns(name: str, start: str, stop: str, step: str) -> Turns:
-    """The turns of `for name in range(start, stop, step)`."""
+    """Returns the turns of `for name in range(start, stop, step)`."""
     length = _bracketed(stop) if start == "0" else f"({stop} - {_bracketed(start)})"
     count = stop if start == "0" and step == "1" else f"({length} + {_bracketed(step)} - 1) // {_bracketed(step)}"
     if step == "1":
@@ -147,7 +151,8 @@ def _together(parts: Sequence[Turns | None]) -> Turns | None:
 
 
 def _renamed(turns: Turns, place: int) -> Turns:
-    """The turns with names of their own for what is bound before the loop: `zip` binds several."""
+    """Renames the values that the turns bind before the loop, because `zip` combines several sources with the same
+    names."""
     names = {name: f"{name}_{place}" for name, _ in turns.before if place}
     if not names:
         return turns
@@ -157,7 +162,7 @@ def _renamed(turns: Turns, place: int) -> Turns:
 
 
 def _pieces(name: str, tensor: ast.expr, how: str, call: ast.Call, code: Code) -> Turns | None:
-    """The turns over `tensor.split(size, dim)`, `tensor.chunk(count, dim)`, `tensor.unbind(dim)`."""
+    """Returns the turns over `tensor.split(size, dim)`, `tensor.chunk(count, dim)`, `tensor.unbind(dim)`."""
     is_rows, place = how == "unbind", int(tensor in call.args)
     dim = keyword_or(call, place if is_rows else place + 1, "dim", "axis")
     axis = 0 if dim is None else code.number(dim)
@@ -182,7 +187,8 @@ def _pieces(name: str, tensor: ast.expr, how: str, call: ast.Call, code: Code) -
 
 
 def _bound_once(name: ast.Name, code: Code) -> ast.Assign | None:
-    """The statement that gives blocks this name, if nothing else reads it, and the tensor keeps its value."""
+    """Returns the statement that binds the blocks to this name, if only the loop reads the name and the tensor keeps
+    its value."""
     found = [one for one in ast.walk(code.flow.function) if isinstance(one, ast.Name) and one.id == name.id]
     above = [code.parents[one] for one in found if isinstance(one.ctx, ast.Store)]
     if len(found) != 2 or len(above) != 1 or not isinstance(above[0], ast.Assign) or len(above[0].targets) != 1:
@@ -201,22 +207,22 @@ def _bound_once(name: ast.Name, code: Code) -> ast.Assign | None:
 
 
 def _follows(call: ast.Call, code: Code) -> bool:
-    """Whether an argument of the call follows from a size."""
+    """Whether an argument of the call depends on a size."""
     return any(code.flow.kind(one) is Kind.SIZE for one in (*call.args, *(pair.value for pair in call.keywords)))
 
 
 def _own_name(tensor: ast.expr) -> str:
-    """The tensor itself if it is a name, otherwise a name for it."""
+    """Returns the name of the tensor, or a new name if it is an expression."""
     return tensor.id if isinstance(tensor, ast.Name) else "whole"
 
 
 def _copied(tensor: ast.expr, code: Code) -> str:
-    """A copy: torch.while_loop rejects tensors of the outer function that share memory."""
+    """Returns a copy, because torch.while_loop rejects tensors of the outer function that share memory."""
     return f"{ast.unparse(tensor)}.clone(memory_format={code.torch}.contiguous_format)"
 
 
 def _sized(node: ast.expr, code: Code) -> str:
-    """The text of an expression with `x.shape[0]` for `len(x)`, which a trace fixes."""
+    """Returns the text of an expression with `x.shape[0]` in place of `len(x)`, which a trace would fix."""
 
     def length(one: ast.AST) -> ast.AST | None:
         match one:
@@ -228,6 +234,6 @@ def _sized(node: ast.expr, code: Code) -> str:
 
 
 def _bracketed(text: str) -> str:
-    """The text in brackets, unless it is a name, a number or an attribute."""
+    """Puts the text in brackets, unless it is a name, number, attribute, subscript or call."""
     is_simple = isinstance(expression(text), ast.Name | ast.Constant | ast.Attribute | ast.Subscript | ast.Call)
     return text if is_simple else f"({text})"

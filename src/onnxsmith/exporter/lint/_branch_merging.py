@@ -11,7 +11,7 @@ IsData = Callable[[ast.expr], bool]
 
 
 def condition(test: ast.expr, torch: str) -> ast.expr:
-    """The test as an expression that gives a boolean tensor."""
+    """Returns the test as an expression that gives a boolean tensor."""
     match test:
         case ast.Compare(ops=[_]):
             return ast.Compare(_tensor(test.left), test.ops, [_tensor(one) for one in test.comparators])
@@ -36,7 +36,7 @@ def condition(test: ast.expr, torch: str) -> ast.expr:
 
 
 def _tensor(node: ast.expr) -> ast.expr:
-    """The expression without `.item()`, float(), int() and bool()."""
+    """Removes `.item()`, float(), int() and bool() from the expression."""
 
     def strip(one: ast.AST) -> ast.AST | None:
         match one:
@@ -53,7 +53,7 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 
 def changed(node: _Node, change: Callable[[ast.AST], ast.AST | None]) -> _Node:
-    """Copies the node with `change` applied to its parts; unchanged parts stay the same objects."""
+    """Copies the node with `change` applied to its parts. Unchanged parts stay the same objects."""
     new = change(node)
     if new is not None:
         return changed(new, change)  # type: ignore[return-value]
@@ -75,7 +75,7 @@ def _call(torch: str, name: str, *args: ast.expr) -> ast.Call:
 
 
 def where(torch: str, test: ast.expr, a: ast.expr, b: ast.expr) -> ast.expr:
-    """`torch.where(test, a, b)`; for two tuples, one for each pair of elements."""
+    """Returns `torch.where(test, a, b)`; for two tuples, one call for each pair of elements."""
     if isinstance(a, ast.Tuple) and isinstance(b, ast.Tuple) and len(a.elts) == len(b.elts):
         return ast.Tuple([where(torch, test, x, y) for x, y in zip(a.elts, b.elts, strict=True)])
     if ast.dump(a) == ast.dump(b):
@@ -84,8 +84,8 @@ def where(torch: str, test: ast.expr, a: ast.expr, b: ast.expr) -> ast.expr:
 
 
 def merged(node: ast.If, rest: list[ast.stmt], torch: str, is_data: IsData) -> list[ast.stmt] | None:
-    """The statements that replace the branch, and `rest` after it if one side returns; None if a side does more than
-    assign and return."""
+    """Returns the statements that replace the branch, and `rest` after it if one side returns. None if a side does more
+    than assign and return."""
     test = condition(node.test, torch)
     other = node.orelse or (rest if _leaves(node.body) else [])
     if _leaves(node.body):
@@ -95,6 +95,7 @@ def merged(node: ast.If, rest: list[ast.stmt], torch: str, is_data: IsData) -> l
         b = _side(other, {}, "_else", torch, is_data)
         if a is None or b is None or a[2] is None or b[2] is None:
             return None
+        # torch.where cannot choose between a tuple and a tensor
         if isinstance(a[2], ast.Tuple) != isinstance(b[2], ast.Tuple):
             return None
         return [*a[0], *b[0], ast.Return(where(torch, test, a[2], b[2]))]
@@ -128,7 +129,7 @@ _Side = tuple[list[ast.stmt], dict[str, str], ast.expr | None]
 
 
 def _side(body: list[ast.stmt], names: dict[str, str], suffix: str, torch: str, is_data: IsData) -> _Side | None:
-    """The statements of one side with renamed variables, the new names, and the returned expression."""
+    """Returns the statements of one side with renamed variables, the new names, and the returned expression."""
     made: list[ast.stmt] = []
     for index, statement in enumerate(body):
         match statement:

@@ -45,7 +45,7 @@ _CONVERT = {int, float, bool, complex}
 
 
 def of_attribute(base: Value, name: str) -> Value:
-    """The value of an attribute: `tensor.name`."""
+    """Returns the value of an attribute: `tensor.name`."""
     if base.kind is Kind.TENSOR:
         if name == "shape":
             return Value(Kind.SHAPE, direct=base.direct)
@@ -60,7 +60,7 @@ def of_attribute(base: Value, name: str) -> Value:
 
 
 def of_method(base: Value, name: str, args: list[Value]) -> Value:
-    """The result of a method: `tensor.name(…)`, and methods of containers and arrays."""
+    """Returns the result of a method: `tensor.name(…)`, and methods of containers and arrays."""
     if base.kind is Kind.TENSOR:
         if name in TAKES_VALUE:
             return Value(Kind.VALUE)
@@ -85,7 +85,7 @@ def of_method(base: Value, name: str, args: list[Value]) -> Value:
 
 
 def of_builtin(function: Any, args: list[Value]) -> Value:
-    """The result of a builtin: `int(…)`, `range(…)`, `zip(…)` and others."""
+    """Returns the result of a builtin: `int(…)`, `range(…)`, `zip(…)` and others."""
     if function is isinstance and len(args) == 2:
         return _is_instance(args[0], args[1].live)
     kinds = {value.kind for value in args}
@@ -127,9 +127,9 @@ def _is_instance(value: Value, kind: Any) -> Value:
 
 
 def of_torch(name: str, args: list[Value]) -> Value:
-    """The result of `torch.name(…)` or a function of torch's modules."""
+    """Returns the result of `torch.name(…)` or a function of torch's modules."""
     if name in ("is_tracing", "is_scripting"):
-        return Value(live=False)  # the function is read as in an eager call
+        return Value(live=False)  # the linter reads forward as an eager call runs it
     if name in _PLAIN_TORCH or name.lstrip("_").startswith(("is_", "has_", "are_", "get_", "set_")):
         return Value(Kind.SIZE) if name == "numel" else OTHER
     if name in _SEVERAL or name in ("meshgrid", "broadcast_tensors", "while_loop", "cond", "scan", "nonzero_tuple"):

@@ -1,4 +1,4 @@
-"""Reads `while start < stop: …; start += step` as `for start in range(start, stop, step)`; other tests stay tests."""
+"""Reads `while start < stop: …; start += step` as `for start in range(start, stop, step)`. Other tests stay tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.exporter.lint.base import Code
 
 
 def counted(loop: ast.While, code: Code) -> Turns | None:
-    """The turns of the loop; None if it does not count up by the same step in every turn."""
+    """Returns the turns of the loop, or None if it does not count up by the same step in every turn."""
     match loop.test:
         case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE() as op], comparators=[stop]):
             pass
@@ -37,7 +37,7 @@ def counted(loop: ast.While, code: Code) -> Turns | None:
 
 
 def _step(loop: ast.While, name: str) -> ast.expr | None:
-    """What each turn adds to the name, once, at the end of the loop's own lines."""
+    """Returns the number that each turn adds to the name, if exactly one statement of the turn binds the name."""
     found: list[ast.expr] = []
     for statement in loop.body:
         match statement:
@@ -67,5 +67,6 @@ def _rebinds(loop: ast.While, parts: list[ast.expr]) -> bool:
 
 
 def tested(loop: ast.While, code: Code) -> Turns:
-    """The turns of a loop that runs as long as its test holds, whatever a turn does to the numbers in it."""
+    """Returns the turns of a loop that runs as long as its test is true, however a turn changes the numbers in the
+    test."""
     return Turns("", (), test=ast.unparse(condition(loop.test, code.torch)))

@@ -1,4 +1,4 @@
-"""Patches for loops on data: `while` and `for` become torch.while_loop, which a graph can hold."""
+"""Patches for loops on data: `while` and `for` become torch.while_loop, which can be exported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Env = Mapping[str, Value]
 
 
 def while_loop(loop: ast.While, torch: str, env: Env) -> list[ast.stmt] | None:
-    """The patch of a `while` on data; None if its body does more than assign to names."""
+    """Returns the patch of a `while` on data, or None if its body does more than assign to names."""
     carried = assigned(loop.body, env)
     if not carried or loop.orelse:
         return None
@@ -25,7 +25,8 @@ def while_loop(loop: ast.While, torch: str, env: Env) -> list[ast.stmt] | None:
 
 
 def counted_loop(loop: ast.For, torch: str, env: Env) -> list[ast.stmt] | None:
-    """The patch of `for i in range(n)` if n depends on data; None if the body does more than assign to names."""
+    """Returns the patch of `for i in range(n)` if n depends on data, or None if the body does more than assign to
+    names."""
     match loop:
         case ast.For(target=ast.Name(id=turn), iter=ast.Call(func=ast.Name(id="range"), args=args), orelse=[]):
             first, last = (ast.Constant(0), args[0]) if len(args) == 1 else (args[0], args[1])
@@ -42,7 +43,8 @@ def counted_loop(loop: ast.For, torch: str, env: Env) -> list[ast.stmt] | None:
 
 
 def assigned(body: list[ast.stmt], env: Env) -> list[str] | None:
-    """The names that the body rebinds and that exist before it; None if the body does more than assign to names."""
+    """Returns the names that the body rebinds and that exist before it, or None if the body does more than assign to
+    names."""
     found: dict[str, None] = {}
     for statement in body:
         match statement:
@@ -58,7 +60,7 @@ def assigned(body: list[ast.stmt], env: Env) -> list[str] | None:
 
 
 def _row(node: ast.AST, turn: str) -> ast.AST | None:
-    """Replaces `x[i]` by a selection: in torch.while_loop `i` is a tensor."""
+    """Replaces `x[i]` by a selection, because `i` is a tensor in torch.while_loop."""
     match node:
         case ast.Subscript(value=value, slice=ast.Name(id=name)) if name == turn:
             at = method_call(ast.Name(turn), "reshape", ast.Constant(1))

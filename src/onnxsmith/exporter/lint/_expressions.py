@@ -1,4 +1,4 @@
-"""Reads expressions of one function: the value that each holds, in the order in which they would run.
+"""Computes the value of each expression of a function, in execution order.
 
 The module itself is known, so `self.scale` is looked up, not guessed.
 """
@@ -18,15 +18,16 @@ from onnxsmith.exporter.lint import _calls
 from onnxsmith.exporter.lint._values import OTHER, Kind, Value, element, join, of_live
 
 Call = Callable[[Any, list[Value], dict[str, Value]], Value | None]
-"""Called for a function or module that is called; gives the value of the result, or None if it is unknown."""
+"""Called with each function or module that the code calls. Returns the value of the result, or None if it is
+unknown."""
 
 UNDECIDED = object()
-"""The result of `decide` for a test that reading cannot decide."""
+"""The result of `decide` for a test whose outcome the source does not determine."""
 
 
 @dataclass
 class Expressions:
-    """The expressions of a function. `scope` are its globals, `env` the current values of its local names; `values` has
+    """The expressions of a function. `scope` are its globals, `env` the current values of its local names. `values` has
     the value of every expression that was reached."""
 
     function: ast.FunctionDef
@@ -36,11 +37,11 @@ class Expressions:
     values: dict[ast.AST, Value] = field(default_factory=dict)
 
     def kind(self, node: ast.AST) -> Kind:
-        """The kind of the expression's value; OTHER if it was not reached."""
+        """Returns the kind of the expression's value; OTHER if the expression was not reached."""
         return self.values.get(node, OTHER).kind
 
     def live(self, node: ast.AST) -> Any:
-        """The object that the expression gives; ABSENT if it is unknown."""
+        """Returns the object that the expression gives; ABSENT if it is unknown."""
         return self.values.get(node, OTHER).live
 
     def value(self, node: ast.expr) -> Value:
@@ -205,7 +206,7 @@ class Expressions:
         return found
 
     def decide(self, test: ast.expr) -> Any:
-        """Whether a test on Python values is true: True, False, or UNDECIDED."""
+        """Returns whether a test on Python values is true: True, False, or UNDECIDED."""
         match test:
             case ast.UnaryOp(op=ast.Not()):
                 inner = self.decide(test.operand)
@@ -233,7 +234,7 @@ class Expressions:
         return UNDECIDED
 
     def bind(self, target: ast.expr, value: Value, source: ast.expr | None) -> None:
-        """Assigns a value to a target; `source` is the assigned expression, to pair the parts of tuples."""
+        """Assigns a value to a target. `source` is the assigned expression, used to pair the parts of tuples."""
         match target:
             case ast.Name():
                 self.env[target.id] = value
@@ -256,7 +257,8 @@ class Expressions:
                     self.env[ast.unparse(target)] = value
 
     def each_of(self, source: ast.expr) -> Value:
-        """The value of one element of an expression that was read; the parts of enumerate and zip are kept apart."""
+        """Returns the value of one element of an expression that was read. The parts of enumerate and zip are kept
+        apart."""
         found = self.each(self.values[source])
         match source:
             case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
@@ -267,7 +269,7 @@ class Expressions:
         return found
 
     def each(self, value: Value) -> Value:
-        """The value of one element when the value is iterated."""
+        """Returns the value of one element when the value is iterated."""
         if value.known and isinstance(value.live, torch.nn.ModuleList | torch.nn.Sequential | list | tuple | range):
             kinds = [of_live(part) for part in value.live]
             return kinds[0] if len(kinds) == 1 else join(*kinds) if kinds else OTHER
@@ -277,7 +279,7 @@ class Expressions:
 
 
 def _part(value: Value, index: int) -> Value:
-    """The value of `value[index]` in an unpacking."""
+    """Returns the value of `value[index]` in an unpacking."""
     if -len(value.items) <= index < len(value.items):
         return value.items[index]
     if isinstance(value.live, tuple | list) and len(value.live) > index:
@@ -288,7 +290,7 @@ def _part(value: Value, index: int) -> Value:
 
 
 def _computed(*parts: Value) -> Value:
-    """The value that an operator computes from these operands."""
+    """Returns the value that an operator computes from these operands."""
     kind = join(*parts).kind
     if kind is Kind.MANY and not any(part.kind is Kind.TENSOR for part in parts):
         return Value(kind)
@@ -296,7 +298,7 @@ def _computed(*parts: Value) -> Value:
 
 
 def _gathered(parts: list[Value]) -> Value:
-    """The value of a container with these elements."""
+    """Returns the value of a container with these elements."""
     found = join(*parts)
     if found.kind in (Kind.TENSOR, Kind.MANY):
         return Value(Kind.MANY, found.inputs)

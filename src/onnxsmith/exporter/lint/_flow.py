@@ -1,4 +1,4 @@
-"""Reads one function of the user: its statements in the order in which they would run.
+"""Reads one function of the user: its statements in execution order.
 
 An `if` on a known value is decided, and the branch that is not taken is not read.
 """
@@ -14,20 +14,20 @@ from onnxsmith.exporter.lint._values import OTHER, Value, join
 
 @dataclass
 class Flow(Expressions):
-    """One function, read. `reached` are the statements that were reached, `returned` the values that it returns, and
-    `before` the values of the names when each loop was first reached."""
+    """Reads the statements of one function. `reached` are the statements that were reached, `returned` the values that
+    it returns, `before` the values of the names when each loop was first reached."""
 
     reached: dict[ast.stmt, None] = field(default_factory=dict)
     returned: list[Value] = field(default_factory=list)
     before: dict[ast.stmt, dict[str, Value]] = field(default_factory=dict)
 
     def read(self) -> Value:
-        """Reads the whole function; gives the value that it returns."""
+        """Reads the whole function and returns the value of its result."""
         self._block(self.function.body)
         return join(*self.returned) if self.returned else OTHER
 
     def _block(self, body: list[ast.stmt]) -> bool:
-        """Reads statements; returns whether the block certainly ends with return or raise."""
+        """Reads statements. Returns whether the block certainly ends with return or raise."""
         for statement in body:
             self.reached[statement] = None
             if self._statement(statement):
@@ -80,7 +80,7 @@ class Flow(Expressions):
         return False
 
     def _loop(self, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
-        for _ in range(2):  # the second turn reads names that the first turn bound
+        for _ in range(2):  # the second pass sees names that the first pass bound
             before = dict(self.env)
             self._block(body)
             self.env = {name: join(before.get(name, value), value) for name, value in self.env.items()}

@@ -1,5 +1,5 @@
-"""Finds and reads the user's functions of a module: forward of every submodule with a class of the user, and the
-functions that it calls."""
+"""Finds and reads the user's functions of a module: forward of every submodule whose class is the user's, and the
+functions it calls."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from onnxsmith.exporter.lint.base import Code
 
 IsUsers = Callable[[str], bool]
 _DEPTH = 12
-"""Nested calls that are followed; a choice: deeper than the models that we saw, and it bounds the time."""
+"""Depth of nested calls that are followed. A choice: deeper than the models that we saw; it bounds the time."""
 
 
 @cache
 def _functions(file: str) -> dict[int, ast.FunctionDef]:
-    """The functions of a file, by the first line of their decorators or `def`."""
+    """Returns the functions of a file by the first line of their decorators or `def`."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
@@ -53,8 +53,8 @@ class Call:
 
 @dataclass
 class Reader:
-    """Reads the user's functions. `calls` are the calls of submodules by `id`; `sizes` are the example's sizes on the
-    dynamic axes, by argument of the module's own forward."""
+    """Reads the user's functions. `calls` are the calls of submodules by `id`. `sizes` are the example's sizes on the
+    dynamic axes, by argument of the module's forward."""
 
     module: torch.nn.Module
     calls: Mapping[int, Call]
@@ -91,6 +91,7 @@ class Reader:
         if not isinstance(own, types.FunctionType) or code is None or not self.is_users(code.co_filename):
             return None
         node = _functions(code.co_filename).get(code.co_firstlineno)
+        # recursive calls are not followed
         if node is None or own in self._running or len(self._running) > _DEPTH:
             return None
         names = [*node.args.posonlyargs, *node.args.args]
@@ -124,6 +125,7 @@ class Reader:
             if inner is None:
                 return TENSOR
             names = list(inspect.signature(inner).parameters)
+            # forward has a first parameter `ctx` that apply is called without
             names = names[len(names) - len(args) :] if len(names) >= len(args) else names
             return self._function(inner, dict(zip(names, args, strict=False))) or TENSOR
         if not isinstance(live, types.FunctionType | types.MethodType):
@@ -153,13 +155,13 @@ def _scope(function: types.FunctionType) -> dict[str, Any]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             held[name] = cell.cell_contents
-        except ValueError:  # a closure variable that has no value yet
+        except ValueError:  # the closure variable has no value yet
             continue
     return {**function.__globals__, **held}
 
 
 def nodes(code: Code) -> Iterator[ast.AST]:
-    """The nodes of the function that were reached, statements before their expressions."""
+    """Yields the nodes of the function that were reached, statements before their expressions."""
     for node in ast.walk(code.flow.function):
         if node in code.flow.reached or node in code.flow.values:
             yield node

@@ -1,7 +1,7 @@
-"""Lists with elements from before or after a loop: they become lists of pieces, which torch.cat joins.
+"""Lists with elements from before or after a loop become lists of pieces, which torch.cat joins.
 
-`ys = [y0]`, then a loop that appends, then `torch.stack(ys, 1)`: after the loop, the list holds `y0.unsqueeze(1)` and
-the tensor of the loop.
+Example: `ys = [y0]`, then a loop that appends, then `torch.stack(ys, 1)`. After the loop, the list holds
+`y0.unsqueeze(1)` and the tensor of the loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def is_filled(name: str, loop: ast.AST, code: Code) -> bool:
 
 
 def _assigned(node: ast.Name, code: Code) -> ast.expr | None:
-    """The expression that is assigned to this name; None if it has no place of its own."""
+    """Returns the expression that is assigned to this name, or None if it cannot be told."""
     above = code.parents.get(node)
     match above, code.statement(node):
         case ast.Assign(value=value) | ast.AnnAssign(value=value), _:
@@ -43,7 +43,8 @@ def _is_empty(value: ast.expr | None) -> bool:
 
 
 def in_pieces(name: str, axis: int, loop: ast.AST, code: Code) -> dict[ast.AST, New] | None:
-    """The new nodes for what reads a list of pieces after the loop; None if something cannot."""
+    """Returns the new nodes for code that reads a list of pieces after the loop, or None if some code cannot be
+    rewritten."""
     swaps: dict[ast.AST, New] = {}
     for node in uses(name, loop, code):
         if _is_before(node, loop):
@@ -60,7 +61,7 @@ def in_pieces(name: str, axis: int, loop: ast.AST, code: Code) -> dict[ast.AST, 
 
 
 def _swap(node: ast.Name, axis: int, code: Code) -> tuple[ast.AST, New] | None:
-    """The node to replace, and what replaces it, where `node` reads the list."""
+    """Returns the node to replace, and its replacement, where `node` reads the list. None if the code is not known."""
     name, above = node.id, code.parents[node]
     call = code.parents.get(above)
     match above, call:
@@ -85,7 +86,8 @@ def _swap(node: ast.Name, axis: int, code: Code) -> tuple[ast.AST, New] | None:
 
 
 def forwards(node: ast.expr) -> ast.expr:
-    """The list of `parts[::-1]`, `reversed(parts)` and `list(reversed(parts))`; any other node itself."""
+    """Returns the list of `parts[::-1]`, `reversed(parts)` and `list(reversed(parts))`, and any other node
+    unchanged."""
     match node:
         case ast.Subscript(value=inner, slice=ast.Slice(lower=None, upper=None, step=step)):
             return inner if step is not None and ast.unparse(step) == "-1" else node
@@ -99,8 +101,11 @@ def forwards(node: ast.expr) -> ast.expr:
 def last_read(
     body: Sequence[ast.stmt], index: Mapping[str, str], loop: ast.AST, code: Code
 ) -> tuple[list[ast.stmt], list[str]]:
-    """The lines of a turn with `ys_last` in place of `ys[-1]`, and these lists. `index` maps the names of indices to
-    the text of their first value: where that is the length of the list, `ys[i - 1]` is the last element too."""
+    """Returns the lines of a turn with `ys_last` in place of `ys[-1]`, and these lists.
+
+    `index` maps the names of indices to the text of their first value. If this value is the length of the list, `ys[i -
+    1]` is the last element too.
+    """
     added = {
         node.func.value.id
         for statement in body
@@ -125,7 +130,8 @@ def last_read(
 
 
 def _length(name: str, loop: ast.AST, code: Code) -> str:
-    """The length of a list before the loop, which nothing but one assignment gives elements; empty if unknown."""
+    """Returns the length of a list before the loop, as text, if a single assignment gives all its elements; else
+    empty."""
     before = [node for node in uses(name, loop, code) if _is_before(node, loop)]
     value = _assigned(before[0], code) if len(before) == 1 else None
     is_plain = isinstance(value, ast.List) and not any(isinstance(one, ast.Starred) for one in value.elts)
@@ -133,7 +139,7 @@ def _length(name: str, loop: ast.AST, code: Code) -> str:
 
 
 def with_last(body: Sequence[ast.stmt], lists: Sequence[str]) -> list[ast.stmt]:
-    """The lines of a turn that keep the element that each of these lists got last."""
+    """Returns the lines of a turn, which then keep the element appended last to each of these lists."""
     made: list[ast.stmt] = []
     for statement in body:
         made.append(statement)
@@ -145,7 +151,7 @@ def with_last(body: Sequence[ast.stmt], lists: Sequence[str]) -> list[ast.stmt]:
 
 
 def uses(name: str, loop: ast.AST, code: Code) -> list[ast.Name]:
-    """The nodes outside a loop that name its list, up to a statement after it that binds the name to something else."""
+    """Returns the nodes outside a loop that name its list, up to a later statement that rebinds the name."""
     inside = {id(node) for node in ast.walk(loop)}
     nodes = (node for node in ast.walk(code.flow.function) if isinstance(node, ast.Name) and id(node) not in inside)
     found = [node for node in nodes if node.id == name]

@@ -1,4 +1,4 @@
-"""Which names statements bind, and which they may read before they bind them."""
+"""Finds the names that statements bind, and those that they may read before they bind them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 def names(nodes: Sequence[ast.AST]) -> list[ast.Name]:
-    """The names in these nodes that a parser made."""
+    """Returns the names in these nodes, without those that a patch made."""
     found = (node for one in nodes for node in ast.walk(one) if isinstance(node, ast.Name))
     return [node for node in found if hasattr(node, "ctx")]
 
 
 def stored(body: Sequence[ast.stmt]) -> Iterator[str]:
-    """The names that the statements bind; the names of comprehensions are their own."""
+    """Yields the names that the statements bind, without the variables of comprehensions."""
     inner = {
         id(name)
         for statement in body
@@ -27,9 +27,10 @@ def stored(body: Sequence[ast.stmt]) -> Iterator[str]:
 
 
 def following(body: Sequence[ast.stmt], first: Iterable[str]) -> frozenset[str]:
-    """The `first` names, and those that the statements compute from them."""
+    """Returns the `first` names, and those that the statements compute from them."""
     found = set(first)
     parts = [node for statement in body for node in ast.walk(statement)]
+    # repeats until no name is added; each round but the last adds a name
     for _ in parts:
         before = len(found)
         for node in parts:
@@ -48,7 +49,7 @@ def following(body: Sequence[ast.stmt], first: Iterable[str]) -> frozenset[str]:
 
 
 def roots(nodes: Iterable[ast.expr]) -> Iterator[str]:
-    """The names at the start of `name[…]`, `name.narrow(…)`, `name.T[…]`."""
+    """Yields the names at the start of `name[…]`, `name.narrow(…)`, `name.T[…]`."""
     for node in nodes:
         one = node
         while not isinstance(one, ast.Name):
@@ -67,7 +68,7 @@ def reads_first(body: Sequence[ast.stmt], name: str) -> bool:
 
 
 def _reads(body: Sequence[ast.stmt], name: str) -> tuple[bool, bool]:
-    """Whether the name may be read before it is bound, and whether it is certainly bound afterwards."""
+    """Returns whether the name may be read before it is bound, and whether it is certainly bound afterwards."""
     for statement in body:
         match statement:
             case ast.If(test=test, body=yes, orelse=no):
@@ -79,6 +80,7 @@ def _reads(body: Sequence[ast.stmt], name: str) -> tuple[bool, bool]:
                 if all(binds for _, binds in sides):
                     return False, True
             case ast.For() | ast.While():
+                # a loop may run no turn, so it binds no name for certain
                 header = [statement.iter] if isinstance(statement, ast.For) else [statement.test]
                 is_target = isinstance(statement, ast.For) and any(one.id == name for one in names([statement.target]))
                 if _loads(header, name) or (not is_target and _reads(statement.body, name)[0]):

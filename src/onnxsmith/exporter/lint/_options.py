@@ -1,4 +1,4 @@
-"""Decides the branches of a turn that ask for options: no turn changes them, and they are alike in all calls."""
+"""Decides the branches of a turn that depend on options: no turn changes an option, and all calls agree on it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from onnxsmith.exporter.lint.base import Code
 
 
 def without_options(body: Sequence[ast.stmt], code: Code) -> list[ast.stmt]:
-    """The lines of a turn with the side that runs in place of each `if` on options. What does not change stays the
-    same object."""
+    """Returns the lines of a turn with each `if` on options replaced by the side that runs. Unchanged nodes stay the
+    same objects."""
     return transposed(_lines(body, code, frozenset(stored(body))), code)
 
 
 def transposed(body: Sequence[ast.stmt], code: Code) -> list[ast.stmt]:
-    """The lines with `w.t()` in place of `w.T`, which torch takes for another input of the loop (torch 2.13)."""
+    """Returns the lines with `w.t()` in place of `w.T`, which torch takes for another input of the loop (torch
+    2.13)."""
 
     def change(node: ast.AST) -> ast.AST | None:
         match node:
@@ -42,7 +43,7 @@ def _lines(body: Sequence[ast.stmt], code: Code, bound: Set[str]) -> list[ast.st
 
 
 def _side(node: ast.If, code: Code, bound: Set[str]) -> list[ast.stmt] | None:
-    """The lines that run; None if that is not known before the loop."""
+    """Returns the lines that run, or None if the side is not known before the loop."""
     decided = _decided(node.test, code, bound)
     return None if decided is None else (node.body if decided else node.orelse)
 

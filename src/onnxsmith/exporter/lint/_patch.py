@@ -19,21 +19,22 @@ class Patch:
 
     @property
     def first(self) -> int:
-        """The first line that is replaced; a function's decorators stay."""
+        """The first line that is replaced. The decorators of a function stay."""
         return self.statements[0].lineno
 
     @property
     def last(self) -> int:
-        """The last line."""
+        """The last line that is replaced."""
         return max(statement.end_lineno or statement.lineno for statement in self.statements)
 
     @property
     def text(self) -> str:
-        """The new lines, with the indentation of the old ones."""
+        """The new lines, indented as the old ones."""
         fresh: list[ast.stmt] = []
         for statement in self.statements:
             made = rebuilt(statement, self.swaps)
             fresh += made if isinstance(made, list) else [made]  # type: ignore[list-item]  # a statement stays one
+        # the replaced lines begin at `def`, so the decorators are still in the file
         if isinstance(fresh[0] if fresh else None, ast.FunctionDef):
             fresh[0].decorator_list = []  # type: ignore[attr-defined]
         margin = " " * self.statements[0].col_offset
@@ -41,12 +42,13 @@ class Patch:
         return "\n".join(f"{margin}{line}" if line else line for line in lines)
 
     def holds(self, other: Patch) -> bool:
-        """Whether the lines of the other patch lie within the lines of this one."""
+        """Whether the lines of the other patch lie within the lines of this patch."""
         return self.first <= other.first and other.last <= self.last
 
 
 def patches(remarks: Sequence[Remark], code: Code) -> dict[int, Patch]:
-    """The patches of remarks with `swaps`, by the remark's id(); remarks with overlapping lines share a patch."""
+    """Returns the patches of remarks with `swaps`, by the remark's id(). Remarks with overlapping lines share a
+    patch."""
     own = {id(r): Patch(_statements(r, code), dict(r.swaps)) for r in remarks if r.swaps}
     ordered = sorted(own.values(), key=lambda patch: (patch.first, -patch.last))
     kept: list[Patch] = []
@@ -86,7 +88,7 @@ def _statements(remark: Remark, code: Code) -> list[ast.stmt]:
 
 
 def rebuilt(node: ast.AST, swaps: Mapping[ast.AST, New]) -> ast.AST | list[ast.stmt]:
-    """Copies the node with all swaps applied. A new node may hold old nodes, which are swapped too."""
+    """Copies the node with all swaps applied. A new node may contain old nodes, which are swapped too."""
     if node in swaps:
         rest = {old: new for old, new in swaps.items() if old is not node}
         new = swaps[node]

@@ -1,4 +1,4 @@
-"""Reads a loop over rows of tensors: which tensors it reads, along which axis, and its body in terms of rows."""
+"""Reads a loop over rows of tensors: the tensors, the axis, and the body in terms of rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from onnxsmith.exporter.lint._syntax import method_call
 
 @dataclass(frozen=True)
 class Rows:
-    """A loop over rows. In `body`, the rows of `tensors` are replaced by `names`; `sources` are the tensors with the
-    rows along the first axis. In `for turn in range(start, stop)`, `turn` is the index; it is empty in
-    `for row in tensor`."""
+    """A loop over rows. In `body`, the rows of `tensors` are replaced by `names`. `sources` are the tensors with the
+    rows along the first axis. In `for turn in range(start, stop)`, `turn` is the index; in `for row in tensor` it is
+    empty."""
 
     body: list[ast.stmt]
     names: list[str]
@@ -30,7 +30,7 @@ class Rows:
 
 
 def rows_of(loop: ast.For, lines: list[ast.stmt]) -> Rows | None:
-    """The rows that the `lines` of a turn read; None if it is not a loop over rows."""
+    """Returns the rows that the `lines` of a turn read, or None if the loop is not over rows."""
     match loop:
         case ast.For(target=ast.Name(id=turn), iter=ast.Call(func=ast.Name(id="range"), args=args, keywords=[])):
             if len(args) > 2:
@@ -63,7 +63,7 @@ def rows_of(loop: ast.For, lines: list[ast.stmt]) -> Rows | None:
 
 
 def axis_of(at: ast.expr, turn: str) -> int | None:
-    """The axis that `i` indexes in `x[i]`, `x[:, i]` or `x[:, i, 2:]`; None for any other index."""
+    """Returns the axis that `i` indexes in `x[i]`, `x[:, i]` or `x[:, i, 2:]`, or None for any other index."""
     parts = at.elts if isinstance(at, ast.Tuple) else [at]
     places = [place for place, part in enumerate(parts) if _is_turn(part, turn)]
     if len(places) != 1 or not all(map(_is_whole, parts[: places[0]])):
@@ -86,7 +86,7 @@ def _row_name(tensor: str, axis: int, found: Mapping[tuple[str, int], ast.Name])
 
 
 def _rows_first(tensor: ast.Name, axis: int, start: ast.expr | None, stop: ast.expr) -> ast.expr:
-    """The tensor with that axis first, cut to the rows of the loop."""
+    """Moves the axis to the front of the tensor and cuts it to the rows of the loop."""
     own = [f"{tensor.id}.shape[{axis}]", f"{tensor.id}.size({axis})", *([f"len({tensor.id})"] if axis == 0 else [])]
     first: ast.expr = tensor
     if axis:

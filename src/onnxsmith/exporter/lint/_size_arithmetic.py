@@ -1,5 +1,5 @@
-"""Patches for branches on sizes: a number that both sides choose, or the width of a pad, is computed from the sizes,
-without a branch.
+"""Patches for branches on sizes that choose a number or the width of a pad: arithmetic computes the number without a
+branch.
 
 `torch.sym_min` and `torch.sym_max` compute with numbers and, in a trace, with symbolic sizes.
 """
@@ -14,7 +14,8 @@ from onnxsmith.exporter.lint.base import Code
 
 
 def computed(node: ast.If | ast.IfExp, code: Code) -> ast.expr | list[ast.stmt] | None:
-    """What replaces the branch; None if a side does more than choose numbers or pad, or the test is not arithmetic."""
+    """Returns the replacement of the branch. None if a side does more than choose numbers or pad, or if the test is not
+    arithmetic."""
     truth = _truth(node.test, code)
     if truth is None or not code.torch:
         return None
@@ -37,7 +38,7 @@ def computed(node: ast.If | ast.IfExp, code: Code) -> ast.expr | list[ast.stmt] 
 
 
 def _padded(node: ast.If, truth: ast.expr, code: Code) -> ast.stmt | None:
-    """`if short: x = pad(x, (0, n))` as a pad by n or by 0; None if the branch does anything else."""
+    """Returns `if short: x = pad(x, (0, n))` as a pad by n or by 0, or None if the branch does anything else."""
     match node:
         case ast.If(
             body=[
@@ -60,11 +61,11 @@ def _padded(node: ast.If, truth: ast.expr, code: Code) -> ast.stmt | None:
 
 
 _Assigned = dict[str, tuple[ast.expr, ast.expr]]
-"""Text of a target → the target and the number that it gets."""
+"""Maps the text of a target to the target and the number assigned to it."""
 
 
 def _assigned(body: Sequence[ast.stmt], code: Code) -> _Assigned | None:
-    """The numbers that the statements assign; None if they do anything else, or read what they assign."""
+    """Returns the numbers that the statements assign. None if the statements do anything else, or read a target."""
     found: _Assigned = {}
     for statement in body:
         match statement:
@@ -87,7 +88,7 @@ def _assigned(body: Sequence[ast.stmt], code: Code) -> _Assigned | None:
 
 
 def _is_number(node: ast.expr, code: Code) -> bool:
-    """Whether the expression is a whole number: a constant, a size, or computed from these."""
+    """Whether the expression is an integer: a constant, a size, or computed from these."""
     match node:
         case ast.Constant(value=value):
             return type(value) is int
@@ -101,7 +102,7 @@ def _is_number(node: ast.expr, code: Code) -> bool:
 
 
 def _truth(test: ast.expr, code: Code) -> ast.expr | None:
-    """The test as a number: 1 where it holds, 0 elsewhere."""
+    """Returns the test as a number: 1 if it is true, else 0."""
     one, zero, torch = ast.Constant(1), ast.Constant(0), code.torch
     match test:
         case ast.UnaryOp(op=ast.Not()):
@@ -122,7 +123,7 @@ def _truth(test: ast.expr, code: Code) -> ast.expr | None:
 
 
 def _compared(a: ast.expr, op: ast.cmpop, b: ast.expr, torch: str) -> ast.expr | None:
-    """A comparison of whole numbers as 0 or 1: `a > b` is a - b, cut at 0 and at 1."""
+    """Returns a comparison of integers as 0 or 1: `a > b` is a - b, clamped to [0, 1]."""
     one, zero = ast.Constant(1), ast.Constant(0)
     over, under = ast.BinOp(a, ast.Sub(), b), ast.BinOp(b, ast.Sub(), a)
 
@@ -147,7 +148,7 @@ def _compared(a: ast.expr, op: ast.cmpop, b: ast.expr, torch: str) -> ast.expr |
 
 
 def _chosen(truth: ast.expr, then: ast.expr, other: ast.expr) -> ast.expr:
-    """`other + (then - other) * truth`."""
+    """Returns `other + (then - other) * truth`."""
     match then, other:
         case ast.Constant(value=a), ast.Constant(value=b) if isinstance(a, int) and isinstance(b, int):
             step: ast.expr = ast.Constant(a - b)

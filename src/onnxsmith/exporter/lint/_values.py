@@ -1,4 +1,4 @@
-"""The value of an expression in the user's source, as far as reading can tell."""
+"""The value of an expression in the user's source, as far as the source determines it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Value:
     """The value of an expression.
 
     `inputs` are the arguments of forward that it may share memory with. `live` is the object itself, if known: a
-    module's attribute, a global, an argument that is not a tensor. `direct` is the argument that the value is, or whose
-    shape it is. `axis` is the (argument, axis) whose size a SIZE is. `items` are the parts of a tuple display.
+    module's attribute, a global, an argument that is not a tensor. `direct` is the argument that is the value, or whose
+    shape is the value. `axis` is the (argument, axis) whose size a SIZE is. `items` are the parts of a tuple display.
     """
 
     kind: Kind = Kind.OTHER
@@ -64,7 +64,7 @@ TENSOR = Value(Kind.TENSOR)
 
 
 def of_live(thing: Any) -> Value:
-    """The value for a known object."""
+    """Returns the value for a known object."""
     if isinstance(thing, torch.Tensor):
         return Value(Kind.TENSOR, live=thing)
     if isinstance(thing, np.ndarray) or inspect.ismodule(thing) or isinstance(thing, type | torch.nn.Module):
@@ -76,7 +76,7 @@ def of_live(thing: Any) -> Value:
 
 
 def join(*values: Value) -> Value:
-    """The value of an expression that may have any of these values."""
+    """Returns the value of an expression that may have any of these values."""
     if not values:
         return OTHER
     first = max(values, key=lambda value: value.kind.value)
@@ -88,7 +88,7 @@ def join(*values: Value) -> Value:
 
 
 def element(value: Value) -> Value:
-    """The value of an element of a container or tensor."""
+    """Returns the value of an element of a container or tensor."""
     if value.kind in (Kind.MANY, Kind.TENSOR):
         return Value(Kind.TENSOR, value.inputs)
     if value.kind is Kind.SHAPE:

@@ -1,4 +1,5 @@
-"""The base class of checks: each finds one kind of code in forward that prevents an export, or changes its results."""
+"""The base class of checks. Each check finds one kind of code in forward that prevents an export or changes its
+results."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ New = ast.AST | list[ast.stmt]
 
 @dataclass(frozen=True)
 class Remark:
-    """The finding of a check at `node`.
+    """A finding of a check at `node`.
 
-    `swaps` maps old nodes to new ones, a statement to a list of statements; new nodes may hold old nodes. `same`: the
-    new code computes the same for every input that the old code accepts. `freezes`: the finding counts only if a
-    dynamic axis becomes a constant at that line, or at any line if `anywhere` is True.
+    `swaps` maps old nodes to new nodes, and a statement to a list of statements; new nodes may contain old nodes.
+    `same`: the new code computes the same for every input that the old code accepts. `freezes`: the finding counts only
+    if a dynamic axis becomes a constant at that line, or at any line if `anywhere` is True.
     """
 
     problem: Problem
@@ -41,9 +42,9 @@ class Remark:
 class Code:
     """One function of the user: the function, its source `file`, and its `flow`.
 
-    `parents` maps a node to its parent. `is_root`: the function is the module's own forward. `arguments` are then its
-    tensor arguments, with their sizes on the dynamic axes: {"x": {0: 4}}. `flows` are all readings of the function, one
-    for each call of it.
+    `parents` maps a node to its parent. `is_root`: the function is the module's own forward. Only then does `arguments`
+    have its tensor arguments with their sizes on the dynamic axes: {"x": {0: 4}}. `flows` are all readings of the
+    function, one for each call of it.
     """
 
     function: FunctionType
@@ -56,17 +57,17 @@ class Code:
     flows: Sequence[Flow] = ()
 
     def up(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The ancestors of the node, the innermost first."""
+        """Yields the ancestors of the node, the innermost first."""
         while node in self.parents:
             node = self.parents[node]
             yield node
 
     def statement(self, node: ast.AST) -> ast.stmt:
-        """The innermost statement that contains the node."""
+        """Returns the innermost statement that contains the node."""
         return node if isinstance(node, ast.stmt) else next(n for n in self.up(node) if isinstance(n, ast.stmt))
 
     def in_test(self, node: ast.AST) -> bool:
-        """Whether the node is the test of a branch, an assert or a loop, which other checks report."""
+        """Whether the node is in the test of a branch, an assert or a loop, which other checks report."""
         below = node
         for above in self.up(node):
             if isinstance(above, ast.If | ast.While | ast.IfExp | ast.Assert) and above.test is below:
@@ -79,13 +80,14 @@ class Code:
         return False
 
     def decided(self, test: ast.expr) -> bool | None:
-        """Whether a test on options is true in every call of the function; None if that is not known, or differs."""
+        """Returns whether a test on options is true in every call of the function, or None if this is unknown or
+        differs."""
         found = {flow.decide(test) for flow in self.flows or (self.flow,) if test in flow.values}
         only = found.pop() if len(found) == 1 else UNDECIDED
         return None if only is UNDECIDED else bool(only)
 
     def runs(self, node: ast.AST) -> bool:
-        """Whether no branch on options keeps the node from running in every call of the function."""
+        """Whether the node runs in every call of the function, as far as branches on options tell."""
         below = node
         for above in self.up(node):
             if isinstance(above, ast.If) and below is not above.test:
@@ -96,7 +98,7 @@ class Code:
         return True
 
     def number(self, node: ast.expr) -> int | None:
-        """The whole number that an expression is in every call of the function, if it is known."""
+        """Returns the integer that an expression is in every call of the function, if it is known."""
         try:
             return operator.index(ast.literal_eval(node))
         except (ValueError, TypeError):
@@ -105,11 +107,11 @@ class Code:
 
     @property
     def torch(self) -> str:
-        """The name of torch in the file; empty if the file does not import it."""
+        """The name of torch in the file. Empty if the file does not import torch."""
         return next((name for name, thing in self.flow.scope.items() if getattr(thing, "__name__", "") == "torch"), "")
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
-        """The block of statements that contains the statement."""
+        """Returns the block of statements that contains the statement."""
         above = self.parents[statement]
         for name in ("body", "orelse", "finalbody"):
             found = getattr(above, name, None)
@@ -119,7 +121,7 @@ class Code:
 
 
 class Check(ABC):
-    """One kind of finding; stateless."""
+    """Finds one kind of problem. Stateless."""
 
     nodes: ClassVar[tuple[type[ast.AST], ...]]
     """The node types that the check examines."""

@@ -1,4 +1,4 @@
-"""Finds code that makes a constant of a tensor, or moves it to a fixed device."""
+"""Finds code that turns a tensor into a constant, or moves it to a fixed device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAKES = ("tensor", "FloatTensor", "LongTensor", "Tensor")
 
 
 class CopiedTensor(Check):
-    """`torch.tensor(x)` of a tensor. The copy becomes a constant of a trace, also for tensors in a list."""
+    """Finds `torch.tensor(x)` of a tensor, also of tensors in a list. A trace makes the copy a constant."""
 
     nodes = (ast.Call,)
 
@@ -48,7 +48,7 @@ class CopiedTensor(Check):
 
 
 class DataAttribute(Check):
-    """`.data`. torch.export follows `.data`; a TorchScript trace turns it into a constant."""
+    """Finds `.data`. torch.export follows it; a TorchScript trace turns it into a constant."""
 
     nodes = (ast.Attribute,)
 
@@ -73,7 +73,7 @@ _DEVICES = ("cuda", "mps", "xpu", "hpu")
 
 
 class HardDevice(Check):
-    """`.cuda()`, `.to("cuda")`, `device="cuda"`. A device that forward names, instead of using its input's device."""
+    """Finds a device that forward names instead of its input's device: `.cuda()`, `.to("cuda")`, `device="cuda"`."""
 
     nodes = (ast.Call,)
 

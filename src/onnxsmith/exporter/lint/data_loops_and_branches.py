@@ -18,7 +18,7 @@ _DATA = (Kind.TENSOR, Kind.VALUE)
 
 
 class BranchOnData(Check):
-    """`if`, a conditional expression or an `assert` on the value of a tensor.
+    """Finds `if`, a conditional expression or an `assert` on the value of a tensor.
 
     The patch uses torch.where, if both sides only assign and return.
     """
@@ -73,7 +73,7 @@ def _branch(node: ast.If, code: Code) -> dict[ast.AST, New]:
 
 
 class LoopOnData(Check):
-    """`while` on the value of a tensor, and `for` with a number of turns from a tensor.
+    """Finds `while` on the value of a tensor, and `for` whose number of turns depends on the value of a tensor.
 
     The patch uses torch.while_loop, if the body only assigns.
     """
@@ -104,7 +104,7 @@ class LoopOnData(Check):
 
 
 def over_rows(node: ast.comprehension, code: Code) -> dict[ast.AST, New] | None:
-    """The patch of `torch.stack([… for row in x])`, by torch.vmap; None for other comprehensions."""
+    """Returns the patch of `torch.stack([… for row in x])` by torch.vmap, or None for other comprehensions."""
     whole = code.parents.get(node)
     stack = code.parents.get(whole) if whole is not None else None
     match whole, stack:
@@ -119,7 +119,7 @@ def over_rows(node: ast.comprehension, code: Code) -> dict[ast.AST, New] | None:
 
 
 class LoopOverAxis(Check):
-    """`for row in x`, `for i in range(x.shape[0])`: a Python loop over an axis of a tensor.
+    """Finds a Python loop over an axis of a tensor: `for row in x`, `for i in range(x.shape[0])`.
 
     A trace unrolls the loop at the example's size, which fixes the axis.
     """
@@ -134,7 +134,7 @@ class LoopOverAxis(Check):
         if isinstance(node, ast.For) and code.torch:
             swaps = over_axis(node, code)
             if (swaps is None or may_scan_nothing(node, swaps)) and of_for(node, code):
-                return  # forward/loop-over-blocks says it
+                return  # forward/loop-over-blocks reports it
         elif isinstance(node, ast.comprehension) and code.torch:
             swaps = over_rows(node, code)
         yield Remark(
@@ -152,7 +152,7 @@ class LoopOverAxis(Check):
 
 
 class LoopOverBlocks(Check):
-    """`for i in range(0, n, step)`, `for c in x.split(8, 1)`: a loop whose number of turns follows from a size.
+    """Finds a loop whose number of turns depends on a size: `for i in range(0, n, step)`, `for c in x.split(8, 1)`.
 
     A trace unrolls the loop with the example's number of turns. The patch uses torch.while_loop.
     """
@@ -165,7 +165,7 @@ class LoopOverBlocks(Check):
             case ast.For():
                 at, swaps = node.iter, _block_patch.of_for(node, code)
                 if not swaps and code.flow.kind(node.iter) in (Kind.TENSOR, Kind.SIZE):
-                    return  # forward/loop-over-axis says it
+                    return  # forward/loop-over-axis reports it
             case ast.While():
                 at, swaps = node.test, _block_patch.of_while(node, code)
             case ast.ListComp():

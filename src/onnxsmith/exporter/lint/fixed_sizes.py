@@ -1,4 +1,4 @@
-"""Finds sizes that a trace fixes: numbers, comparisons, literals and tables of the example's length."""
+"""Finds sizes that a trace fixes: as numbers, in comparisons, as literals, or as the length of a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SIZES = (Kind.SIZE, Kind.SHAPE)
 
 
 class SizeAsNumber(Check):
-    """`int(x.shape[0])`, `np.prod(x.shape)`, `torch.tensor(x.shape)`: a size that becomes a Python number.
+    """Finds a size that becomes a Python number: `int(x.shape[0])`, `np.prod(x.shape)`, `torch.tensor(x.shape)`.
 
     Counts only if the axis is dynamic and the trace fixes it.
     """
@@ -58,7 +58,8 @@ class SizeAsNumber(Check):
 
 
 def _whole(size: ast.expr, code: Code) -> ast.expr:
-    """The size without a conversion; what is computed from sizes may be a fraction, which int cuts off."""
+    """Returns the size without a conversion. An expression of sizes may be a fraction, which int truncates, so it keeps
+    torch.sym_int."""
     is_direct = isinstance(size, ast.Subscript | ast.Attribute | ast.Name | ast.Constant)
     is_size_of = isinstance(size, ast.Call) and isinstance(size.func, ast.Attribute) and size.func.attr == "size"
     if is_direct or is_size_of or not code.torch:
@@ -67,10 +68,10 @@ def _whole(size: ast.expr, code: Code) -> ast.expr:
 
 
 class SizeCompared(Check):
-    """`if x.shape[0] > 1` on a dynamic axis.
+    """Finds `if x.shape[0] > 1` on a dynamic axis: the graph is valid only for sizes that take the example's side.
 
-    The graph is valid only for sizes that take the example's side. The patch computes a number that both sides choose
-    from the sizes; a branch on sizes inside the module is reported only if there is such a patch.
+    The patch computes a number that both sides choose from the sizes. A branch on sizes inside the module is reported
+    only if it has such a patch.
     """
 
     nodes = (ast.If, ast.IfExp)
@@ -123,9 +124,10 @@ _TAKE_SIZES = frozenset(
 
 
 class LiteralSize(Check):
-    """`x.view(4, -1)` and `torch.zeros(1, 4, 8)`: the example's size of an axis is a number in the code.
+    """Finds a number in a shape that equals the example's size of a dynamic axis: `x.view(4, -1)`, `torch.zeros(1, 4,
+    8)`.
 
-    A number that equals the example's size of a dynamic axis; reported only if the trace fixed an axis.
+    Counts only if the trace fixed an axis.
     """
 
     nodes = (ast.Constant,)
@@ -164,10 +166,7 @@ class LiteralSize(Check):
 
 
 class TableLength(Check):
-    """`x + self.table` with a table that has the example's length.
-
-    A parameter or buffer in arithmetic with a tensor that fits only one size of a dynamic axis.
-    """
+    """Finds `x + self.table` where the table, a parameter or buffer, fits only the example's size of a dynamic axis."""
 
     nodes = (ast.BinOp,)
 

@@ -1,4 +1,4 @@
-"""`x[...] = …`, `x += …` and `x.add_(…)` on an argument of forward."""
+"""Finds writes to an argument of forward: `x[...] = …`, `x += …` and `x.add_(…)`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HARMLESS = ("requires_grad_", "retain_grad_")
 
 
 class InputWritten(Check):
-    """The graph gives the same outputs, but does not change the caller's tensor."""
+    """Finds a write to an argument. The graph gives the same outputs, but does not change the caller's tensor."""
 
     nodes = (ast.Assign, ast.AugAssign, ast.Call)
 
@@ -41,7 +41,7 @@ class InputWritten(Check):
         )
 
     def _written(self, node: ast.AST, code: Code) -> tuple[ast.expr | None, dict[ast.AST, New]]:
-        """The expression that is written to, and the patch."""
+        """Returns the expression that is written to, and the patch."""
         match node:
             case ast.Assign(targets=[ast.Subscript(value=ast.Name() as written)]):
                 return written, {node: [_copied(written.id), node]}

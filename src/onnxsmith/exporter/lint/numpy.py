@@ -1,4 +1,4 @@
-"""numpy in forward."""
+"""Finds numpy in forward."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _OTHER_NAME = {
 }  # fmt: skip
 
 _LIMITS = {"maximum": "min", "minimum": "max"}
-"""Functions that torch has for two tensors only; for a number, clamp with this keyword."""
+"""Functions that torch has for two tensors only. For a number, clamp with this keyword replaces them."""
 
 
 class Numpy(Check):
-    """Functions of numpy on tensors, `.numpy()`, and torch.from_numpy."""
+    """Finds functions of numpy on tensors, `.numpy()`, and torch.from_numpy."""
 
     nodes = (ast.Call,)
 

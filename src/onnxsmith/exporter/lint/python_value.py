@@ -1,4 +1,4 @@
-"""`.item()`, `.tolist()`, `int(tensor)`, `float(tensor)`, `f"{tensor:.2f}"`."""
+"""Finds Python values read from tensors: `.item()`, `.tolist()`, `int(tensor)`, `float(tensor)`, `f"{tensor:.2f}"`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 
 _CAST = {"float": "float", "int": "long"}
-"""The methods that give a tensor of such numbers."""
+"""Tensor methods with the same effect as the Python types."""
 
 
 class PythonValue(Check):
-    """A Python number read from a tensor, outside of tests of branches and loops, which other checks report."""
+    """Finds a Python number read from a tensor, except in tests of branches and loops, which other checks report."""
 
     nodes = (ast.Call, ast.FormattedValue)
 
@@ -64,15 +64,15 @@ class PythonValue(Check):
 
 
 def _number(name: str, value: ast.expr, code: Code) -> ast.expr:
-    """The number without a conversion by Python. A whole number is often a size, which has to be a number in torch's
-    eyes; a float is computed with, and may stay a tensor."""
+    """Returns the number without Python's conversion. An int is often a size, so it stays an integer for torch; a float
+    is only computed with, so it may stay a tensor."""
     if name == "int" and code.torch:
         return torch_call(code.torch, "sym_int", ast.Call(ast.Attribute(value, "item"), [], []))
     return ast.Call(ast.Attribute(value, _CAST[name]), [], [])
 
 
 def _is_made_int(node: ast.AST, code: Code) -> bool:
-    """Whether the number goes to int(), which has the remark."""
+    """Whether the number is the argument of int(), which has its own remark."""
     above = code.parents.get(node)
     return bool(code.torch) and isinstance(above, ast.Call) and getattr(above.func, "id", "") == "int"
 

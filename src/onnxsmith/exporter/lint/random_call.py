@@ -1,4 +1,5 @@
-"""`torch.rand_like(x)`, `F.dropout(x)` without training=self.training, and other calls that draw random numbers."""
+"""Finds calls that draw random numbers: `torch.rand_like(x)`, `F.dropout(x)` without training=self.training, and
+others."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ HELD = (
 
 
 class RandomCall(Check):
-    """The numbers differ between calls and between runtimes."""
+    """Finds calls whose numbers differ between calls and between runtimes."""
 
     nodes = (ast.Call,)
 
@@ -51,7 +52,7 @@ class RandomCall(Check):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else str(getattr(live, "__name__", ""))
         method = isinstance(node.func, ast.Attribute) and code.flow.kind(node.func.value) is Kind.TENSOR
         if isinstance(live, torch.nn.Module):
-            return  # nn.Dropout drops nothing in evaluation mode, in which a module is exported
+            return  # an exported module is in evaluation mode, where nn.Dropout drops nothing
         if name in _DROPS and home == "torch":
             new = self._with_training(node, code)
             if new is None:

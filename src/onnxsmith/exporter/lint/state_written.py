@@ -1,4 +1,4 @@
-"""`self.count += 1`, `self.buffer.copy_(…)`: state that forward keeps for the next call."""
+"""Finds state that forward keeps for the next call: `self.count += 1`, `self.buffer.copy_(…)`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnxsmith.exporter.lint.base import Check, Code, Remark
 
 
 class StateWritten(Check):
-    """An attribute of the module that forward writes and reads; an attribute that is only written is harmless."""
+    """Finds an attribute of the module that forward writes and reads. An attribute that is only written is harmless."""
 
     nodes = (ast.Assign, ast.AugAssign, ast.Call)
 
@@ -58,7 +58,7 @@ class StateWritten(Check):
 
 
 def _read(code: Code, own: str) -> set[str]:
-    """The attributes of the module that are read other than to update themselves."""
+    """Returns the attributes of the module that are read other than to update themselves."""
     found = set()
     for node in ast.walk(code.flow.function):
         match node:

@@ -1,1 +1,1 @@
-"""The probes of a diagnosis: each answers one question about a module."""
+"""The probes of a diagnosis. Each probe answers one question about a module."""

@@ -37,7 +37,7 @@ class Case:
 
     @cached_property
     def example(self) -> dict[str, object]:
-        """The example, with dynamic axes of at least 2 if the module accepts that."""
+        """The example, with dynamic axes of size 2 or more if the module accepts that."""
         assert self.built is not None
         try:
             return dict(program_capture.grown(self.built.program, self.built.example)[0])
@@ -61,7 +61,8 @@ class Case:
 
     @cached_property
     def ways(self) -> list[Try]:
-        """The results of the strategies that do not replace lines, up to the first that agrees with the module."""
+        """The results of the strategies that do not replace lines of forward, up to the first that agrees with the
+        module."""
         return list(self.job.tries(self.built, None, as_it_is=True)) if self.built is not None else []
 
     @property
@@ -71,7 +72,7 @@ class Case:
 
     @property
     def dynamic(self) -> bool:
-        """Whether a strategy gives such a graph, and every dynamic axis of it was verified at two sizes or more. Size 1
+        """Whether a strategy gives a graph that agrees, with every dynamic axis verified at two sizes or more. Size 1
         does not count, because it broadcasts to any other size."""
         return any(
             way.agrees and way.made is not None and all(_moves(way.made.verification, name) for name in self.symbols)
@@ -88,7 +89,7 @@ class Case:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What the verification of the agreeing graph did not cover, in short clauses."""
+        """The gaps in the verification of the agreeing graph, in short clauses."""
         good = next((way.made for way in self.ways if way.agrees and way.made is not None), None)
         return good.verification.untried if good is not None else ()
 
@@ -98,11 +99,11 @@ def _moves(verification: Verification, symbol: str) -> bool:
 
 
 class Probe(ABC):
-    """One question about a module; stateless."""
+    """Answers one question about a module. Stateless."""
 
     rank: ClassVar[int]
-    """Probes run in the order of this number; `case.found` holds the findings of earlier probes."""
+    """Probes run in ascending order of this number. `case.found` has the findings of earlier probes."""
 
     @abstractmethod
     def look(self, case: Case) -> Iterator[Finding]:
-        """Gives the findings of this probe."""
+        """Yields the findings of this probe."""

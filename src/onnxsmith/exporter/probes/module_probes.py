@@ -18,7 +18,7 @@ from onnxsmith.exporter.tracing.frozen_code import at_line
 
 
 class Source(Probe):
-    """The linter's findings that a run or a trace confirms.
+    """Reports the linter's findings that a run or a trace confirms.
 
     A suspected fixed axis counts if the trace fixed an axis at that line, or if the module accepts no other size. A
     finding that would stop a trace is only a note if the module can be exported anyway.
@@ -31,6 +31,8 @@ class Source(Probe):
             finding = suspicion.finding
             if suspicion.freezes and not self._froze(suspicion, case):
                 continue
+            # The run shows whether forward wrote to an input, drew numbers or changed state. After an error it shows
+            # too little.
             if finding.problem.id == "forward/input-written" and case.seen.error is None and not case.seen.written:
                 continue
             if finding.problem.id == "forward/random" and case.seen.error is None and not case.seen.drawn:
@@ -55,10 +57,8 @@ class Source(Probe):
 
 
 class Example(Probe):
-    """Whether the module runs on its example inputs.
-
-    Reports the error of a module that does not run, unless the linter has reported the line.
-    """
+    """Reports the error of a module that does not run on its example inputs, unless the linter has reported the
+    line."""
 
     rank = 20
 
@@ -72,10 +72,9 @@ class Example(Probe):
 
 
 class Objects(Probe):
-    """Arguments of forward that are objects with tensors inside.
+    """Reports arguments of forward that are objects with tensors inside and cannot be unpacked.
 
-    Reports objects that cannot be unpacked: neither registered with torch nor plain
-    (`exporter/inputs/object_flattening.py`).
+    Objects that are registered with torch, or are plain, can be unpacked (`exporter/inputs/object_flattening.py`).
     """
 
     rank = 30
@@ -119,9 +118,9 @@ class Objects(Probe):
 
 
 class Randomness(Probe):
-    """Random draws that the linter did not find: in a package, or behind a call that it cannot follow.
+    """Reports operators that drew random numbers while the module ran, if the linter did not find the call.
 
-    Reports the operators that drew random numbers while the module ran.
+    The linter misses calls in a package, or behind a call that it cannot follow.
     """
 
     rank = 80
@@ -145,9 +144,9 @@ class Randomness(Probe):
 
 
 class State(Probe):
-    """State changes that the linter did not find.
+    """Reports buffers and attributes that one run changed, if the linter did not find the change.
 
-    Reports buffers and attributes that one run changed, as a note: it is unknown whether a later call reads them.
+    It is a note, because it is unknown whether a later call reads them.
     """
 
     rank = 90

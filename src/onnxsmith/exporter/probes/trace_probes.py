@@ -20,9 +20,9 @@ from onnxsmith.verification.verification_verdict import problems
 
 
 class Data(Probe):
-    """All branches on the values of tensors that stop a trace, not only the first.
+    """Reports all branches on the values of tensors that stop a trace, not only the first.
 
-    torch.export stops at the first such line; a draft export continues. Skips lines that the linter has reported.
+    torch.export stops at the first such line; a draft export continues. Lines that the linter has reported are skipped.
     """
 
     rank = 40
@@ -40,9 +40,9 @@ class Data(Probe):
 
 
 class Axes(Probe):
-    """Axes requested as dynamic that the trace fixed.
+    """Reports axes requested as dynamic that the trace fixed, with the line that torch names for each axis.
 
-    Reports the line that torch names for each axis, unless the linter has reported that line.
+    A line that the linter has reported is skipped.
     """
 
     rank = 50
@@ -71,6 +71,7 @@ class Axes(Probe):
                 "recompose",
                 said=f"{name} was inferred to be a constant ({one.value})",
             )
+        # `Source` has raised the line that fixes such an axis to WRONG: it is reported already
         if any(one.weight is Weight.WRONG for one in reported):
             return
         for port, axes in dims.items():
@@ -95,10 +96,10 @@ class Axes(Probe):
 
 
 class Translations(Probe):
-    """All operators without a translation to ONNX, with their lines.
+    """Reports all operators without a translation to ONNX at once, with their lines.
 
-    Looks up the translation of every operator in the program, so that all missing ones are reported at once. An
-    operator without a fake implementation stops the trace, and is reported alone.
+    Looks up the translation of every operator in the program. An operator without a fake implementation stops the
+    trace, so it is reported alone.
     """
 
     rank = 60
@@ -120,13 +121,13 @@ class Translations(Probe):
 
 
 _LEAVE = ("forward/numpy", "forward/data-attribute", "forward/copied-tensor", "forward/python-value")
-"""Problems of lines at which a tensor's values leave the trace."""
+"""Problems of lines at which the values of a tensor leave the trace."""
 
 
 class Constants(Probe):
-    """Inputs that became constants: the module's results depend on them, the graph's do not.
+    """Reports inputs that became constants: the module's results depend on them, the graph's do not.
 
-    Examines the graph that agrees with the module, or else the first graph.
+    Examines the graph that agrees with the module, or the first graph if none agrees.
     """
 
     rank = 65
@@ -149,9 +150,10 @@ _RUNGS = {"export/opset": "opset", "runtime/no-kernel": "recompose", "export/qua
 
 
 class Ways(Probe):
-    """Reports the first strategy's problem, or the differences of its graph, if no other probe has.
+    """Reports the problem of the first strategy, or the differences of its graph, unless another probe has reported
+    them.
 
-    If a graph agrees, but the usual runtime cannot run it and another runtime verified it, notes why.
+    If a graph agrees, but was verified with another runtime because the usual one cannot run it, notes why.
     """
 
     rank = 70

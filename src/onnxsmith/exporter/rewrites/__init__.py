@@ -1,1 +1,1 @@
-"""Changes to a module while it is captured, by subject; each is undone afterwards."""
+"""Changes to a module while it is captured, by subject. Each change is undone afterwards."""

@@ -15,10 +15,10 @@ from onnxsmith.exporter.rewrites.extremes import files
 
 
 class AttentionLayout(Rewrite):
-    """Traces attention with the memory layout of its formula; a translated graph does not have a kernel's layout.
+    """Traces attention by PyTorch's formula, because a translated graph does not have the memory layout of a kernel.
 
-    Uses PyTorch's formula for `scaled_dot_product_attention`. The CPU kernel returns another memory layout, in which a
-    following `contiguous()` does nothing, and it compares the batch size with 1, which would fix the axis.
+    The CPU kernel of `scaled_dot_product_attention` returns another memory layout, in which a following `contiguous()`
+    does nothing. It also compares the batch size with 1, which would fix the axis.
     """
 
     title = "attention is traced by its formula, with the formula's memory layout"
@@ -33,10 +33,11 @@ _ATTENTION_NAME = "scaled_dot_product_attention"
 
 
 class CausalFlags(Rewrite):
-    """Lets `scaled_dot_product_attention(..., is_causal=length > 1)` follow the length: torch takes only a plain bool.
+    """Traces `scaled_dot_product_attention(..., is_causal=length > 1)` with a dynamic length. torch takes only a plain
+    bool.
 
-    Where the flag is a condition on sizes, attention gets the mask that it stands for: of all places where the
-    condition is false. The function's other calls are unchanged.
+    If the flag is a condition on sizes, attention gets an equivalent mask: the causal mask, or all positions where the
+    condition is false. Other calls of the function are unchanged.
     """
 
     title = "a causal flag that depends on sizes is a mask"
@@ -63,10 +64,10 @@ _LAYERS = (torch.nn.TransformerEncoder, torch.nn.TransformerDecoder)
 
 
 class TransformerMasks(Rewrite):
-    """Keeps nn.Transformer from reading the values of a mask to find out whether it is causal.
+    """Keeps nn.TransformerEncoder and nn.TransformerDecoder from reading the values of a mask to see whether it is
+    causal.
 
-    nn.TransformerEncoder and nn.TransformerDecoder apply the mask without reading its values. Whether a mask is causal
-    chooses the kernel, not the result.
+    A causal mask only chooses the kernel; it does not change the result.
     """
 
     title = "nn.Transformer applies its mask without reading the mask's values"
@@ -112,9 +113,11 @@ def _encoded(
 ) -> torch.Tensor:
     if src_key_padding_mask is None or mask is not None or src.dim() != 3 or torch.is_autocast_enabled():
         return torch.nn.TransformerEncoder.forward(self, src, mask, src_key_padding_mask, is_causal)
-    padded = src_key_padding_mask != 0  # PyTorch reads a float mask like this too
+    padded = src_key_padding_mask != 0  # PyTorch reads a float mask in this way too
     kept = padded.logical_not().sum(1, keepdim=True)
-    behind = torch.arange(src.shape[1], device=src.device) >= kept  # the padding, if all of it is at the row's end
+    behind = (
+        torch.arange(src.shape[1], device=src.device) >= kept
+    )  # equals the padding if all of it is at the row's end
     nested = (behind == padded).all() if self.mask_check else torch.ones((), dtype=torch.bool, device=src.device)
     output = src
     for layer in self.layers:
@@ -124,7 +127,7 @@ def _encoded(
 
 
 def _seen(self: Any, mask: torch.Tensor, nested: torch.Tensor, behind: torch.Tensor) -> torch.Tensor:
-    """The attention mask: with nested tensors, exactly the first `kept` positions of each row are visible."""
+    """Returns the attention mask. With nested tensors, exactly the first `kept` positions of each row are visible."""
     if not self.mask_check:
         return behind
     if not mask.is_floating_point():

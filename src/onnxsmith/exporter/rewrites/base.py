@@ -1,7 +1,7 @@
 """The base class of rewrites: changes to a module while torch.export traces it.
 
-A rewrite replaces code that cannot be traced, or would be traced for one size only, by code that computes the same. The
-graph is compared with the unchanged module, so a wrong rewrite is found.
+A rewrite replaces code that cannot be traced, or only for one size, by code that computes the same. The graph is
+compared with the unchanged module, so a wrong rewrite is noticed.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from onnxsmith.exporter.inputs import stateful
 
 
 class Rewrite(ABC):
-    """One change; stateless."""
+    """Makes one change. Stateless."""
 
     title: ClassVar[str]
-    """The report's note: what the rewrite does and why."""
+    """The note in the report: the change and its reason."""
 
     @abstractmethod
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
-        """Makes the change and puts its undoing on the stack. Returns whether the report should mention it."""
+        """Makes the change and puts its reversal on the stack. Returns whether the report should mention it."""
 
 
 def instead_where(
     fits: Callable[[torch.nn.Module], Any], module: torch.nn.Module, forward: Any, stack: ExitStack
 ) -> bool:
-    """Replaces the forward of `module` and its submodules for which `fits` is true. Returns whether there was any."""
+    """Replaces the forward of `module` and its submodules for which `fits` is true. Returns whether there is such a
+    module."""
     found = [part for part in module.modules() if fits(part)]
     for part in found:
         instead(part, forward, stack)
@@ -39,7 +40,7 @@ def instead_where(
 
 
 def instead(module: torch.nn.Module, forward: Any, stack: ExitStack) -> None:
-    """Replaces one module's forward by `forward(module, …)`, until the stack is closed. A forward that hands on the
+    """Replaces one module's forward by `forward(module, …)` until the stack is closed. A forward that passes the
     module's state stays, and calls the replacement."""
     owner = stateful.of(module) or module
     stack.enter_context(_forward(owner, MethodType(forward, module)))

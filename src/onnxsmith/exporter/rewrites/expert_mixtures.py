@@ -1,4 +1,4 @@
-"""Traces mixtures of experts, without branches on which expert gets which token."""
+"""Traces mixtures of experts without branches on the experts that the router chose."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SAID = ("has_gate", "has_bias", "is_transposed", "has_post_expert_norm")
 
 
 class Experts(Rewrite):
-    """Traces a mixture of experts as two batched products, without branches on which expert gets which token.
+    """Traces a mixture of experts whose weights are in one parameter as two batched products, without branches on data.
 
-    Every expert of a transformers mixture processes every token, and results that the router did not choose count 0:
-    more arithmetic, but no sorting, no weights copied for each token, and any number of tokens.
+    Every expert processes every token, and results that the router did not choose are multiplied by 0. This is more
+    arithmetic, but needs no sorting and no copies of weights for each token, and allows any number of tokens.
     """
 
     title = "every expert processes every token, and results that the router did not choose are multiplied by 0"
@@ -37,8 +37,8 @@ def _has_batched_weights(part: torch.nn.Module) -> bool:
 def _batched_forward(
     self: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor
 ) -> Any:
-    """`hidden_states` is [tokens, features]; `top_k_index` are expert indices and `top_k_weights` their weights, both
-    [tokens, chosen]."""
+    """Computes the mixture. `hidden_states` is [tokens, features]; `top_k_index` are expert indices and `top_k_weights`
+    their weights, both [tokens, chosen]."""
     every = torch.arange(self.num_experts, device=hidden_states.device)
     chosen = (top_k_index[..., None] == every).to(top_k_weights.dtype)
     counts = (chosen * top_k_weights[..., None]).sum(1)
@@ -61,10 +61,10 @@ _TAKES = (["hidden_states", "selected_experts", "routing_weights"], ["hidden_sta
 
 
 class ExpertModules(Rewrite):
-    """Traces a mixture of experts that are modules, without branches on which expert gets which token.
+    """Traces a mixture of experts that are modules by running every expert, without branches on data.
 
     transformers' dictionaries of experts (`expert_0`, `expert_1`, …) loop over the chosen experts, which reads values.
-    Here every expert runs. `Experts` is for experts that keep their weights in one parameter.
+    Experts that keep their weights in one parameter are traced by `Experts`.
     """
 
     title = "every expert processes every token, and results that the router did not choose are multiplied by 0"
@@ -82,8 +82,8 @@ def _has_expert_modules(part: torch.nn.Module) -> bool:
 
 
 def _every_expert(self: Any, hidden_states: torch.Tensor, chosen: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """`hidden_states` is [tokens, features], `weights` [tokens, choices]; `chosen` is a mask [tokens, choices, experts]
-    or expert indices [tokens, choices]."""
+    """Computes the mixture. `hidden_states` is [tokens, features], `weights` [tokens, choices]; `chosen` is a mask
+    [tokens, choices, experts] or expert indices [tokens, choices]."""
     if chosen.dim() == 2:
         chosen = torch.nn.functional.one_hot(chosen, self.num_experts)
     counts = ((chosen != 0).to(weights.dtype) * weights[..., None]).sum(1)

@@ -1,5 +1,5 @@
-"""Lets Python's `min` and `max` of sizes follow the sizes: a trace would choose the smaller one of the example, and
-stops where a size depends on data."""
+"""Keeps Python's `min` and `max` of sizes symbolic. A trace would choose by the example's sizes, and stop at a size
+that depends on data."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ from onnxsmith.exporter.rewrites.base import Rewrite
 
 
 class Extremes(Rewrite):
-    """In the files of the packages that define the module's classes, `min` and `max` of numbers of which one follows
-    from a symbolic size give a symbolic number (`torch.sym_min`, `torch.sym_max`). Other calls are unchanged, and so
-    are files that define these names."""
+    """Replaces `min` and `max` by `torch.sym_min` and `torch.sym_max` if all arguments are numbers and one is symbolic.
+
+    Only files of the packages that define the module's classes are changed, unless a file defines these names. Other
+    calls are unchanged.
+    """
 
     title = "min and max of sizes follow the sizes"
 
@@ -37,8 +39,8 @@ class Extremes(Rewrite):
 
 
 def files(module: torch.nn.Module) -> list[ModuleType]:
-    """The loaded Python modules of the packages that define the classes of a module, without torch's own. A module that
-    is imported at its first use stays as it is: `vars` does not use it."""
+    """Returns the loaded Python modules of the packages that define the classes of a module, without torch's. A module
+    that is imported on first use stays unchanged, because `vars` does not import it."""
     kinds = {kind.__module__ for part in module.modules() for kind in type(part).__mro__}
     packages = {name.partition(".")[0] for name in kinds} - {"builtins", "torch"}
     found = [one for name, one in list(sys.modules.items()) if name.partition(".")[0] in packages]
@@ -56,7 +58,7 @@ def _largest(*args: Any, **kwargs: Any) -> Any:
 def _chosen(usual: Callable[..., Any], symbolic: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
     if kwargs or not args:
         return usual(*args, **kwargs)
-    if torch.compiler.is_dynamo_compiling():  # which takes max for min, and shows a symbolic number as an int
+    if torch.compiler.is_dynamo_compiling():  # TorchDynamo confuses max and min, and shows a symbolic number as an int
         is_numbers = len(args) > 1 and all(isinstance(one, int | float) for one in args)
         return reduce(symbolic, args) if is_numbers else usual(*args)
     given: Iterable[Any] = args
@@ -74,25 +76,29 @@ def _chosen(usual: Callable[..., Any], symbolic: Callable[..., Any], args: tuple
 
 
 def _of_two(a: Any, b: Any, is_least: bool, symbolic: Callable[..., Any]) -> Any:
-    """The smaller or larger of two sizes: one of them, where that is known for all sizes."""
+    """Returns the smaller or larger of two sizes. It is one of the two if this is known for all sizes, otherwise a
+    symbolic number."""
     if _always(a <= b):
         return a if is_least else b
     if _always(b <= a):
         return b if is_least else a
     found = symbolic(a, b)
-    # Operators ask whether an axis is long enough, which torch does not see where a size depends on data.
+    # Operators check that an axis is long enough, which torch cannot derive for a size that depends on data.
     for one in (a, b) if isinstance(found, torch.SymInt) else ():
         check(found <= one if is_least else found >= one)
     return found
 
 
 _SMALL = (1, 2, 3)
-"""Sizes below those of which a trace knows something."""
+"""Small sizes for which the knowledge of a trace is tested."""
 
 
 def _always(condition: Any) -> bool:
-    """Whether a condition holds for all sizes. A trace takes every size for 2 or more, also those inside the module:
-    what it knows may be wrong of small sizes, as in `max(1, n // 2)` and `min(20, n // 16 * m)`."""
+    """Whether a condition is true for all sizes.
+
+    A trace assumes that every size is at least 2, also sizes inside the module. For small sizes its conclusions may be
+    wrong, as in `max(1, n // 2)` and `min(20, n // 16 * m)`.
+    """
     if not is_known(condition):
         return False
     if not isinstance(condition, torch.SymBool):

@@ -16,8 +16,8 @@ from onnxsmith.exporter.translating.unpacked_weights import Packed, tensors_of
 class PackedWeights(Rewrite):
     """Replaces the packed weights of quantised modules by tensors while a module is traced.
 
-    Modules of torch.ao.nn.quantized keep their weights in objects that only PyTorch's kernels read. Each gets buffers
-    with the integers, scales and zero points, and `quantized_tensors.py` computes with them.
+    Modules of torch.ao.nn.quantized keep their weights in objects that only PyTorch's kernels read. Each module gets
+    buffers with the integers, scales and zero points, and `translating/quantized_tensors.py` computes with them.
     """
 
     title = "packed weights of quantized modules are read as integers with scales and zero points"
@@ -59,10 +59,10 @@ _BUFFERS = ("fake_quant_enabled", "observer_enabled", "scale", "zero_point")
 
 
 class FakeQuantizers(Rewrite):
-    """Computes fake quantizers without their observers while a module is traced.
+    """Traces fake quantizers without their observers: they quantise with the scale and the zero point they have.
 
-    A fake quantizer of torch.ao.quantization or torchao quantises with its scale and zero point. Its observer has to be
-    off: it would change them on every call, also in evaluation mode.
+    This covers fake quantizers of torch.ao.quantization and torchao. The observer must be off, because it changes both
+    numbers on every call, also in evaluation mode.
     """
 
     title = "fake quantizers quantise and dequantise with their scales and zero points"
@@ -79,7 +79,8 @@ def _is_fake_quantizer(part: torch.nn.Module) -> bool:
 
 
 def _observes(part: torch.nn.Module) -> bool:
-    """Whether the module is a fake quantizer whose observer is on, or an observer that stands alone."""
+    """Whether the module is a fake quantizer whose observer is on. A `FixedQParams…` quantizer does not count, because
+    its numbers do not change."""
     if _is_fake_quantizer(part):
         return bool(part.observer_enabled[0]) and not type(part).__name__.startswith("FixedQParams")  # type: ignore[index]
     return False

@@ -18,17 +18,17 @@ _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 
 
 class Recurrent(Rewrite):
-    """Traces recurrent layers as ONNX's operators; torch.export would unroll them for the example's number of steps.
+    """Traces each layer of nn.LSTM, nn.GRU and nn.RNN as one ONNX node. torch.export would unroll it at the example's
+    length.
 
-    Writes each layer of nn.LSTM, nn.GRU and nn.RNN as one node. ONNX has no operator with a projection (`proj_size`).
-
-    A packed sequence arrives in the form of `PackedSequences`: padded, with its lengths.
+    Layers with a projection (`proj_size`) are left to `ProjectedLstm`, because ONNX's operators have none. A packed
+    sequence arrives in the form of `PackedSequences`: padded, with its lengths.
     """
 
     title = "LSTM, GRU and RNN layers become ONNX operators, so that the sequence length stays dynamic"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
-        # TorchDynamo, which traces the bodies of loops, looks into no function of torch.onnx.
+        # TorchDynamo, which traces the bodies of loops, does not trace functions of torch.onnx.
         allow: Any = torch.compiler.allow_in_graph
         allow(torch.onnx.ops.symbolic_multi_out)
         return instead_where(_has_operator, module, _as_operator, stack)
@@ -56,6 +56,7 @@ def _as_operator(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002
         finals.append(final)
     ends = [torch.cat(parts) for parts in zip(*finals, strict=True)]
     if lengths is not None and packed.unsorted_indices is not None:
+        # packing sorted the batch by length
         ends = [end.index_select(1, packed.unsorted_indices) for end in ends]
     ends = ends if batched else [end.squeeze(1) for end in ends]
     result = tuple(ends) if self.mode == "LSTM" else ends[0]
@@ -78,7 +79,7 @@ def _begin_states(self: Any, x: torch.Tensor, hx: Any, batched: bool, packed: An
 
 
 def _layer(self: Any, layer: int, x: torch.Tensor, begin: Sequence[torch.Tensor], lengths: Any) -> Any:
-    """Writes one node. `x` is [steps, batch, features]; returns [steps, batch, directions * hidden] and the final
+    """Writes one node. `x` is [steps, batch, features]. Returns [steps, batch, directions * hidden] and the final
     states."""
     sides = ["", "_reverse"][: 2 if self.bidirectional else 1]
     name = self.mode.partition("_")[0]
@@ -116,11 +117,10 @@ def _gates(weight: torch.Tensor, name: str) -> torch.Tensor:
 
 
 class ProjectedLstm(Rewrite):
-    """Unrolls an LSTM with a projection: ONNX's operator has no projection, and torch.onnx's translation is wrong.
+    """Unrolls an LSTM with a projection (`proj_size`) for the example's number of steps, which fixes this axis.
 
-    Unrolls nn.LSTM with `proj_size` for the example's number of steps, so that this axis is fixed.
-
-    A packed sequence arrives in the form of `PackedSequences`: padded, with its lengths.
+    ONNX's operator has no projection, and torch.onnx's translation is wrong. A packed sequence arrives in the form of
+    `PackedSequences`: padded, with its lengths.
     """
 
     title = "an LSTM with a projection is unrolled for the example's number of steps"
@@ -161,7 +161,8 @@ def _unrolled(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002
 
 
 def _projected_states(self: Any, x: torch.Tensor, hx: Any, packed: Any) -> list[torch.Tensor]:
-    """The initial hidden and cell states of all layers and directions, [layers * directions, batch, features]."""
+    """Returns the initial hidden and cell states of all layers and directions, [layers * directions, batch,
+    features]."""
     if hx is None:
         count = self.num_layers * (2 if self.bidirectional else 1)
         return [x.new_zeros(count, x.shape[1], size) for size in (self.proj_size, self.hidden_size)]
@@ -172,8 +173,10 @@ def _projected_states(self: Any, x: torch.Tensor, hx: Any, packed: Any) -> list[
 
 
 def _direction(self: Any, name: str, x: torch.Tensor, states: list[torch.Tensor], lengths: torch.Tensor | None) -> Any:
-    """Computes one direction of one layer. `x` is [steps, batch, features]; returns the outputs and the final states.
-    With `lengths`, [batch], steps after a sequence's end do not change its states, in both directions."""
+    """Computes one direction of one layer. `x` is [steps, batch, features]. Returns the outputs and the final states.
+
+    With `lengths`, [batch], steps after the end of a sequence do not change its states, in both directions.
+    """
     weights = [getattr(self, f"weight_{what}_{name}") for what in ("ih", "hh", "hr")]
     biases = [getattr(self, f"bias_{what}_{name}") if self.bias else None for what in ("ih", "hh")]
     hidden, cell = states
@@ -194,7 +197,7 @@ def _direction(self: Any, name: str, x: torch.Tensor, states: list[torch.Tensor]
 
 
 class PackedSequences(Rewrite):
-    """Keeps packed sequences padded in a trace: the number of rows of each step is known only at run time.
+    """Keeps packed sequences padded in a trace, because the number of rows of each step is known only at run time.
 
     `pack_padded_sequence` returns the padded tensor, steps first, with the lengths in the field `batch_sizes`.
     Recurrent layers (`Recurrent`) and `pad_packed_sequence` read this form.
@@ -218,6 +221,7 @@ def _pad(data: torch.Tensor, lengths: torch.Tensor, batch_first: bool, value: An
     inside = torch.arange(data.shape[0], device=data.device)[:, None] < lengths[None, :]
     padded = torch.where(inside[..., None], data, torch.full_like(data, value))
     longest = lengths.max().item()
+    # a trace cannot derive the bounds of a number read from a tensor
     check(longest >= 1)
     check(longest <= data.shape[0])
     padded = padded[:longest]

@@ -1,4 +1,4 @@
-"""Skips calls and checks at which a trace stops, and which change nothing."""
+"""Skips calls and checks that stop a trace and change nothing."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _to = torch.nn.Module.to
 
 
 class Conversions(Rewrite):
-    """Skips `module.to(...)` if the module already has that dtype and device: `to` would replace the traced parameters.
+    """Skips `module.to(...)` in forward if the module already has that dtype and device.
 
-    A call of `to` in forward with the module's own dtype and device returns the module unchanged. Any other call runs
-    as before, and stops the trace.
+    Otherwise `to` would replace the traced parameters. Other calls run as before, and stop the trace.
     """
 
     title = "a conversion of a module to its own dtype and device is skipped"
@@ -48,7 +47,7 @@ def _same(has: torch.device, wanted: torch.device) -> bool:
 
 
 class DistributionChecks(Rewrite):
-    """Leaves out the checks of distributions' parameters: a check tests the values of a tensor, where a trace stops.
+    """Skips the checks of the parameters of distributions. A check tests the values of a tensor, which stops a trace.
 
     `torch.distributions` checks by default that a scale is positive, a probability at most 1, and raises an error
     otherwise. A graph raises no errors.

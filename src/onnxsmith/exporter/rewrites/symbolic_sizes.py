@@ -24,12 +24,13 @@ _larger: Any = torch.sym_max
 
 
 class NumbersOfSizes(Rewrite):
-    """Lets numbers that are computed from sizes follow the sizes: `math.log2(n)`, `math.sqrt(n)`, `n.bit_length()`,
-    `divmod(n, 2)`, `numpy.ceil(n / 8)`. Python asks a symbolic number for its value there, which fixes the axis.
+    """Keeps numbers computed from sizes symbolic: `math.log2(n)`, `math.sqrt(n)`, `n.bit_length()`, `divmod(n, 2)`,
+    `numpy.ceil(n / 8)`. Python asks a symbolic number for its value there, which fixes the axis.
 
-    In the files of the packages that define the module's classes, functions of `math` give a symbolic number for one.
-    Other calls of them are unchanged, and so is `math` elsewhere: what is imported meanwhile would keep it. Symbolic
-    numbers have the operators that they lack, and the methods by which numpy computes with objects.
+    In the files of the packages that define the module's classes, functions of `math` return a symbolic number for a
+    symbolic argument. Other calls are unchanged. `math` itself is unchanged too, because a module imported meanwhile
+    would keep the changed one. Symbolic numbers get the operators that they lack, and the methods by which numpy
+    computes with objects.
     """
 
     title = "numbers computed from sizes follow the sizes"
@@ -73,7 +74,7 @@ def _log2(x: Any) -> Any:
 
 
 def _log(x: Any, base: Any = math.e) -> Any:
-    """To base 2 as `math.log2`, which is exact for powers of two as Python's quotient is."""
+    """Returns the logarithm. Base 2 uses `math.log2`, which is exact for powers of two, as Python's quotient is."""
     if base == 2:
         return _log2(x)
     found = _log2(x) * math.log(2) if isinstance(x, _SYMBOLS) else math.log(x)
@@ -89,7 +90,7 @@ def _power(x: Any, exponent: Any) -> Any:
 
 
 def _bits(n: Any, usual: Callable[[Any], int]) -> Any:
-    """The digits of a size in base 2; 0 has none."""
+    """Returns the number of binary digits of a size. 0 has none."""
     if torch.compiler.is_dynamo_compiling() or not is_known(n >= 0):
         return usual(n)
     return math.floor(_log2(_larger(_as_float(n), 0.5))) + 1
@@ -121,7 +122,7 @@ _SHIFTS: Mapping[str, Callable[..., Any]] = {
     "__rshift__": lambda a, b: a // 2**b,
     "__rrshift__": lambda a, b: b // 2**a,
 }
-"""Shifts are products: PyTorch's exporter has none of sizes."""
+"""Shifts as products, because PyTorch's exporter has no shifts of sizes."""
 _BUILTIN = type(math.sqrt)
 
 
@@ -130,7 +131,7 @@ _SYMBOL_TYPES = (torch.SymBool, torch.SymInt, torch.SymFloat)
 
 
 class TensorsOfSizes(Rewrite):
-    """Traces `torch.tensor([x.shape[2], x.shape[3]])` with symbolic sizes; torch.export would store the example's
+    """Traces `torch.tensor([x.shape[2], x.shape[3]])` with symbolic sizes. torch.export would store the example's
     sizes.
 
     Replaces `torch.tensor` and `torch.as_tensor` by a stack of scalars if one of the numbers is a symbolic size.
@@ -144,8 +145,8 @@ class TensorsOfSizes(Rewrite):
 
 
 def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None, **others: Any) -> Any:
-    """Like `torch.tensor`. Returns NotImplemented for other arguments, for leaves that are not numbers, or if no number
-    is symbolic."""
+    """Returns the same as `torch.tensor`. Returns NotImplemented for other arguments, for leaves that are not numbers,
+    or if no number is symbolic."""
     leaves = list(_leaves(data))
     if any(others.values()) or not any(isinstance(leaf, _SYMBOL_TYPES) for leaf in leaves):
         return NotImplemented
@@ -163,7 +164,7 @@ def _leaves(data: Any) -> Iterator[Any]:
 
 
 def _dtype(leaves: list[Any]) -> torch.dtype:
-    """The dtype that torch chooses for Python numbers."""
+    """Returns the dtype that torch chooses for Python numbers."""
     if any(isinstance(leaf, float | torch.SymFloat) for leaf in leaves):
         return torch.get_default_dtype()
     return torch.bool if all(isinstance(leaf, bool | torch.SymBool) for leaf in leaves) else torch.int64
@@ -178,11 +179,10 @@ def _stacked(data: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
 
 
 class TriangularIndices(Rewrite):
-    """Traces `torch.triu_indices(n, n)` with symbolic sizes; torch takes only plain numbers there, which fixes the
-    axis.
+    """Traces `torch.triu_indices(n, n)` and `torch.tril_indices` with symbolic sizes. torch takes plain numbers, which
+    fix the axis.
 
-    Replaces `torch.triu_indices` and `torch.tril_indices` of symbolic sizes by the places of the ones in a triangular
-    matrix, which come in the same order: row by row.
+    Returns the positions of the ones in a triangular matrix, which come in the same order: row by row.
     """
 
     title = "indices of a triangle are those of the ones in a triangular matrix"
@@ -196,7 +196,8 @@ class TriangularIndices(Rewrite):
 
 def _indices(triangle: Callable[..., torch.Tensor]) -> Callable[..., Any]:
     def found(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None) -> Any:
-        """int64 tensor of shape [2, number of elements], as torch's function gives it; NotImplemented for numbers."""
+        """Returns an int64 tensor [2, number of elements], as torch's function does, or NotImplemented for plain
+        numbers."""
         if not any(isinstance(size, torch.SymInt) for size in (row, col, offset)):
             return NotImplemented
         ones = triangle(torch.ones(row, col, device=device), offset)
@@ -210,10 +211,9 @@ _SHAPE_FUNCTION = "get_shape"
 
 
 class ContractionPaths(Rewrite):
-    """Lets `opt_einsum.contract` be traced with symbolic sizes: it looks for the order of its products by plain
-    numbers.
+    """Traces `opt_einsum.contract` with symbolic sizes. It chooses the order of its products by plain numbers.
 
-    The order is that of the example's sizes. Every order gives the same sums.
+    Here it chooses by the example's sizes. Every order gives the same sums.
     """
 
     title = "opt_einsum chooses its order by the example's sizes"
@@ -234,9 +234,9 @@ class ContractionPaths(Rewrite):
 
 
 class Lengths(Rewrite):
-    """Makes `len(tensor)` return a symbolic size: Python requires a plain int from `__len__`, which would fix the axis.
+    """Makes `len(tensor)` return a symbolic size. Python requires a plain int from `__len__`, which would fix the axis.
 
-    In the files that define a model's classes, `len(tensor)` returns `tensor.shape[0]`; for any other object `len` is
+    In the files that define the module's classes, `len(tensor)` returns `tensor.shape[0]`. For other objects `len` is
     unchanged. A file that defines its own `len` keeps it.
     """
 
@@ -250,7 +250,7 @@ class Lengths(Rewrite):
 
 
 def _homes(module: torch.nn.Module) -> set[ModuleType]:
-    """The Python modules that define the module's classes and their base classes, without torch's own."""
+    """Returns the Python modules that define the module's classes and their base classes, without torch's."""
     kinds = {kind for part in module.modules() for kind in type(part).__mro__}
     names = {kind.__module__ for kind in kinds} - {"builtins"}
     return {sys.modules[name] for name in names if name in sys.modules and name.partition(".")[0] != "torch"}

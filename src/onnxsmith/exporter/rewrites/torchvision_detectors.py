@@ -1,4 +1,4 @@
-"""Traces torchvision's detectors, with any number of boxes and images of any sizes."""
+"""Traces torchvision's detectors with any number of boxes and with images of any sizes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class BatchedImages(Rewrite):
 
 
 def _padded_images(self: Any, images: Any, size_divisible: int = 32) -> Any:
-    """Images [channels, height, width] → [N, channels, height, width]. Must not use this module's globals: its code
-    replaces another function's code."""
+    """Returns the padded images [N, channels, height, width] of images [channels, height, width]. Must not use this
+    module's globals: its code replaces another function's code."""
     import torch
 
     sides = []
@@ -67,10 +67,11 @@ class BatchedNms(Rewrite):
 
 
 def _shifted_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
-    """Boxes [N, 4], scores and classes [N] → indices of the kept boxes. Must not use this module's globals: its code
-    replaces another function's code."""
+    """Returns the indices of the kept boxes from boxes [N, 4], scores and classes [N]. Must not use this module's
+    globals: its code replaces another function's code."""
     import torch
 
+    # without boxes, `max` of no elements would fail
     lowest = boxes.new_full((1,), torch.finfo(boxes.dtype).min)
     largest = torch.cat([boxes.reshape(-1), lowest]).max()
     apart = idxs.to(boxes) * (largest + 1)
@@ -81,8 +82,8 @@ class PastedMasks(Rewrite):
     """Traces torchvision's pasting of object masks into the image without its loop over the objects.
 
     Bilinear resizing is a product with one matrix for the rows and one for the columns. With zeros for positions
-    outside of the box, the two products also paste, for any number of objects at once. The function's code is replaced,
-    so that every file that imported the function uses it.
+    outside the box, the two products also paste, for any number of objects at once. The function's code is replaced, so
+    that every file that imported the function uses it.
     """
 
     title = "torchvision's masks are pasted into the image by two matrix products"
@@ -97,8 +98,8 @@ class PastedMasks(Rewrite):
 
 
 def _pasted(masks: Any, boxes: Any, img_shape: Any, padding: int = 1) -> Any:
-    """Masks [N, 1, M, M] and boxes [N, 4] → [N, 1, height, width]. Must not use this module's globals: its code
-    replaces another function's code, whose file has `expand_masks` and `expand_boxes`."""
+    """Returns [N, 1, height, width] from masks [N, 1, M, M] and boxes [N, 4]. Must not use this module's globals: its
+    code replaces another function's code, whose file has `expand_masks` and `expand_boxes`."""
     import torch
 
     masks, scale = expand_masks(masks, padding=padding)  # type: ignore[name-defined]  # noqa: F821

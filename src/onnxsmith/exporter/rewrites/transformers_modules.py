@@ -35,7 +35,7 @@ class AbsentMasks(Rewrite):
 
 
 def _ignored(padding_mask: Any, kv_length: Any, local_attention_size: Any = None) -> bool:
-    """Must not use this module's globals: its code replaces another function's code."""
+    """Whether no mask is needed. Must not use this module's globals: its code replaces another function's code."""
     return padding_mask is None and (local_attention_size is None or bool(kv_length < local_attention_size))
 
 
@@ -59,7 +59,7 @@ class TransformersSizes(Rewrite):
 
 
 def _int(x: Any) -> Any:
-    """Must not use this module's globals: its code replaces another function's code."""
+    """Returns x as an integer. Must not use this module's globals: its code replaces another function's code."""
     import torch
 
     return torch.sym_int(x) if isinstance(x, torch.SymInt | torch.SymFloat) else int(x)  # type: ignore[no-untyped-call]
@@ -72,11 +72,11 @@ def _float(x: Any) -> Any:
 
 
 class SlidingCaches(Rewrite):
-    """Traces windows of keys and values without a branch on whether the window is full.
+    """Traces transformers' sliding cache, which keeps the last tokens only, without a branch on whether its window is
+    full.
 
-    The layer of transformers' cache that keeps the last tokens only has a branch for a full window and one for the time
-    before. Its sizes follow from its tensors without a branch: the keys are as many as the mask is long, and the tokens
-    that fell out are the offset. The window is cut from the front, at a position that is computed.
+    The window is cut from the front at a computed position. Its mask sizes follow from its tensors: the keys are as
+    many as the mask is long, and the offset is the number of tokens that were dropped.
     """
 
     title = "the window of a cache is cut at a computed position, full or not"

@@ -38,6 +38,7 @@ def running_extreme(given: torch.Tensor, dim: int, *, least: bool) -> tuple[torc
     def step(value: torch.Tensor, at: torch.Tensor, one: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, ...]:
         taken = (one <= value) if least else (one >= value)
         if one.is_floating_point():
+            # once NaN, the extreme stays NaN; only a later NaN changes its index
             taken = (taken & ~value.isnan()) | one.isnan()
         return torch.where(taken, one, value), torch.where(taken, place, at)
 

@@ -61,6 +61,7 @@ class Hypot(Translation):
         dtype = torch.result_type(self_, other)
         a, b = self_.to(dtype).abs(), other.to(dtype).abs()
         most = torch.maximum(a, b)
+        # avoids 0 / 0 and inf / inf, which are NaN
         unit = torch.where((most == 0) | most.isinf(), 1.0, most)
         first, second = a / unit, b / unit
         return torch.where(a.isinf() | b.isinf(), float("inf"), most * (first * first + second * second).sqrt())
@@ -204,6 +205,7 @@ class Nextafter(Translation):
         near = torch.where(up, x + gap, x - gap)
         most = torch.finfo(dtype).max
         near = torch.where(x.isinf(), torch.where(up, torch.full_like(x, -most), most), near)
+        # a negative number that reaches zero keeps its sign, as in C
         near = torch.where((near == 0) & (x < 0), -0.0, near)
         near = torch.where(x == towards, towards, near)
         return torch.where(x.isnan() | towards.isnan(), float("nan"), near)

@@ -103,6 +103,7 @@ class InverseStft(Translation):
         begin = n_fft // 2 if center else 0
         beyond: Any = (0, length + n_fft)
         padded = torch.nn.functional.pad(signal, beyond)
+        # 1, because the signal after the frames is 0 and 0 / 0 would be NaN
         weights = torch.nn.functional.pad(weight, beyond, value=1.0)
         found = padded[:, begin : begin + length] / weights[:, begin : begin + length]
         return found if x.dim() == 3 else found.squeeze(0)

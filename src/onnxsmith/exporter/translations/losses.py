@@ -152,6 +152,7 @@ def _negative_log_likelihood(
     nothing = torch.full_like(states, 0, dtype=torch.float64) - math.inf
     same = torch.cat([torch.ones_like(states[:, :2], dtype=torch.bool), states[:, 2:] == states[:, :-2]], 1)
     first = torch.cat([steps[0].gather(1, states[:, :2]), nothing[:, 2:]], 1)
+    # a text without labels cannot start with a label
     first = torch.where((torch.arange(first.shape[1]) == 1) & (counts == 0)[:, None], -math.inf, first)
 
     def step(
@@ -159,7 +160,7 @@ def _negative_log_likelihood(
     ) -> tuple[Any, ...]:
         nothing = torch.full_like(now[:, :2], -math.inf)
         before = torch.cat([nothing[:, :1], now[:, :-1]], 1)
-        # a blank, or a label equal to the one before it, cannot skip a state
+        # no path skips a state to reach a blank, or a label equal to the label before it
         skipped = torch.where(same, -math.inf, torch.cat([nothing, now[:, :-2]], 1))
         said = steps.index_select(0, index.reshape(1)).squeeze(0).gather(1, states)
         following = _log_sum_exp(now, before, skipped) + said

@@ -28,6 +28,7 @@ def lu_factor(matrix: torch.Tensor) -> Sequence[torch.Tensor]:
 def _eliminate(index: Index, matrix: torch.Tensor, pivots: torch.Tensor, info: torch.Tensor) -> Sequence[torch.Tensor]:
     rows = torch.arange(matrix.shape[-2], device=matrix.device)
     columns = torch.arange(matrix.shape[-1], device=matrix.device)
+    # -1 is below every magnitude, so rows above the diagonal are never chosen
     chosen = torch.where(rows >= index, column(matrix, index).abs(), -1).argmax(-1, keepdim=True)
     above = row(matrix, index).unsqueeze(-2)
     wide = chosen.unsqueeze(-1).expand([*matrix.shape[:-2], 1, matrix.shape[-1]])
@@ -72,6 +73,7 @@ def lu_solve(
     upper = _triangular.solve(factors, right, upper=True, transposed=True)
     found = _triangular.solve(factors, upper, upper=False, unitriangular=True, transposed=True)
     zeros = torch.zeros(found.shape, dtype=found.dtype, device=found.device)
+    # undoes the row swaps, which come last for the transpose
     return zeros.scatter(-2, order, found)
 
 

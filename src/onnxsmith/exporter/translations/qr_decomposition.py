@@ -103,7 +103,7 @@ class Ormqr(Translation):
 class LinalgLstsq(Translation):
     """Computes `linalg.lstsq`, the least-squares solution, as the pseudo-inverse times the right-hand side.
 
-    The drivers are `gelsy` (which returns the rank) and `gels`. The others are left to PyTorch's exporter: whether they
+    The drivers are `gelsy` (which returns the rank) and `gels`. The others have no translation: whether they
     return residuals depends on values. If `rcond` cuts a direction off, PyTorch decides by pivots and this translation
     by singular values; the two solutions then differ in this direction.
     """

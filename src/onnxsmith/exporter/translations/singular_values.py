@@ -75,7 +75,7 @@ def _sweep(angles: Callable[[torch.Tensor], Sequence[torch.Tensor]], matrix: tor
     columns = matrix.shape[-1]
     vectors = identity(size, columns, matrix)
     vectors = vectors.expand([*matrix.shape[:-2], size, columns])
-    # two columns are diagonal after one rotation, so they need no loop
+    # one rotation makes a 2-by-2 matrix diagonal, so it needs no loop
     if isinstance(columns, int) and columns == 2 and angles is _two_sided:
         return _rotated(angles, matrix, vectors)[:2]
     tolerance = torch.finfo(matrix.dtype).eps
@@ -91,6 +91,7 @@ def _sweep(angles: Callable[[torch.Tensor], Sequence[torch.Tensor]], matrix: tor
         made = made.index_select(-1, order)
         if angles is _two_sided:
             made = made.index_select(-2, order)
+        # each sweep starts with 0: only its own rounds decide whether it is the last
         worst = torch.maximum(torch.where(place == 0, 0, worst), found)
         is_last = place >= made.shape[-1] - 2
         place = torch.where(is_last, 0, place + 1)

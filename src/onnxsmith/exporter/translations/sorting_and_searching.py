@@ -123,6 +123,7 @@ def middle(x: Any, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
     length = x.shape[dim]
     place = torch.full((1,) * x.dim(), length - 1, dtype=torch.int64)
     if x.dtype.is_floating_point:
+        # NaN is sorted last, so `numbers` is the position of the first NaN
         nans = x.isnan().sum(dim, keepdim=True)
         numbers = length - nans
         if skip_nan:
@@ -295,6 +296,7 @@ def search(row: Any, x: Any, right: bool) -> Any:
     row, x = row.to(common), x.to(common)
 
     def is_before(element: Any, value: Any) -> Any:
+        # not `<=` and `<`: comparisons with NaN are false, and all elements come before NaN
         return (element > value).logical_not() if right else (element >= value).logical_not()
 
     length = row.shape[-1]

@@ -200,6 +200,7 @@ class UpsampleLinear1d(Translation):
         factors = [float(found)] if isinstance(found, float) else [float(one) for one in found or ()] or None
         mode = "align_corners" if align_corners else "half_pixel"
         sizes = output_sizes(x, output_size, factors)
+        # with aligned corners and given sizes, the step follows from the sizes alone
         by = None if align_corners and output_size is not None else factors
         return resized(x, sizes, by, mode="linear", coordinate_transformation_mode=mode)
 
