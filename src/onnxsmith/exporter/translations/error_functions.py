@@ -79,7 +79,7 @@ def _quantile(s: Any) -> Any:
 
 
 class Erf(Univariate):
-    """Computes `erf` of float64, for which ONNX Runtime has no kernel, by `erf`. Other dtypes keep the ONNX
+    """Computes `erf` of float64, for which ONNX Runtime has no kernel, by polynomials. Other dtypes keep the ONNX
     operator."""
 
     targets = ("aten::erf", "aten::special_erf", "prims::erf")
@@ -93,7 +93,7 @@ class Erf(Univariate):
 
 
 class Erfc(Univariate):
-    """Computes `erfc`, the complement of the error function, by `erfc`.
+    """Computes `erfc`, the complement of the error function, in float64.
 
     PyTorch's exporter writes 1 - erf(x), which has no digits left beyond 4.
     """
@@ -110,7 +110,7 @@ class Erfc(Univariate):
 
 
 class Erfcx(Univariate):
-    """Computes `special.erfcx`, the complement of the error function times e^x², by `erfcx`."""
+    """Computes `special.erfcx`, the complement of the error function times e^x², in float64."""
 
     targets = (
         "aten::special_erfcx",
@@ -123,7 +123,7 @@ class Erfcx(Univariate):
 
 
 class Erfinv(Univariate):
-    """Computes `erfinv`, the inverse of the error function, by `erfinv`."""
+    """Computes `erfinv`, the inverse of the error function, in float64."""
 
     targets = (
         "aten::erfinv",

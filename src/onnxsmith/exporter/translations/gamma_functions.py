@@ -103,7 +103,7 @@ def _between(x: Any) -> Any:
 
 
 class Lgamma(Univariate):
-    """Computes `lgamma`, the logarithm of the gamma function's absolute value, by `lgamma`."""
+    """Computes `lgamma`, the logarithm of the gamma function's absolute value, in float64."""
 
     targets = (
         "aten::lgamma",
@@ -134,7 +134,7 @@ class Lgamma(Univariate):
 
 
 class Digamma(Univariate):
-    """Computes `digamma`, the derivative of the gamma function's logarithm, by `digamma`."""
+    """Computes `digamma`, the derivative of the gamma function's logarithm, in float64."""
 
     targets = (
         "aten::digamma",
