@@ -21,7 +21,7 @@ from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
 from onnxsmith.precision.pruning.channel_selection import Choice, share_of
 from onnxsmith.precision.pruning.groups import Group
-from onnxsmith.precision.pruning.operators.mixing import Mixing
+from onnxsmith.precision.pruning.operators.statistics import Mixing
 from onnxsmith.precision.pruning.pruning_search import Search
 from onnxsmith.runtimes.base import get
 from tests.conftest import Refused

@@ -20,7 +20,7 @@ from onnxsmith.precision import calibration_data
 from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.data.base import Reading, Sample
 from onnxsmith.precision.scores.base import Pairs, Score
-from onnxsmith.precision.scores.cosine import Cosine
+from onnxsmith.precision.scores.likenesses import Cosine
 from onnxsmith.precision.scoring import Budget, Scored, Scoring
 from onnxsmith.precision.unused_labels import unused_labels
 from onnxsmith.runtimes.base import Session

@@ -6,7 +6,7 @@ import numpy as np
 
 from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.scores.base import is_whole
-from onnxsmith.precision.scores.top1 import Top1
+from onnxsmith.precision.scores.predictions import Top1
 from onnxsmith.runtimes.base import Session
 
 

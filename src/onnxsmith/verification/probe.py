@@ -20,7 +20,7 @@ from onnxsmith.graph.surgery.weights_as_inputs import Weight, adjustable, with_n
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.metrics.base import widen
-from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 Array = npt.NDArray[Any]

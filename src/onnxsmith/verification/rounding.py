@@ -12,7 +12,7 @@ where u_k is the roundoff of the coarsest dtype that operation k reads or writes
 (float32's for float16, bfloat16 and float8, whose kernels accumulate in float32). A Cast to float16 adds its own
 rounding, and none to the float32 operations after it. The factor 8 covers what the formula leaves out: amplification
 between layers and approximations of exp, tanh and erf, which err by a few units in the last place. The tolerance is
-relative to the output's root mean square plus the element's own size (`verification/metrics/max_rel.py`).
+relative to the output's root mean square plus the element's own size (`verification/metrics/distances.py`).
 
 A sum whose length is not in the file counts as 1024 terms. In one run its length is known, where shape inference says
 how it follows from the sizes of the inputs: a mean over a volume of 32 x 32 x 32 sums 32768 terms. If that gives a

@@ -19,7 +19,7 @@ from onnxsmith.runtimes.base import Outputs
 from onnxsmith.verification.detection_power import Check
 from onnxsmith.verification.explore import Run
 from onnxsmith.verification.metrics.base import widen
-from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.probe import Array, Probe
 from onnxsmith.verification.value_comparison import difference, unit
 

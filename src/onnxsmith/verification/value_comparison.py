@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onnxsmith.verification.metrics.base import blocks, widen
-from onnxsmith.verification.metrics.max_rel import largest, rms
+from onnxsmith.verification.metrics.distances import largest, rms
 
 Array = npt.NDArray[Any]
 

@@ -14,22 +14,23 @@ from onnxsmith.base import rooms
 from onnxsmith.base.report.parts.target_checks import TargetChecks
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.deployment.checking.fixes.base import Fix
-from onnxsmith.deployment.checking.fixes.col2im_convolution import Col2ImConvolution
-from onnxsmith.deployment.checking.fixes.declared_shapes import DeclaredShapes
-from onnxsmith.deployment.checking.fixes.equal_bools import EqualBools
-from onnxsmith.deployment.checking.fixes.expand_operators import ExpandOperators
-from onnxsmith.deployment.checking.fixes.fold_dequantized import FoldDequantized
-from onnxsmith.deployment.checking.fixes.fourier_products import FourierProducts
-from onnxsmith.deployment.checking.fixes.inline_functions import InlineFunctions
-from onnxsmith.deployment.checking.fixes.node_names import NodeNames
-from onnxsmith.deployment.checking.fixes.older_ir_version import OlderIrVersion
-from onnxsmith.deployment.checking.fixes.other_opset import OtherOpset
-from onnxsmith.deployment.checking.fixes.resize_products import ResizeProducts
-from onnxsmith.deployment.checking.fixes.scalar_axis import ScalarAxis
-from onnxsmith.deployment.checking.fixes.scatter_masks import ScatterMasks
-from onnxsmith.deployment.checking.fixes.simplify import Simplify
-from onnxsmith.deployment.checking.fixes.small_determinants import SmallDeterminants
-from onnxsmith.deployment.checking.fixes.squeeze_axes import SqueezeAxes
+from onnxsmith.deployment.checking.fixes.constant_products import FourierProducts, ResizeProducts
+from onnxsmith.deployment.checking.fixes.operands import FoldDequantized, ScalarAxis, SqueezeAxes
+from onnxsmith.deployment.checking.fixes.other_operators import (
+    Col2imConvolution,
+    EqualBools,
+    ExpandOperators,
+    ScatterMasks,
+    SmallDeterminants,
+)
+from onnxsmith.deployment.checking.fixes.whole_model import (
+    DeclaredShapes,
+    InlineFunctions,
+    NodeNames,
+    OlderIrVersion,
+    OtherOpset,
+    Simplify,
+)
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure import walk
 from onnxsmith.verification.sessions import verify_models
@@ -166,9 +167,9 @@ def test_quantised_constants_become_floats(scales: str, options: str) -> None:
 
 
 def test_quantised_constants_that_would_become_large_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxsmith.deployment.checking.fixes import fold_dequantized
+    from onnxsmith.deployment.checking.fixes import operands
 
-    monkeypatch.setattr(fold_dequantized, "_MOST", 31)  # the floats take 32 bytes
+    monkeypatch.setattr(operands, "_MOST", 31)  # the floats take 32 bytes
     text = DEQUANTIZE.replace("SCALES", "float s = {0.5}, int4 z = {1}").replace("OPTIONS", "axis = 0")
     assert not list(FoldDequantized().tries(from_text(text), ("DequantizeLinear",)))
 
@@ -225,15 +226,15 @@ def test_a_refused_model_is_fixed_verified_and_written(tmp_path: Path) -> None:
 
 
 def test_a_wrong_fix_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxsmith.deployment.checking.fixes import fourier_products
+    from onnxsmith.deployment.checking.fixes import constant_products
 
-    right = fourier_products._matrix
+    right = constant_products._fourier_matrix
 
     def wrong(size: int, bins: int) -> Any:
         cosines, sines = right(size, bins)
         return cosines, -sines
 
-    monkeypatch.setattr(fourier_products, "_matrix", wrong)
+    monkeypatch.setattr(constant_products, "_fourier_matrix", wrong)
     onnxsmith.save(from_text(STFT), tmp_path / "m.onnx")
     result = onnxsmith.check(
         tmp_path / "m.onnx", ["openvino"], tmp_path / "f.onnx", fix=True, verify=onnxsmith.Verify(sizes={"l": 64})
@@ -312,7 +313,7 @@ def test_blocks_that_overlap(image: str, attributes: str, columns: str) -> None:
         f"g (float[{columns}] x) => (float[1,2,{image}] y) <int64[2] image = {{{image}}}, int64[2] block = {{2, 2}}> "
         f"{{ y = Col2Im{f'<{attributes}>' if attributes else ''}(x, image, block) }}"
     )
-    made = agree(Col2ImConvolution(), text)
+    made = agree(Col2imConvolution(), text)
     assert [node.op_type for node in made.graph if node.op_type != "Constant"][-1] == "ConvTranspose"
 
 

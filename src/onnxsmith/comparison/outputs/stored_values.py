@@ -12,7 +12,7 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Array, Feeds
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 from onnxsmith.verification.metrics.base import widen
-from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 _NEAR = 2.0**-20

@@ -15,7 +15,7 @@ from onnxsmith.base.report.parts.written import Written, written
 from onnxsmith.base.settings import Save, Verify
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_search import UNKNOWN, Fixed, Search, fixed, taken
-from onnxsmith.deployment.checking.fixes.node_names import NodeNames
+from onnxsmith.deployment.checking.fixes.whole_model import NodeNames
 from onnxsmith.deployment.checking.profile_prediction import TableJudge
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import as_read, staged

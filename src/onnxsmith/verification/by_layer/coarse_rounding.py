@@ -14,7 +14,7 @@ import numpy as np
 
 from onnxsmith.runtimes.base import Value
 from onnxsmith.verification.metrics.base import widen
-from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.rounding import FACTOR, Rounding, counted
 from onnxsmith.verification.value_comparison import is_float
 

@@ -14,7 +14,7 @@ from onnxsmith.verification.by_layer.alignment import Alignment, Pair
 from onnxsmith.verification.by_layer.chunks import chunks
 from onnxsmith.verification.by_layer.tap import Tap
 from onnxsmith.verification.metrics.base import widen
-from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 _NEAR = 1e-3

@@ -18,7 +18,7 @@ from onnxsmith.runtimes.base import Value
 from onnxsmith.verification.by_layer.isolated_runs import Trial
 from onnxsmith.verification.by_layer.pair_difference import Look, mismatch
 from onnxsmith.verification.metrics.base import widen
-from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 _MOST = 0.6

@@ -13,7 +13,7 @@ import numpy as np
 from onnxsmith.base.words import first_few
 from onnxsmith.runtimes.base import Value
 from onnxsmith.verification.metrics.base import Floats, widen
-from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 _CLOSE = 1e-3

@@ -14,7 +14,7 @@ from onnxsmith.verification.by_layer.coarse_rounding import with_noise
 from onnxsmith.verification.by_layer.loop_divergence import first_inside
 from onnxsmith.verification.by_layer.pair_difference import Look, is_as_exact
 from onnxsmith.verification.by_layer.tap import Tap, Values
-from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.rounding import Rounding, asked, counted
 from onnxsmith.verification.value_comparison import is_float
 

@@ -12,7 +12,7 @@ from onnxsmith.runtimes.base import Array, Value
 from onnxsmith.verification.by_layer.alignment import Pair
 from onnxsmith.verification.by_layer.coarse_rounding import beyond_noise
 from onnxsmith.verification.metrics.base import measures, widen
-from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.rounding import FACTOR, Rounding
 from onnxsmith.verification.value_comparison import Difference, difference, is_float
 

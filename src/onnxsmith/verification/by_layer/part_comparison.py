@@ -20,7 +20,7 @@ from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 from onnxsmith.verification.by_layer.pair_difference import is_as_exact, mismatch, value_difference
 from onnxsmith.verification.by_layer.tap import Tap, Values
 from onnxsmith.verification.metrics.base import widen
-from onnxsmith.verification.metrics.max_rel import rms
+from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 BUDGET = 2**30

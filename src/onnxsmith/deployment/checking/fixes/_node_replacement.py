@@ -1,14 +1,59 @@
-"""Replaces nodes of one operator by nodes that a function writes."""
+"""Replaces nodes of one operator by others, in a copy of a model with inferred shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Self
 
+import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.deployment.checking.fixes._shaped_copy import Places
-from onnxsmith.graph.structure import provenance
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import provenance, walk
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.surgery import opset_conversion as opset
 from onnxsmith.graph.surgery.node_insertion import Inserter
+
+
+@dataclass(eq=False)
+class Places:
+    """The copy, its opset, and the number of changed places."""
+
+    model: ir.Model
+    names: Names
+    opset: int
+    changed: int = 0
+
+    @classmethod
+    def of(cls, model: ir.Model) -> Self:
+        """Makes a copy of `model` that shares its weights."""
+        made = inferred(model)[0]
+        return cls(made, Names(made), opset.of(model))
+
+    def nodes(self, op: str) -> Iterator[ir.Node]:
+        """Yields the nodes of an ONNX operator, also in branches and bodies."""
+        for node in list(walk.nodes(self.model.graph)):
+            if node.op_type == op and node.domain in ("", "ai.onnx") and node.graph is not None:
+                yield node
+
+    def inserter(self, node: ir.Node) -> Inserter:
+        """Returns an inserter of nodes in front of `node`."""
+        return Inserter(node, "fix_", self.opset, self.names.free)
+
+    def replace(self, node: ir.Node, write: Inserter, result: ir.Value) -> None:
+        """Replaces the only output of `node` by `result`. The new nodes get unique names."""
+        for one in write.made:
+            one.name = self.names.free(f"{node.name}_{one.op_type}") if node.name else None
+        write.replace([result])
+        self.changed += 1
+
+
+def constant(value: ir.Value | None) -> np.ndarray | None:
+    """Returns the array of a constant operand; None if it is computed or absent."""
+    tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+    return None if tensor is None else tensor.numpy()
+
 
 Rewrite = Callable[[ir.Node, Inserter], "ir.Value | None"]
 """A function that writes the replacement of a node in front of it, and returns the result; None leaves the node as it

@@ -1,0 +1,213 @@
+"""Operands, constants and dtypes, written as older opsets have them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.surgery.lowerings.base import Lowering, drop_operands, numbers, operand, rank
+from onnxsmith.graph.surgery.node_insertion import Inserter
+
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
+_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    **{f"Reduce{name}": ("axes",) for name in (*_REDUCTIONS, "Sum")},
+    "Squeeze": ("axes",), "Unsqueeze": ("axes",), "Split": ("split",), "Clip": ("min", "max"),
+    "Pad": ("pads", "value"), "Slice": ("starts", "ends", "axes", "steps"), "TopK": ("k",), "DFT": ("", "axis"),
+    "Dropout": ("ratio", "training_mode"),
+}  # fmt: skip
+"""The attributes that held the operands after the first operand."""
+_LISTS = {"axes", "split", "pads", "starts", "ends"}
+_NEUTRAL = {"steps": 1, "training_mode": 0}
+"""Operands without an earlier form, and the value with which they have no effect."""
+
+
+class AttributesForOperands(Lowering):
+    """Lowers operands that were attributes before: axes of reductions, bounds of Clip, pads, slices, …
+
+    Writes constant operands as attributes.
+    """
+
+    operators: ClassVar[dict[str, int]] = {
+        **{f"Reduce{name}": 18 for name in _REDUCTIONS},
+        "ReduceSum": 13, "Squeeze": 13, "Unsqueeze": 13, "Split": 13, "Clip": 11, "Pad": 11, "Slice": 10, "TopK": 10,
+        "DFT": 20, "Dropout": 12,
+    }  # fmt: skip
+
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        found: dict[str, Any] = {}
+        for index, name in enumerate(_ATTRIBUTES[node.op_type], start=1):
+            value = operand(node, index)
+            if value is None or not name:
+                continue
+            known = facts.constant(value)
+            elements = numbers(value) if known is None else known.ravel().tolist()
+            if elements is None:
+                return f"`{name}` is computed, and was an attribute before opset {write.opset + 1}"
+            if name in _NEUTRAL:
+                if any(int(one) != _NEUTRAL[name] for one in elements):
+                    return f"`{name}` is {elements[0]}, which opset {write.opset} cannot say"
+            elif name in _LISTS:
+                found[name] = [int(one) for one in elements]
+            else:
+                found[name] = elements[0]
+        reason = self._empty(node, found) or self._transform_axis(node, found)
+        if reason:
+            return reason
+        for name, given in found.items():
+            node.attributes[name] = ir.convenience.convert_attribute(name, given)
+        drop_operands(node, 2 if node.op_type == "DFT" else 1)
+        return ""
+
+    def _empty(self, node: ir.Node, found: dict[str, Any]) -> str:
+        """Handles an empty list of axes, which stands for all axes, or for none with `noop_with_empty_axes`."""
+        if "axes" not in _ATTRIBUTES[node.op_type]:
+            return ""
+        if not found.get("axes"):
+            if node.attributes.get_int("noop_with_empty_axes", 0):
+                return "`noop_with_empty_axes` is 1, and there are no axes"
+            if node.op_type.startswith("Reduce"):
+                found.pop("axes", None)
+        node.attributes.pop("noop_with_empty_axes", None)
+        return ""
+
+    def _transform_axis(self, node: ir.Node, found: dict[str, Any]) -> str:
+        """Handles the axis of DFT. It is the last but one by default, and was axis 1; negative axes were not
+        allowed."""
+        if node.op_type != "DFT":
+            return ""
+        axis, dims = int(found.get("axis", -2)), rank(node.inputs[0])
+        if axis < 0 and dims is None:
+            return f"axis {axis} is counted from the end, and the number of dimensions is unknown"
+        found["axis"] = axis if dims is None else axis % dims
+        return ""
+
+
+class ConstantValues(Lowering):
+    """Lowers a Constant with a number or a list instead of a tensor.
+
+    Writes the number or the list as a tensor.
+    """
+
+    operators: ClassVar[dict[str, int]] = {"Constant": 12}
+
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        name, attribute = next(iter(node.attributes.items()))
+        if attribute.is_ref():
+            return f"`{name}` refers to an attribute of the function"
+        if not name.startswith("value_"):
+            return ""
+        kind = name.removeprefix("value_").removesuffix("s")
+        if kind == "string":
+            given = [attribute.value] if name == "value_string" else list(attribute.value)
+            shape = [] if name == "value_string" else [len(given)]
+            tensor: ir.TensorProtocol = ir.StringTensor([str(one).encode() for one in given], shape=ir.Shape(shape))
+        else:
+            tensor = ir.tensor(np.array(attribute.value, np.float32 if kind == "float" else np.int64))
+        del node.attributes[name]
+        node.attributes["value"] = ir.AttrTensor("value", tensor)
+        return ""
+
+
+class CastLike(Lowering):
+    """Lowers a CastLike whose second operand has a known dtype.
+
+    Replaces the CastLike by a Cast.
+    """
+
+    operators: ClassVar[dict[str, int]] = {"CastLike": 15}
+
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        like = node.inputs[1]
+        dtype = None if like is None else like.dtype
+        if dtype is None:
+            return "the dtype of its second operand is unknown"
+        write.replace([write.op("Cast", node.inputs[0], to=int(dtype))])
+        return ""
+
+
+class GemmBias(Lowering):
+    """Lowers a Gemm without a third operand, which was required before opset 11.
+
+    Writes a zero for the operand that is left out.
+    """
+
+    operators: ClassVar[dict[str, int]] = {"Gemm": 11}
+
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        if operand(node, 2) is not None:
+            return ""
+        dtype = next((value.dtype for value in node.inputs if value is not None and value.dtype is not None), None)
+        if dtype is None:
+            return "the dtype of its operands is unknown, and the third one needs it"
+        node.resize_inputs(3)
+        zero = write.constant([0], dtype.numpy())
+        node.replace_input_with(2, zero)
+        return ""
+
+
+_NARROW = {ir.DataType.INT4: np.int8, ir.DataType.UINT4: np.uint8}
+
+
+class DequantizeBlocks(Lowering):
+    """Lowers DequantizeLinear in blocks, or of 4-bit integers.
+
+    Makes each block a row with a scale of its own, and restores the shape of the result. Widens 4-bit constants to 8
+    bits.
+    """
+
+    operators: ClassVar[dict[str, int]] = {"DequantizeLinear": 21}
+
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        q, scale, zero = operand(node, 0), operand(node, 1), operand(node, 2)
+        block = node.attributes.get_int("block_size", 0)
+        if q is None or scale is None:
+            return ""
+        narrow = [(place, value) for place, value in ((0, q), (2, zero)) if value is not None and _is_narrow(value)]
+        if any(not facts.is_constant(value) for _, value in narrow):
+            return "its integers have 4 bits and are no constant"
+        shape = facts.dims(q)
+        if block and (shape is None or not all(isinstance(size, int) for size in shape)):
+            return "it dequantises in blocks, and the shape of its input is unknown"
+        for place, value in narrow:
+            node.replace_input_with(place, _widened(value, write))
+        if block:
+            sizes = [size for size in shape or () if isinstance(size, int)]
+            _by_rows(node, sizes, block, write)
+        return ""
+
+
+def _by_rows(node: ir.Node, sizes: list[int], block: int, write: Inserter) -> None:
+    axis = node.attributes.get_int("axis", 1) % len(sizes)
+    order = [one for one in range(len(sizes)) if one != axis] + [axis]
+    moved = [sizes[one] for one in order]
+
+    def last(value: ir.Value, form: list[int]) -> ir.Value:
+        if order != sorted(order):
+            value = write.op("Transpose", value, perm=order)
+        return write.op("Reshape", value, write.constant(form))
+
+    q, scale, zero = node.inputs[0], node.inputs[1], operand(node, 2)
+    assert q is not None
+    assert scale is not None
+    given = [last(q, [math.prod(sizes) // block, block]), last(scale, [-1])]
+    if zero is not None:
+        given.append(last(zero, [-1]))
+    result = write.op("Reshape", write.op("DequantizeLinear", *given, axis=0), write.constant(moved))
+    if order != sorted(order):
+        result = write.op("Transpose", result, perm=[order.index(one) for one in range(len(order))])
+    write.replace([result])
+
+
+def _is_narrow(value: ir.Value) -> bool:
+    return value.dtype in _NARROW
+
+
+def _widened(value: ir.Value, write: Inserter) -> ir.Value:
+    numbers = facts.constant(value)
+    assert numbers is not None
+    assert value.dtype is not None
+    return write.constant(numbers.astype(_NARROW[value.dtype]), _NARROW[value.dtype])

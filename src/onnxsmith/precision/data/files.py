@@ -1,0 +1,200 @@
+"""Data in files: arrays, images, lines of text."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import several
+from onnxsmith.precision.data.base import Kind, Reading, Sample
+from onnxsmith.verification.inputs.input_files import IMAGES, read_image, read_npz
+
+LABEL = ("label", "labels")
+"""Names of the array that holds labels, unless the model has an input of that name."""
+
+
+class Arrays(Kind):
+    """An `.npz` whose arrays have the samples along their first axis, or a folder of `.npz` files, one for each sample.
+    An array `label` or `labels` holds what is expected."""
+
+    rank = 2
+    form = (
+        "an .npz with samples along the first axis, or a folder with an .npz for each sample (labels: an array label)"
+    )
+
+    def reads(self, given: Any) -> bool:
+        if not isinstance(given, str | Path):
+            return False
+        path = Path(given)
+        return path.suffix == ".npz" or (path.is_dir() and next(path.glob("*.npz"), None) is not None)
+
+    def samples(self, given: Any, reading: Reading) -> Iterator[Sample]:
+        path = Path(given)
+        ports = {port.name for port in reading.interface.inputs}
+        if path.is_dir():
+            for file in sorted(path.glob("*.npz")):
+                arrays = read_npz(file)
+                label = _taken(arrays, ports)
+                yield Sample(reading.feeds(arrays, str(file)), label, file.name)
+            return
+        arrays = read_npz(path)
+        labels = _taken(arrays, ports)
+        counts = {name: len(array) if array.ndim else 0 for name, array in arrays.items()}
+        counts |= {} if labels is None else {"label": len(labels)}
+        if len(set(counts.values())) != 1:
+            raise problem(
+                "quantize/labels" if labels is not None and len(set(counts.values())) == 2 else "quantize/data",
+                "the arrays do not have the same number of samples",
+                where=str(path),
+                why=", ".join(f"{name}: {count}" for name, count in counts.items()) or "it is empty",
+                fix="give each array one entry for each sample along the first axis",
+            )
+        for index in range(next(iter(counts.values()))):
+            name = f"{path.name}[{index}]"
+            item = {key: array[index] for key, array in arrays.items()}
+            yield Sample(reading.feeds(item, name), None if labels is None else labels[index], name)
+
+
+def _taken(arrays: dict[str, Any], ports: set[str]) -> Any:
+    """Removes the labels from the arrays, and returns them."""
+    name = next((one for one in LABEL if one in arrays and one not in ports), None)
+    return arrays.pop(name) if name is not None else None
+
+
+LABELS = "labels.csv"
+"""A table in the folder with a line `file,label` for each image, with a head or without."""
+
+
+class Images(Kind):
+    """A folder of images.
+
+    The label is what `labels.csv` says; else the name of the folder that the image lies in, if all of these names are
+    numbers, or its place among them in alphabetical order; without such folders there is none. Without preprocessing an
+    image is scaled to the size of the input, as in `--input image.png`.
+    """
+
+    rank = 1
+    form = "a folder of images (labels: labels.csv, or one folder a class)"
+
+    def reads(self, given: Any) -> bool:
+        return isinstance(given, str | Path) and Path(given).is_dir() and next(_files(Path(given)), None) is not None
+
+    def samples(self, given: Any, reading: Reading) -> Iterator[Sample]:
+        folder = Path(given)
+        files = sorted(_files(folder))
+        table = _table(folder)
+        classes = _classes({file.parent.name for file in files})
+        in_classes = any(file.parent != folder for file in files)
+        _refuse_stale(table, {file.relative_to(folder).as_posix() for file in files}, folder)
+        for file in files:
+            name = file.relative_to(folder).as_posix()
+            label = table.get(name) if table else classes[file.parent.name] if in_classes else None
+            if table and label is None:
+                raise problem(
+                    "quantize/labels",
+                    f"{LABELS} has no label for {name}",
+                    where=str(folder / LABELS),
+                    fix=f"add a line: {name},LABEL",
+                )
+            item = file if reading.prepare is not None else read_image(file, reading.port)
+            yield Sample(reading.feeds(item, str(file)), label, name)
+
+
+def _classes(names: set[str]) -> dict[str, int]:
+    """The label of each folder: its name if all names are numbers, else its place in alphabetical order."""
+    if all(name.isdigit() for name in names):
+        return {name: int(name) for name in names}
+    return {name: number for number, name in enumerate(sorted(names))}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.suffix.lower() in IMAGES)
+
+
+def _table(folder: Path) -> dict[str, Any]:
+    file = folder / LABELS
+    if not file.is_file():
+        return {}
+    with file.open(newline="", encoding="utf-8") as lines:
+        return {row[0]: _label(row[1]) for row in csv.reader(lines) if len(row) > 1}
+
+
+def _refuse_stale(table: dict[str, Any], names: set[str], folder: Path) -> None:
+    """Raises for labels of images that are not there; the first line may be a head."""
+    stale = [name for number, name in enumerate(table) if name not in names and number]
+    if stale:
+        raise problem(
+            "quantize/labels",
+            f"{LABELS} has a label for {stale[0]}, which is not in the folder",
+            where=str(folder / LABELS),
+            why=f"{several(len(stale), 'line')} of {len(table)} without an image; "
+            f"there are {several(len(names), 'image')}",
+            fix="remove the lines, or add the images",
+        )
+
+
+def _label(text: str) -> int | str:
+    return int(text) if text.strip().lstrip("-").isdigit() else text
+
+
+class Lines(Kind):
+    """A file with an object in JSON on each line: values by input name, and `label`. A value is a number, a list, or
+    the path of an image or of a `.npy`, from the folder of the file. With preprocessing the function gets the object,
+    without its label and with paths as they are written; it is called in the folder that the command runs in."""
+
+    rank = 3
+    form = 'a .jsonl with {"INPUT": value or file, "label": …} on each line'
+
+    def reads(self, given: Any) -> bool:
+        return isinstance(given, str | Path) and Path(given).suffix in (".jsonl", ".ndjson")
+
+    def samples(self, given: Any, reading: Reading) -> Iterator[Sample]:
+        path = Path(given)
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _sample(line, path, number, reading)
+
+
+def _sample(line: str, path: Path, number: int, reading: Reading) -> Sample:
+    name = f"{path.name}:{number}"
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise problem("quantize/data", "a line is not JSON", where=f"{path}:{number}", why=str(error),
+            fix='write {"INPUT": …, "label": …} on one line',
+        ) from error  # fmt: skip
+    if not isinstance(record, dict):
+        raise problem(
+            "quantize/data", "a line is not an object", where=f"{path}:{number}", fix='write {"INPUT": …, "label": …}'
+        )
+    label = record.pop("label", None)
+    if reading.prepare is not None:
+        return Sample(reading.feeds(record, name), label, name)
+    ports = {port.name: port for port in reading.interface.inputs}
+    try:
+        arrays = {key: _value(value, ports.get(key), path.parent) for key, value in record.items()}
+    except OnnxsmithError as error:
+        raise error.at(f"{path}:{number}") from error
+    return Sample(reading.feeds(arrays, name), label, name)
+
+
+def _value(value: Any, port: Any, folder: Path) -> Any:
+    if isinstance(value, str):
+        file = folder / value
+        if file.suffix.lower() in IMAGES and port is not None:
+            return read_image(file, port)
+        if file.suffix == ".npy":
+            return read_npz(file)[""]
+        return np.array(value, dtype=object)
+    array = np.asarray(value)
+    if port is not None and array.dtype.kind in "fiub":
+        wanted = {"float": np.float32, "double": np.float64, "float16": np.float16, "bool": np.bool_}.get(port.dtype)
+        return array.astype(wanted or (port.dtype if port.dtype.startswith(("int", "uint")) else array.dtype))
+    return array

@@ -1,0 +1,154 @@
+"""Scores of what a model predicts: classes, tokens, boxes."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.precision.scores.base import Pairs, Score, is_whole, mean, said
+
+
+class Top1(Score):
+    """The share of samples whose most likely class is the label. Over several rows, each counts."""
+
+    title = "top-1 accuracy"
+    worst = 0.0
+    expects = "a class index; by default the largest element along the last axis of the first output"
+
+    def predicted(self, outputs: Mapping[str, Any]) -> Any:
+        first = np.asarray(next(iter(outputs.values())))
+        return np.argmax(first, axis=-1) if first.dtype.kind == "f" and first.ndim else first
+
+    def unfit(self, prediction: Any, label: Any, outputs: Mapping[str, Any] | None) -> str:
+        found, wanted = np.ravel(np.asarray(prediction)), np.ravel(np.asarray(label))
+        if found.dtype.kind in "biuf" and not is_whole(wanted):
+            return f"is {said(label)}, not the number of a class"
+        if found.dtype.kind in "OUS" and wanted.dtype.kind not in "OUS":
+            return f"is {said(label)}, while the predictions are texts such as {said(found[:1])}"
+        if wanted.size not in (1, found.size):
+            return f"has {wanted.size:,} numbers, the prediction has {found.size:,}"
+        classes = _classes(outputs)
+        outside = [one for one in wanted.tolist() if not 0 <= one < classes] if classes else []
+        return f"is {said(outside[0])}; the classes of the first output are 0 to {classes - 1}" if outside else ""
+
+    def value(self, pairs: Pairs) -> float:
+        return mean(float(np.mean(np.ravel(np.asarray(a)) == np.ravel(np.asarray(b)))) for a, b in pairs)
+
+
+def _classes(outputs: Mapping[str, Any] | None) -> int:
+    """How many classes the first output has scores of; 0 if it is none of scores."""
+    if not outputs:
+        return 0
+    first = np.asarray(next(iter(outputs.values())))
+    return int(first.shape[-1]) if first.dtype.kind == "f" and first.ndim else 0
+
+
+class Perplexity(Score):
+    """exp of the mean negative log-likelihood of the expected tokens (natural logarithm).
+
+    A prediction is scores of the vocabulary before softmax, […, tokens, vocabulary], and its label the expected token
+    at each place, a negative number for none. Without a label, a prediction of one axis is the log-likelihoods
+    themselves; of others the most likely tokens of the given model are the labels.
+    """
+
+    title = "perplexity"
+    better = "lower"
+    expects = "logits, with the expected token at each place as the label"
+
+    def as_label(self, prediction: Any) -> Any:
+        scores = np.asarray(prediction)
+        return np.argmax(scores, axis=-1) if scores.ndim > 1 else None
+
+    def unfit(self, prediction: Any, label: Any, outputs: Mapping[str, Any] | None) -> str:
+        tokens, scores = np.ravel(np.asarray(label)), np.asarray(prediction)
+        if not is_whole(tokens):
+            return f"is {said(label)}, not the numbers of tokens"
+        rows, vocabulary = scores.size // max(1, scores.shape[-1]), scores.shape[-1]
+        if tokens.size != rows:
+            return f"has {tokens.size:,} tokens, the prediction has {rows:,}"
+        if tokens.size and int(tokens.max()) >= vocabulary:
+            return f"has the token {int(tokens.max())}; the vocabulary of the prediction ends at {vocabulary - 1}"
+        return "" if (tokens >= 0).any() else "has no token, all numbers are negative"
+
+    def value(self, pairs: Pairs) -> float:
+        total, count = 0.0, 0
+        for found, wanted in pairs:
+            scores = np.asarray(found, np.float64)
+            if wanted is not None:
+                tokens = np.ravel(np.asarray(wanted)).astype(np.int64)
+                flat = scores.reshape(-1, scores.shape[-1])[tokens >= 0]
+                tokens = tokens[tokens >= 0]
+                peak = flat.max(axis=-1, keepdims=True)
+                norm = np.log(np.exp(flat - peak).sum(axis=-1)) + peak[:, 0]
+                scores = flat[np.arange(len(tokens)), tokens] - norm
+            total -= float(scores.sum())
+            count += scores.size
+        return _exp(total / count) if count else float("nan")
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+_OVERLAP = 0.5
+_PARTS = 2
+
+
+class Map50(Score):
+    """The mean over classes of the area under precision and recall, where a box counts as found from an intersection
+    over union of .5 on; all points of the curve, as in PASCAL VOC since 2010.
+
+    A prediction is (boxes [n, 4] as x1, y1, x2, y2; scores [n]; classes [n]), a label (boxes; classes).
+    """
+
+    title = "mAP at .5"
+    worst = 0.0
+    expects = "boxes, scores and classes, from --decode file.py:function; the label is boxes and classes"
+
+    def unfit(self, prediction: Any, label: Any, outputs: Mapping[str, Any] | None) -> str:
+        if not isinstance(label, tuple | list) or len(label) != _PARTS:
+            return f"is {said(label)}, not boxes and classes"
+        boxes, classes = np.asarray(label[0]), np.ravel(np.asarray(label[1]))
+        if boxes.dtype.kind not in "iuf" or boxes.size != 4 * classes.size or not is_whole(classes):
+            return f"has boxes {said(boxes)} and classes {said(classes)}, not four numbers and a whole number for each"
+        return ""
+
+    def value(self, pairs: Pairs) -> float:
+        hits: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+        wanted: dict[int, int] = defaultdict(int)
+        for (boxes, scores, classes), (true_boxes, true_classes) in pairs:
+            free = {index: int(kind) for index, kind in enumerate(np.ravel(true_classes))}
+            for kind in free.values():
+                wanted[kind] += 1
+            for index in np.argsort(-np.ravel(scores), kind="stable"):
+                kind = int(np.ravel(classes)[index])
+                overlaps = {
+                    one: _overlap(np.reshape(boxes, (-1, 4))[index], np.reshape(true_boxes, (-1, 4))[one])
+                    for one, other in free.items()
+                    if other == kind
+                }
+                best = max(overlaps, key=overlaps.__getitem__, default=None)
+                found = best is not None and overlaps[best] >= _OVERLAP
+                if found and best is not None:
+                    del free[best]
+                hits[kind].append((float(np.ravel(scores)[index]), found))
+        return mean(_area(hits[kind], count) for kind, count in wanted.items())
+
+
+def _overlap(a: Any, b: Any) -> float:
+    low, high = np.maximum(a[:2], b[:2]), np.minimum(a[2:], b[2:])
+    shared = float(np.prod(np.maximum(high - low, 0)))
+    both = float(np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2])) - shared
+    return shared / both if both > 0 else 0.0
+
+
+def _area(hits: list[tuple[float, bool]], count: int) -> float:
+    ordered = [found for _, found in sorted(hits, key=lambda one: -one[0])]
+    right = np.cumsum(ordered) if ordered else np.zeros(0)
+    precision = right / np.arange(1, len(ordered) + 1)
+    envelope = np.maximum.accumulate(precision[::-1])[::-1]
+    return float(np.sum(envelope * np.asarray(ordered, float)) / count)

@@ -1,0 +1,124 @@
+"""Conditions on shapes, branches and single operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from onnxsmith.graph.structure import walk
+from onnxsmith.targets.profiles.condition_result import Finding, refused, unknown
+from onnxsmith.targets.profiles.node_facts import Slot, Subject
+from onnxsmith.targets.profiles.rules.base import GraphRule
+
+
+@dataclass(frozen=True)
+class EqualBranchShapes(GraphRule):
+    """The outputs of the two branches of an `If` must have the same shape, or the same rank with `compare = "rank"`.
+
+    Symbolic dimensions that are not provably equal cannot be judged.
+
+    Source: onnx-tensorrt's operators.md, row If (same rank); TensorRT's error "IIfConditionalOutputLayer inputs must
+    have the same shape", NVIDIA/TensorRT issue 4603 of 2025-10-18.
+    """
+
+    anchor = ("If",)
+    source = "https://github.com/NVIDIA/TensorRT/issues/4603"
+
+    compare: Literal["shape", "rank"] = "shape"
+
+    def judge(self, subject: Subject) -> Finding | None:
+        branches = [graph.outputs for graph in walk.subgraphs(subject.node)]
+        if len(branches) != 2:
+            return unknown("the branches are not known", self.source)
+        doubt = None
+        for one, other in zip(*branches, strict=False):
+            a, b = Slot("", None, one).dims, Slot("", None, other).dims
+            if a is None or b is None:
+                doubt = doubt or unknown(f"the shape of {(one if a is None else other).name} is not known", self.source)
+                continue
+            both = f"the branches give {_text(a)} and {_text(b)}"
+            sizes = [(x, y) for x, y in zip(a, b, strict=False) if isinstance(x, int) and isinstance(y, int)]
+            if len(a) != len(b):
+                return refused(f"{both}; both must have the same rank", self.source)
+            if self.compare == "shape" and any(x != y for x, y in sizes):
+                return refused(f"{both}; both must have the same shape", self.source)
+            if self.compare == "shape" and (a != b or None in a):
+                doubt = doubt or unknown(f"{both}, which may differ", self.source)
+        return doubt
+
+
+def _text(dims: tuple[int | str | None, ...]) -> str:
+    return "[" + ", ".join("?" if dim is None else str(dim) for dim in dims) + "]"
+
+
+@dataclass(frozen=True)
+class NoZeroSize(GraphRule):
+    """No operand or result may have a dimension of size 0.
+
+    A symbolic dimension may be 0, so it cannot be judged.
+
+    Source: onnxruntime's table of its CoreML execution provider, row `Slice` ("Empty slice is not supported").
+    """
+
+    source = "https://onnxruntime.ai/docs/execution-providers/CoreML-ExecutionProvider.html"
+
+    def judge(self, subject: Subject) -> Finding | None:
+        doubt = None
+        for slot in subject.slots:
+            if slot.dims is None:
+                doubt = doubt or unknown(f"the shape of {slot.name} is not known, so it may be empty", self.source)
+            elif 0 in slot.dims:
+                return refused(f"{slot.name} is empty: its shape is {list(slot.dims)}", self.source)
+            elif not slot.is_static:
+                doubt = doubt or unknown(f"{slot.name} may be empty: a dimension is not a fixed size", self.source)
+        return doubt
+
+
+@dataclass(frozen=True)
+class SameActivations(GraphRule):
+    """A bidirectional RNN, GRU or LSTM must have the same activations forward and backward.
+
+    Activations that are left out have their defaults, which are the same in both directions.
+
+    Source: onnx-tensorrt's operators.md, rows RNN, GRU and LSTM.
+    """
+
+    anchor = ("RNN", "GRU", "LSTM")
+    source = "https://github.com/onnx/onnx-tensorrt/blob/main/docs/operators.md"
+
+    def judge(self, subject: Subject) -> Finding | None:
+        given = subject.node.attributes.get("activations")
+        if subject.attribute("direction") != "bidirectional" or given is None:
+            return None
+        names = subject.attribute("activations")
+        if names is None:
+            return unknown("the activations are not known", self.source)
+        half = len(names) // 2
+        if list(names[:half]) != list(names[half:]):
+            return refused(f"the directions have different activations: {', '.join(names)}", self.source)
+        return None
+
+
+@dataclass(frozen=True)
+class SuppressionBoxes(GraphRule):
+    """NonMaxSuppression considers the `most` boxes of highest score per batch item, and ignores the rest.
+
+    More boxes are not refused, but the result may differ from ONNX's.
+
+    Source: TensorRT's operator page of NMS, attribute `limit`: 2000 for the devices SM 5.3 and 6.2, else 5000.
+    """
+
+    anchor = ("NonMaxSuppression",)
+    source = "https://docs.nvidia.com/deeplearning/tensorrt/latest/_static/operators/NMS.html"
+
+    most: int = 5000
+
+    def judge(self, subject: Subject) -> Finding | None:
+        boxes = next(iter(subject.named("boxes")), None)
+        dims = boxes.dims if boxes is not None else None
+        count = dims[1] if dims is not None and len(dims) == 3 else None
+        if not isinstance(count, int):
+            return unknown(f"the number of boxes is not known; only {self.most} are considered", self.source)
+        if count > self.most:
+            return unknown(f"{count} boxes, of which only the {self.most} best are considered", self.source)
+        return None
