@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import onnxsmith
-from onnxsmith.base.report.parts.measurement import Measurement
-from onnxsmith.base.report.parts.ratios import Ratio, Ratios
+from onnxsmith.base.report.parts.measurements import Measurement, Ratio, Ratios
 
 WITHIN = 0.03
 """Largest distance of a ratio from the median of all."""

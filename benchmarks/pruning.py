@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import onnxsmith
+from onnxsmith.base.report.parts.measurements import Ratios
 from onnxsmith.base.report.parts.pruning import Pruning
-from onnxsmith.base.report.parts.ratios import Ratios
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples" / "93_prune"))
 import digits

@@ -11,7 +11,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.cli.commands.layout import Layout
+from onnxsmith.cli.commands.single_steps import Layout
 from onnxsmith.editor.edit import Edit, edited
 from onnxsmith.graph.files.text import from_text
 from tests.editor.models import saved

@@ -11,7 +11,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.cli.commands.outline import Outline
+from onnxsmith.cli.commands.single_steps import Outline
 from onnxsmith.editor.steps import outline as room
 from onnxsmith.graph.files.text import from_text
 from tests.editor.models import LOOP, NET

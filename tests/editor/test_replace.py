@@ -9,7 +9,7 @@ import pytest
 import onnxsmith
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.cli.commands.replace import Replace
+from onnxsmith.cli.commands.single_steps import Replace
 from onnxsmith.graph.files.text import from_text
 
 TEXT = """<ir_version: 10, opset_import: ["": 21]>

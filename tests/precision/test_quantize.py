@@ -13,8 +13,8 @@ import pytest
 import onnxsmith
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Facts, Report, Table
+from onnxsmith.base.report.parts.measurements import Ratio, Ratios
 from onnxsmith.base.report.parts.quantisation import Quantisation
-from onnxsmith.base.report.parts.ratios import Ratio, Ratios
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.graph.files.load import load

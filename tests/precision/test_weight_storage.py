@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onnxsmith
+from onnxsmith.base.report.parts.measurements import Ratio
 from onnxsmith.base.report.parts.quantisation import Quantisation
-from onnxsmith.base.report.parts.ratios import Ratio
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
 from onnxsmith.graph.files.load import load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.weight_changes import WeightChanges
+from onnxsmith.base.report.parts.model_changes import WeightChanges
 from onnxsmith.comparison.graphs.diff import diff
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.viewer.view import view

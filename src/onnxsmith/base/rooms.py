@@ -100,6 +100,13 @@ def members(room: str, base: type[T]) -> dict[str, T]:
     return {id_: kind() for id_, kind in classes(room, base).items()}
 
 
+def own_name(kind: type, base: type) -> str:
+    """Returns the last part of the id that `classes` gives a member: the name of its module or its class."""
+    stem = kind.__module__.rpartition(".")[2].replace("_", "-")
+    defined = _defined(sys.modules[kind.__module__], base)
+    return stem if len(defined) < 2 else _in_words(kind)
+
+
 def group(room: str) -> str:
     """Returns the entry point group of `room`, a package name."""
     package = room.removeprefix("onnxsmith.")
@@ -129,14 +136,7 @@ def _own_modules(room: str) -> Iterator[tuple[str, ModuleType]]:
 
 
 def _members_of(module: ModuleType, path: str, base: type[T]) -> dict[str, type[T]]:
-    defined = [
-        value
-        for name, value in vars(module).items()
-        if inspect.isclass(value)
-        and issubclass(value, base)
-        and value.__module__ == module.__name__
-        and not name.startswith("_")
-    ]
+    defined = _defined(module, base)
     if not defined:
         raise problem(
             "room/no-member",
@@ -148,7 +148,22 @@ def _members_of(module: ModuleType, path: str, base: type[T]) -> dict[str, type[
     if len(defined) == 1:
         return {path: defined[0]}
     folder = path[: path.rfind("/") + 1]
-    return {folder + _WORD.sub("-", kind.__name__).lower(): kind for kind in defined}
+    return {folder + _in_words(kind): kind for kind in defined}
+
+
+def _defined(module: ModuleType, base: type[T]) -> list[type[T]]:
+    return [
+        value
+        for name, value in vars(module).items()
+        if inspect.isclass(value)
+        and issubclass(value, base)
+        and value.__module__ == module.__name__
+        and not name.startswith("_")
+    ]
+
+
+def _in_words(kind: type) -> str:
+    return _WORD.sub("-", kind.__name__).lower()
 
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

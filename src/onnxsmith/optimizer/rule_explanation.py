@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.answer import Answer
+from onnxsmith.base.report.parts.explanations import Answer
 from onnxsmith.base.report.parts.simplification import Entry, Simplification
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.inference import Inference

@@ -13,8 +13,8 @@ import onnx_ir as ir
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.operator_changes import operator_changes
-from onnxsmith.base.report.parts.rewrites import Rewrites
+from onnxsmith.base.report.parts.edits import Rewrites
+from onnxsmith.base.report.parts.graph_changes import operator_changes
 from onnxsmith.base.report.parts.simplification import Simplification
 from onnxsmith.base.report.parts.timing import Timing
 from onnxsmith.base.report.parts.verification import Verification, nothing_verified

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
-from onnxsmith.base.report.parts.ratios import Ratio, Ratios
+from onnxsmith.base.report.parts.measurements import Ratio, Ratios
 from onnxsmith.deployment.benching.bench import bench
 from onnxsmith.graph.files.save import data_files, save_for_now
 from onnxsmith.precision.damage import relative_error

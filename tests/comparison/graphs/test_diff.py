@@ -16,10 +16,8 @@ import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.difference import Difference
-from onnxsmith.base.report.parts.interface_changes import InterfaceChanges
-from onnxsmith.base.report.parts.node_changes import AttributeChange, NodeChanges
-from onnxsmith.base.report.parts.property_changes import PropertyChanges
-from onnxsmith.base.report.parts.weight_changes import WeightChanges
+from onnxsmith.base.report.parts.graph_changes import AttributeChange, NodeChanges
+from onnxsmith.base.report.parts.model_changes import InterfaceChanges, PropertyChanges, WeightChanges
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.render.html_report import to_html
 from onnxsmith.graph.files.save import save

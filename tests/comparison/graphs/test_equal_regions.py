@@ -7,7 +7,7 @@ import pytest
 
 from onnxsmith.base.report.base import Table
 from onnxsmith.base.report.parts.difference import Difference, otherwise_text
-from onnxsmith.base.report.parts.same_regions import SameRegions
+from onnxsmith.base.report.parts.graph_changes import SameRegions
 from onnxsmith.base.report.parts.view import View
 from onnxsmith.comparison.graphs import equal_regions
 from onnxsmith.comparison.graphs.diff import diff

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pytest
 
 from onnxsmith.base.report.parts.difference import Difference
-from onnxsmith.base.report.parts.same_regions import SameRegions
+from onnxsmith.base.report.parts.graph_changes import SameRegions
+from onnxsmith.base.report.parts.model_changes import WeightChanges
 from onnxsmith.base.report.parts.view import View
-from onnxsmith.base.report.parts.weight_changes import WeightChanges
 from onnxsmith.comparison.graphs import rounded_weights
 from onnxsmith.comparison.graphs.diff import diff
 from onnxsmith.graph.files.text import from_text

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.weight_changes import WeightChange, WeightChanges
+from onnxsmith.base.report.parts.model_changes import WeightChange, WeightChanges
 from onnxsmith.graph.files.text import from_text
 from tests.comparison.graphs.test_diff import report_of
 

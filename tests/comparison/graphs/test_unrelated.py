@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxsmith.base.report.parts.difference import Difference
-from onnxsmith.base.report.parts.node_changes import NodeChanges
+from onnxsmith.base.report.parts.graph_changes import NodeChanges
 from onnxsmith.base.report.parts.view import View
 from onnxsmith.comparison.graphs.diff import diff
 from onnxsmith.graph.files.text import from_text

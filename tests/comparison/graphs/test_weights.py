@@ -13,7 +13,7 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.weight_changes import WeightChange, WeightChanges
+from onnxsmith.base.report.parts.model_changes import WeightChange, WeightChanges
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.comparison.graphs import diff as room
 from onnxsmith.comparison.graphs.array_differences import differing, figures

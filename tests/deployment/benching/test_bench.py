@@ -10,9 +10,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.latencies import Latencies
-from onnxsmith.base.report.parts.measurement import Measurement
-from onnxsmith.base.report.parts.ratios import Ratios
+from onnxsmith.base.report.parts.measurements import Latencies, Measurement, Ratios
 from onnxsmith.base.system import usage
 from onnxsmith.cli.render.html_report import to_html
 from onnxsmith.graph.files.text import from_text

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from onnxsmith.base.report.parts.latencies import Latencies
-from onnxsmith.base.report.parts.measurement import Measurement
-from onnxsmith.base.report.parts.throughput import Throughput
+from onnxsmith.base.report.parts.measurements import Latencies, Measurement, Throughput
 from onnxsmith.cli.commands.bench import Bench
 from tests.deployment.benching import models
 from tests.deployment.benching.models import saved

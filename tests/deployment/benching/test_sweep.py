@@ -9,8 +9,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.report.base import Plot
-from onnxsmith.base.report.parts.measurement import Measurement
-from onnxsmith.base.report.parts.throughput import Throughput
+from onnxsmith.base.report.parts.measurements import Measurement, Throughput
 from onnxsmith.deployment.benching.number_options import counts, share
 from tests.conftest import Refused
 from tests.deployment.benching import models

@@ -8,9 +8,7 @@ import pytest
 import torch
 
 import onnxsmith
-from onnxsmith.base.report.parts.latencies import Latencies
-from onnxsmith.base.report.parts.measurement import Measurement
-from onnxsmith.base.report.parts.ratios import Ratios
+from onnxsmith.base.report.parts.measurements import Latencies, Measurement, Ratios
 from tests.deployment.benching.models import HEAD, saved
 
 SHORT = 0.01

@@ -8,7 +8,7 @@ import pytest
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.operator_view import OperatorView
+from onnxsmith.base.report.parts.item_views import OperatorView
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.commands.op import Op
 from onnxsmith.editor.building import operator_page as module

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.page import Page
+from onnxsmith.base.report.parts.explanations import Page
 from onnxsmith.exporter.causes.base import recognise
 
 GUARD = "Could not guard on data-dependent expression Eq(u0, 1) (unhinted: Eq(u0, 1)).  (Size-like symbols: none)"

@@ -6,7 +6,7 @@ import pytest
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.page import Page
+from onnxsmith.base.report.parts.explanations import Page
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.commands.explain import Explain
 from onnxsmith.viewer.inspection.explain import explain

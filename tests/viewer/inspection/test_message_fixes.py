@@ -17,7 +17,7 @@ import onnxruntime
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.message_cause import MessageCause
+from onnxsmith.base.report.parts.explanations import MessageCause
 
 OUTPUT_RANK = """<ir_version: 8, opset_import: ["": 15]>
 g (float[I, 2] x, float[2] b) => (float[I] y) { y = Add(x, b) }"""

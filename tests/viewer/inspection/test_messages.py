@@ -18,8 +18,8 @@ import typer
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.message_cause import MessageCause
-from onnxsmith.base.report.parts.node_view import NodeView
+from onnxsmith.base.report.parts.explanations import MessageCause
+from onnxsmith.base.report.parts.item_views import NodeView
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
 from onnxsmith.cli.commands.explain import Explain

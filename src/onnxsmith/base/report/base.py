@@ -130,7 +130,7 @@ Block = Facts | Table | Text | Chart | Plot | Intervals
 
 
 class Part(ABC):
-    """One subject of a report. Subclasses are frozen dataclasses, each in a file of its own in `base/report/parts/`."""
+    """One subject of a report. Subclasses are frozen dataclasses in `base/report/parts/`."""
 
     title: ClassVar[str]
 
@@ -140,8 +140,8 @@ class Part(ABC):
 
     @classmethod
     def kind(cls) -> str:
-        """Returns the part's name in JSON: the name of its module."""
-        return cls.__module__.rpartition(".")[2]
+        """Returns the part's name in JSON: the name of its module, or of its class if a module holds several parts."""
+        return rooms.own_name(cls, Part).replace("-", "_")
 
 
 _P = TypeVar("_P", bound=Part)
@@ -254,7 +254,7 @@ def _part_kinds() -> dict[str, type[Part]]:
                 "room/clash",
                 f"two kinds of report parts are called {kind.kind()!r}",
                 where=f"{found[kind.kind()].__module__}, {kind.__module__}",
-                fix="rename the module of one of them",
+                fix="rename one of them",
             )
         found[kind.kind()] = kind
     return found

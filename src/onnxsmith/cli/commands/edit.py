@@ -37,7 +37,7 @@ class Edit(Editing):
         if self.patch:
             return super().run()
         from onnxsmith.base.problem import problem
-        from onnxsmith.base.report.parts.step_list import StepList
+        from onnxsmith.base.report.parts.edits import StepList
         from onnxsmith.editor import patch
 
         if self.model:

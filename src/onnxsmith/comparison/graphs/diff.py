@@ -11,9 +11,8 @@ from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.difference import Difference
-from onnxsmith.base.report.parts.interface_changes import PortChange
-from onnxsmith.base.report.parts.renamings import Renaming, Renamings
-from onnxsmith.base.report.parts.same_regions import SameRegions
+from onnxsmith.base.report.parts.graph_changes import SameRegions
+from onnxsmith.base.report.parts.model_changes import PortChange, Renaming, Renamings
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.words import several

@@ -7,10 +7,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Part
-from onnxsmith.base.report.parts.interface_changes import InterfaceChanges, PortChange
-from onnxsmith.base.report.parts.node_changes import NodeChange, NodeChanges, Region
-from onnxsmith.base.report.parts.property_changes import PropertyChange, PropertyChanges
-from onnxsmith.base.report.parts.weight_changes import WeightChange, WeightChanges
+from onnxsmith.base.report.parts.graph_changes import NodeChange, NodeChanges, Region
+from onnxsmith.base.report.parts.model_changes import (
+    InterfaceChanges,
+    PortChange,
+    PropertyChange,
+    PropertyChanges,
+    WeightChange,
+    WeightChanges,
+)
 
 IGNORED = ("names", "weights", "shapes", "metadata", "doc", "versions")
 """What a caller can ignore."""

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.interface_changes import PortChange
-from onnxsmith.base.report.parts.node_changes import AttributeChange, NodeChange, Reader, WiringChange
-from onnxsmith.base.report.parts.weight_changes import WeightChange
+from onnxsmith.base.report.parts.graph_changes import AttributeChange, NodeChange, Reader, WiringChange
+from onnxsmith.base.report.parts.model_changes import PortChange, WeightChange
 from onnxsmith.comparison.graphs import attribute_changes, equal_regions, operand_differences, ports, unrelated
 from onnxsmith.comparison.graphs.constant_recognition import is_constant
 from onnxsmith.comparison.graphs.equal_regions import SameRegion

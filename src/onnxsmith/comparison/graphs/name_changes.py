@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.renamings import Renaming
+from onnxsmith.base.report.parts.model_changes import Renaming
 from onnxsmith.comparison.graphs.function_pairing import FunctionPairs
 from onnxsmith.comparison.graphs.graph_differences import Found
 from onnxsmith.graph.reading.scopes import function_name

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.interface_changes import PortChange
+from onnxsmith.base.report.parts.model_changes import PortChange
 from onnxsmith.graph.reading.exact_text import value_type
 from onnxsmith.graph.structure import carried_fields
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.property_changes import PropertyChange
+from onnxsmith.base.report.parts.model_changes import PropertyChange
 from onnxsmith.base.words import several
 from onnxsmith.comparison.graphs import attribute_changes
 from onnxsmith.comparison.graphs.function_pairing import FunctionPairs

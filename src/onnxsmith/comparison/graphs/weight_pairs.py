@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.clock import advance
-from onnxsmith.base.report.parts.weight_changes import WeightChange
+from onnxsmith.base.report.parts.model_changes import WeightChange
 from onnxsmith.comparison.graphs import rounded_weights, weight_forms
 from onnxsmith.comparison.graphs.array_differences import equal, figures
 from onnxsmith.comparison.graphs.constant_recognition import Constants

@@ -13,7 +13,7 @@ from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Part
-from onnxsmith.base.report.parts.throughput import Throughput
+from onnxsmith.base.report.parts.measurements import Throughput
 from onnxsmith.base.report.parts.written import written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result

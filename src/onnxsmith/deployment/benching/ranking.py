@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onnxsmith.base.report.parts.latencies import Latency
-from onnxsmith.base.report.parts.ratios import Ratio
+from onnxsmith.base.report.parts.measurements import Latency, Ratio
 from onnxsmith.deployment.benching.measurement_statistics import LEAST_ROUNDS, of_rounds, percentiles
 from onnxsmith.deployment.benching.rounds import Measured, Track
 from onnxsmith.deployment.benching.subject_agreement import Check

@@ -12,9 +12,7 @@ from onnxsmith.base.clock import Clock
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts._text import duration
-from onnxsmith.base.report.parts.latencies import Latencies, Latency
-from onnxsmith.base.report.parts.measurement import Measurement
-from onnxsmith.base.report.parts.ratios import Ratios
+from onnxsmith.base.report.parts.measurements import Latencies, Latency, Measurement, Ratios
 from onnxsmith.base.report.parts.timing import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import machine

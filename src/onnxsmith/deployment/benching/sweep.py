@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from onnxsmith.base.clock import advance
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.report.parts.throughput import Point
+from onnxsmith.base.report.parts.measurements import Point
 from onnxsmith.comparison.outputs.sides import SideSource
 from onnxsmith.deployment.benching.measurement_statistics import low
 from onnxsmith.deployment.benching.subject_loading import opened

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.operator_view import FormalAttribute, Kernel, Operand, OperatorView
+from onnxsmith.base.report.parts.item_views import FormalAttribute, Kernel, Operand, OperatorView
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.editor.building.operator_example import example
 from onnxsmith.graph.reading import operator_history

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxsmith.base.report.parts.operator_view import Change
+from onnxsmith.base.report.parts.item_views import Change
 from onnxsmith.graph.reading.exact_text import attribute_text
 from onnxsmith.graph.structure import schema
 from onnxsmith.graph.structure.schema import Parameter, Schema

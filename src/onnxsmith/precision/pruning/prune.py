@@ -14,8 +14,8 @@ from onnxsmith.base import rooms
 from onnxsmith.base.clock import Clock, advance, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.measurements import Ratio
 from onnxsmith.base.report.parts.pruning import Pruning, SharePoint
-from onnxsmith.base.report.parts.ratios import Ratio
 from onnxsmith.base.report.parts.timing import Timing
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.parts.written import Written, written

@@ -14,8 +14,7 @@ from pathlib import Path
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.message_cause import Advice, MessageCause
-from onnxsmith.base.report.parts.page import Page
+from onnxsmith.base.report.parts.explanations import Advice, MessageCause, Page
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import shortened
 from onnxsmith.exporter.causes.base import recognise

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from onnxsmith.base.report.base import Part
-from onnxsmith.base.report.parts.node_view import Attribute, NodeView, Slot
-from onnxsmith.base.report.parts.tensor_view import TensorView
+from onnxsmith.base.report.parts.item_views import Attribute, NodeView, Slot, TensorView
 from onnxsmith.graph.reading.exact_text import attribute_text, elements, value_type
 from onnxsmith.graph.reading.scopes import Scope, nodes, scopes
 from onnxsmith.graph.reading.weights import Held, held, place

@@ -5,8 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxsmith.base.clock import advance
-from onnxsmith.base.report.parts.node_table import NodeRow, NodeTable, Operand
-from onnxsmith.base.report.parts.tensor_table import Statistics, TensorRow, TensorTable
+from onnxsmith.base.report.parts.tables import NodeRow, NodeTable, Operand, Statistics, TensorRow, TensorTable
 from onnxsmith.graph.reading.exact_text import dtype_name, value_type
 from onnxsmith.graph.reading.scopes import nodes
 from onnxsmith.graph.reading.statistics import statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from onnxsmith.base.report.parts.tensor_table import Statistics
+from onnxsmith.base.report.parts.tables import Statistics
 from onnxsmith.base.report.parts.values import Values
 from onnxsmith.viewer.overlays.base import Layer, Names, Overlaying
 from onnxsmith.viewer.scene import figure

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
 from onnxsmith.base.report.parts._text import dims, number
-from onnxsmith.base.report.parts.tensor_table import Statistics
+from onnxsmith.base.report.parts.tables import Statistics
 from onnxsmith.base.words import several
 
 _BARS = "▁▂▃▄▅▆▇█"

@@ -1,12 +1,13 @@
-"""The nodes that differ between two models: attributes, operators, wiring, and nodes that only one of them has."""
+"""What differs between the nodes of two graphs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from onnxsmith.base.report.base import Block, Part, Places, Table
+from onnxsmith.base.report.base import Block, Part, Places, Table, Text
+from onnxsmith.base.report.parts.simplification import Entry
 from onnxsmith.base.words import first_few, shortened
 
 _ROWS_IN_TERMINAL = 20
@@ -149,3 +150,91 @@ def _listed(nodes: Sequence[OwnNode]) -> str:
 def first_rows(count: int) -> tuple[int, ...] | None:
     """Returns the rows of a table with `count` rows that a terminal shows; None for all."""
     return tuple(range(_ROWS_IN_TERMINAL)) if count > _ROWS_IN_TERMINAL else None
+
+
+@dataclass(frozen=True)
+class OperatorChanges(Part):
+    """Node counts by operator, before and after; `by_rule` has the change in each count for each rule."""
+
+    title = "Difference"
+
+    before: dict[str, int]
+    after: dict[str, int]
+    by_rule: dict[str, dict[str, int]]
+
+    def blocks(self) -> Iterator[Block]:
+        changed = [op for op in sorted({*self.before, *self.after}) if self.before.get(op, 0) != self.after.get(op, 0)]
+        if not changed:
+            yield Text("the same operators as before")
+            return
+        counts = ((op, self.before.get(op, 0), self.after.get(op, 0)) for op in changed)
+        rows = tuple((op, str(old), str(new), f"{new - old:+}") for op, old, new in counts)
+        yield Table(("operator", "before", "after", "change"), rows, right=(1, 2, 3))
+        yield Table(("rule", "removed and added"), tuple((rule, _named(by)) for rule, by in self.by_rule.items()))
+
+
+def _named(changes: dict[str, int]) -> str:
+    return ", ".join(f"{change:+} {op}" for op, change in sorted(changes.items()) if change) or "no change in number"
+
+
+def operator_changes(before: dict[str, int], after: dict[str, int], fired: Iterable[Entry]) -> OperatorChanges:
+    """Makes the part from the node counts before and after, and the rewrites that fired."""
+    by_rule: dict[str, Counter[str]] = {}
+    for entry in fired:
+        if entry.gone or entry.made:
+            changes = by_rule.setdefault(entry.rule, Counter())
+            changes.update(entry.made)
+            changes.subtract(entry.gone)
+    return OperatorChanges(before, after, {rule: dict(changes) for rule, changes in by_rule.items()})
+
+
+_NODES = 6
+"""Nodes of a region that a row names. A choice: one line; JSON has all."""
+
+
+@dataclass(frozen=True)
+class RegionNode:
+    """A node of a region. `elsewhere` is whether it also belongs to a pair or to another region, and is counted
+    there."""
+
+    name: str
+    op: str
+    elsewhere: bool = False
+
+
+@dataclass(frozen=True)
+class SameRegion:
+    """Nodes of the first model and nodes of the second that compute the same results. `results` are the names of these
+    tensors in both models. If a model has no nodes of its own for the region, all its nodes here are counted
+    elsewhere."""
+
+    old: tuple[RegionNode, ...]
+    new: tuple[RegionNode, ...]
+    results: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class SameRegions(Part):
+    """The regions of two models that compute the same by other nodes."""
+
+    title = "Computed otherwise"
+
+    rows: tuple[SameRegion, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        cells = tuple((_region(row.old), _region(row.new), _results(row.results)) for row in self.rows)
+        places = (
+            Places(0, "old node", tuple(next((one.name for one in row.old), "") for row in self.rows)),
+            Places(1, "node", tuple(next((one.name for one in row.new), "") for row in self.rows)),
+        )
+        head = ("in the old model", "in the new model", "same results")
+        yield Table(head, cells, rows_in_terminal=first_rows(len(cells)), places=places)
+
+
+def _region(nodes: Sequence[RegionNode]) -> str:
+    shown = first_few([f"{node.op} {node.name}" for node in nodes], _NODES)
+    return f"{shown}{' (counted elsewhere)' if all(node.elsewhere for node in nodes) else ''}"
+
+
+def _results(names: Sequence[tuple[str, str]]) -> str:
+    return first_few([old if old == new else f"{old} = {new}" for old, new in names], 2)

@@ -1,4 +1,4 @@
-"""The weights that differ between two models, with figures."""
+"""What differs between two models besides their nodes: interfaces, names, properties and weights."""
 
 from __future__ import annotations
 
@@ -8,6 +8,102 @@ from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Part, Places, Table
 from onnxsmith.base.report.parts._text import dims
+from onnxsmith.base.report.parts.graph_changes import first_rows
+from onnxsmith.base.words import shortened
+
+
+@dataclass(frozen=True)
+class PortChange:
+    """An input or output that differs. `side` is `input` or `output`, `kind` one of `added`, `removed`, `renamed`,
+    `type` (dtype, shape or kind), `dimension renamed`, `order` and `default`. `old` and `new` say what a caller sees:
+    names, types or positions. `path` is "" in the main graph."""
+
+    side: str
+    kind: str
+    name: str
+    old: str
+    new: str
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class InterfaceChanges(Part):
+    """Inputs and outputs that differ, including those of branches, bodies and functions."""
+
+    title = "Interface"
+
+    rows: tuple[PortChange, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        nested = any(row.path for row in self.rows)
+        cells = tuple((f"{r.side} {r.name}", r.kind, r.old, r.new, *((r.path,) * nested)) for r in self.rows)
+        yield Table(
+            ("interface", "change", "old", "new", *(("in",) * nested)), cells, rows_in_terminal=first_rows(len(cells))
+        )
+
+
+_RENAMINGS_IN_TERMINAL = 6
+"""Rows in a terminal. A choice: few, because names alone change nothing."""
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """A pair of names. `kind` is `node`, `tensor`, `weight`, `graph` or `function`; `path` is "" in the main graph."""
+
+    kind: str
+    old: str
+    new: str
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Renamings(Part):
+    """Names that differ. They do not count as a difference."""
+
+    title = "Other names"
+
+    rows: tuple[Renaming, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        cells = tuple((row.kind, row.old or "-", row.new or "-", row.path) for row in self.rows)
+        shown = tuple(range(_RENAMINGS_IN_TERMINAL)) if len(cells) > _RENAMINGS_IN_TERMINAL else None
+        yield Table(("kind", "old", "new", "in"), cells, rows_in_terminal=shown)
+
+
+_LONGEST = 60
+"""Longest text in a table, in characters. A choice: two texts in one line; JSON has them in full."""
+
+
+@dataclass(frozen=True)
+class PropertyChange:
+    """A property that differs. `kind` is `version`, `function`, `metadata`, `doc` or `shape` (a declared type of a
+    tensor inside a graph). `where` is "" for the model, otherwise a node, tensor or function. `old` and `new` are
+    texts, `-` if a side has none. `about` has details, such as the operators that a version changes."""
+
+    kind: str
+    name: str
+    old: str
+    new: str
+    where: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class PropertyChanges(Part):
+    """Properties that differ."""
+
+    title = "Properties"
+
+    rows: tuple[PropertyChange, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        cells = tuple((r.kind, r.name, _short(r.old), _short(r.new), r.where, r.about) for r in self.rows)
+        yield Table(("kind", "property", "old", "new", "of", ""), cells, rows_in_terminal=first_rows(len(cells)))
+
+
+def _short(text: str) -> str:
+    return shortened(" ".join(text.split()), _LONGEST)
+
 
 _ROWS_IN_TERMINAL = 20
 """Rows in a terminal: the weights that changed most. A choice: less than a screen."""

@@ -1,11 +1,27 @@
-"""The cause of an error message of another tool."""
+"""Parts of `explain`: a page, a cause, an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnxsmith.base.report.base import Block, Part, Text, facts
+from onnxsmith.base.report.base import Block, Facts, Part, Text, facts
+
+
+@dataclass(frozen=True)
+class Answer(Part):
+    """The answer to `--why`, for one rule at one node."""
+
+    title = "Why"
+
+    rule: str
+    where: str
+    fired: bool
+    reason: str
+
+    def blocks(self) -> Iterator[Block]:
+        fired = "fired" if self.fired else "did not fire"
+        yield Facts((("rule", self.rule), ("at", self.where), (fired, self.reason)))
 
 
 @dataclass(frozen=True)
@@ -45,3 +61,16 @@ class MessageCause(Part):
 
 def _advice(one: Advice) -> str:
     return f"- {one.say}" + (f"\n    {one.run}" if one.run else "")
+
+
+@dataclass(frozen=True)
+class Page(Part):
+    """The page of a rule or a problem, as Markdown."""
+
+    title = "Page"
+
+    id: str
+    text: str
+
+    def blocks(self) -> Iterator[Block]:
+        yield Text(self.text, verbatim=True)

@@ -1,0 +1,258 @@
+"""What `inspect` shows of one node, operator or tensor, and a model as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnxsmith.base.report.base import Block, Part, Table, Text, Tone, facts
+from onnxsmith.base.report.parts._text import metadata, number, size
+from onnxsmith.base.report.parts.tables import Statistics
+from onnxsmith.base.words import several
+
+
+@dataclass(frozen=True)
+class Slot:
+    """An input or output of a node. `formal` is its name in the operator's schema. `name` is the tensor's name, "" if
+    omitted. `others` has the producer of an input, or the readers of an output."""
+
+    formal: str
+    name: str
+    type: str
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute; `given` is False if the node uses the schema's default."""
+
+    name: str
+    type: str
+    value: str
+    given: bool
+
+
+@dataclass(frozen=True)
+class NodeView(Part):
+    """A node.
+
+    `opset` is the version of its domain that the model imports, None without an import. `since` is the version that
+    introduced this form of the operator, `newest` the version of its latest form; both are None if onnx has no schema.
+    """
+
+    title = "Node"
+
+    name: str
+    index: int
+    scope: str
+    op: str
+    domain: str
+    opset: int | None
+    since: int | None
+    newest: int | None
+    deprecated: bool
+    function: bool
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    attributes: tuple[Attribute, ...]
+    module: str
+    source: str
+    torch_op: str
+    doc: str
+    metadata: dict[str, str]
+
+    def blocks(self) -> Iterator[Block]:
+        yield facts(
+            [
+                ("node", self.name),
+                ("number", self.index),
+                ("in", self.scope),
+                ("operator", self.op),
+                ("domain", self.domain or "ai.onnx"),
+                ("opset", self.opset),
+                ("schema", self._schema()),
+                ("torch module", self.module),
+                ("torch operator", self.torch_op),
+                ("source", self.source),
+                ("description", self.doc),
+            ]
+        )
+        rows = tuple((s.formal, s.name or "-", s.type, "; ".join(s.others)) for s in self.inputs)
+        yield Table(("input", "tensor", "type", "from"), rows)
+        rows = tuple((s.formal, s.name or "-", s.type, "; ".join(s.others)) for s in self.outputs)
+        yield Table(("output", "tensor", "type", "read by"), rows)
+        if self.attributes:
+            rows = tuple((a.name, a.type, a.value, "" if a.given else "default") for a in self.attributes)
+            yield Table(("attribute", "type", "value", ""), rows)
+        yield from metadata(self.metadata)
+
+    def _schema(self) -> str:
+        if self.function:
+            return "a function of the model"
+        if self.since is None:
+            return "none in the installed onnx"
+        newer = f"; the newest form is of {self.newest}" if self.newest != self.since else ""
+        return f"since version {self.since}{', deprecated' if self.deprecated else ''}{newer}"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A formal input or output. `kind` is required, optional or variadic. `variable` is its type variable."""
+
+    name: str
+    kind: str
+    variable: str
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FormalAttribute:
+    """An attribute of the schema; `default` is "" without a default."""
+
+    name: str
+    type: str
+    required: bool
+    default: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change of an operator at an opset version."""
+
+    version: int
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """CPU kernels of a runtime for the opset versions from `first` to `last` (None: the newest). `types` has, for each
+    type variable, all types that some kernel takes; not every combination exists."""
+
+    first: int
+    last: int | None
+    types: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class OperatorView(Part):
+    """An operator of the ONNX specification.
+
+    `since` is the first opset version with the operator, `version` that of the form shown. `kernels` are the kernels of
+    `runtime`, None if they are unknown. `example` is a program that was run, "" if there is none.
+    """
+
+    title = "Operator"
+
+    name: str
+    domain: str
+    since: int
+    version: int
+    deprecated: bool
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    attributes: tuple[FormalAttribute, ...]
+    history: tuple[Change, ...]
+    runtime: str
+    kernels: tuple[Kernel, ...] | None
+    example: str
+
+    def blocks(self) -> Iterator[Block]:
+        yield facts(
+            [
+                ("operator", self.name),
+                ("domain", self.domain or "ai.onnx"),
+                ("since opset", self.since),
+                ("shown form", f"of opset {self.version}{', deprecated' if self.deprecated else ''}"),
+            ]
+        )
+        for word, operands in (("input", self.inputs), ("output", self.outputs)):
+            if operands:
+                yield Table((word, "", "type", "types"), tuple(_row(one) for one in operands))
+        if self.attributes:
+            rows = tuple((a.name, a.type, "required" if a.required else a.default) for a in self.attributes)
+            yield Table(("attribute", "type", "default"), rows)
+        yield Table(("opset", "change"), tuple((str(one.version), "; ".join(one.changes)) for one in self.history))
+        if self.kernels:
+            yield Table((f"{self.runtime} CPU kernels", "types"), tuple(_kernel_row(one) for one in self.kernels))
+        if self.example:
+            yield Text(self.example, verbatim=True)
+
+
+def _row(one: Operand) -> tuple[str, ...]:
+    return one.name, one.kind, one.variable, ", ".join(one.types)
+
+
+def _kernel_row(one: Kernel) -> tuple[str, ...]:
+    span = f"opset {one.first} and later" if one.last is None else f"opset {one.first} to {one.last}"
+    return span, "; ".join(f"{variable}: {', '.join(types)}" for variable, types in one.types.items())
+
+
+@dataclass(frozen=True)
+class TensorView(Part):
+    """A tensor, the node that computes it and the nodes that read it. `roles` are any of: graph input, graph output,
+    initializer, constant, made by a node.
+
+    `where`, `bytes`, `statistics` and `values` are for stored tensors only. `values` are the first elements in
+    row-major order, written so that they read back exactly; `elements` counts all elements.
+    """
+
+    title = "Tensor"
+
+    name: str
+    scope: str
+    roles: tuple[str, ...]
+    type: str
+    producer: str
+    consumers: tuple[str, ...]
+    doc: str
+    metadata: dict[str, str]
+    where: str
+    bytes: int | None
+    elements: int | None
+    statistics: Statistics | None
+    values: tuple[str, ...]
+    trouble: str = ""
+
+    def blocks(self) -> Iterator[Block]:
+        stats = self.statistics
+        yield facts(
+            [
+                ("tensor", self.name),
+                ("in", self.scope),
+                ("is", ", ".join(self.roles)),
+                ("type", self.type or "unknown"),
+                ("made by", self.producer),
+                ("read by", "; ".join(self.consumers) or "nothing"),
+                ("description", self.doc),
+                ("values", self.where),
+                ("size", None if self.bytes is None else size(self.bytes)),
+                *(() if stats is None else _statistics(stats)),
+            ]
+        )
+        if self.trouble:
+            yield Text(self.trouble, Tone.WARN)
+        if self.values:
+            left = (self.elements or 0) - len(self.values)
+            more = f"\n… {several(left, 'more element')}" if left > 0 else ""
+            yield Text(", ".join(self.values) + more, verbatim=True)
+        yield from metadata(self.metadata)
+
+
+def _statistics(stats: Statistics) -> Iterator[tuple[str, object]]:
+    yield "min", number(stats.min)
+    yield "max", number(stats.max)
+    yield "mean", number(stats.mean)
+    yield "std", number(stats.std)
+    yield "among them", stats.oddities()
+
+
+@dataclass(frozen=True)
+class ModelText(Part):
+    """The model as ONNX text, without the values of its initializers."""
+
+    title = "Text"
+
+    text: str
+
+    def blocks(self) -> Iterator[Block]:
+        yield Text(self.text, verbatim=True)

@@ -1,0 +1,243 @@
+"""The commands that edit a model by one step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnxsmith.base.options import argument, option
+from onnxsmith.cli.commands._edit_options import Editing, selectors, step
+
+if TYPE_CHECKING:
+    from onnxsmith.editor.steps.base import Step
+
+from onnxsmith.base.options import flag
+from onnxsmith.cli.commands._edit_options import selector
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cast(Editing):
+    """Store weights in a narrower float dtype, with a Cast behind each."""
+
+    name = "cast"
+
+    to: str = argument("bfloat16, float16, float8e4m3fn, …", metavar="DTYPE")
+    tensor: tuple[str, ...] = option(
+        "an initializer, or a name with *; repeatable; default: all float ones with two dimensions or more",
+        default=(),
+        metavar="TENSOR",
+    )
+
+    def steps(self) -> Iterable[Step]:
+        yield step("cast", to=self.to, tensor=selectors(self.tensor))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expose(Editing):
+    """Make intermediate tensors outputs of the model, with their dtype and shape."""
+
+    name = "expose"
+
+    tensor: tuple[str, ...] = argument(
+        "a tensor, a name with *, or a table: '{ producer = \"relu\" }'; repeatable", metavar="TENSOR"
+    )
+    called: str = option("the name of the output, for a single tensor", default="", metavar="NAME")
+
+    def steps(self) -> Iterable[Step]:
+        yield step("expose", tensor=selectors(self.tensor), name=self.called)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extract(Editing):
+    """Cut out the part of a model between tensors, and verify it in its place in the model."""
+
+    name = "extract"
+
+    start: tuple[str, ...] = option(
+        "a tensor that the part reads, or a table: '{ producer = \"relu\" }'; repeatable; default: graph inputs",
+        default=(),
+        name="from_",
+        metavar="TENSOR",
+    )
+    end: tuple[str, ...] = option(
+        "a tensor that the part gives, or a table; repeatable; default: graph outputs",
+        default=(),
+        name="to",
+        metavar="TENSOR",
+    )
+
+    def steps(self) -> Iterable[Step]:
+        yield step("extract", **{"from": selectors(self.start), "to": selectors(self.end)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inline(Editing):
+    """Replace the calls of local functions by their bodies."""
+
+    name = "inline"
+
+    function: str = option("only this function, domain::Name", default="", metavar="NAME")
+
+    def steps(self) -> Iterable[Step]:
+        yield step("inline", function=self.function)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout(Editing):
+    """Change the layout of inputs and outputs, from NCHW to NHWC or back, or to any order of the axes."""
+
+    name = "layout"
+
+    input: tuple[str, ...] = option(
+        "the new layout of a graph input, x=NHWC (from NCHW), x=NCHW (from NHWC), x=0,2,3,1 (axes); repeatable",
+        default=(),
+        metavar="NAME=LAYOUT",
+    )
+    graph_output: tuple[str, ...] = option(
+        "the new layout of a graph output; repeatable", default=(), metavar="NAME=LAYOUT"
+    )
+    sample: tuple[str, ...] = option(
+        "additional inputs to verify on, in the layout of MODEL: inputs.npz, x=array.npy; repeatable",
+        default=(),
+        metavar="SPEC",
+    )
+
+    def samples(self) -> tuple[str, ...]:
+        return self.sample
+
+    def steps(self) -> Iterable[Step]:
+        from onnxsmith.base.problem import problem
+
+        asked = [("input", one) for one in self.input] + [("output", one) for one in self.graph_output]
+        if not asked:
+            raise problem("edit/layout", "no layout was given", fix="add --input NAME=NHWC")
+        for port, text in asked:
+            name, _, layout = text.rpartition("=")
+            if not name or not layout:
+                option = "--input" if port == "input" else "--graph-output"
+                raise problem("edit/layout", f"{text!r} is no layout of a port", fix=f"write {option} x=NHWC")
+            yield step("layout", **{port: name, "to": layout})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opset(Editing):
+    """Convert a model to another opset, up or down."""
+
+    name = "opset"
+
+    to: int = argument("the opset of the written file", metavar="OPSET")
+
+    def steps(self) -> Iterable[Step]:
+        yield step("opset", to=self.to)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outline(Editing):
+    """Make a local function of nodes, and call it in their place; the inverse of `inline`."""
+
+    name = "outline"
+
+    function: str = argument("the name of the function, domain::Name", metavar="FUNCTION")
+    node: tuple[str, ...] = option(
+        "a node that becomes a part of the function, layer1/* for several, or a table: '{ op = \"If\" }'; repeatable",
+        default=(),
+        metavar="NODE",
+    )
+    find: str = option("a pattern; each match becomes a call", default="", metavar="PATTERN")
+    module: str = option("a torch module, or several alike (layers.*); each becomes a call", default="", metavar="PATH")
+
+    def steps(self) -> Iterable[Step]:
+        yield step("outline", to=self.function, node=selectors(self.node), find=self.find, module=self.module)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rename(Editing):
+    """Rename a tensor, a graph input or output, a node, or a symbolic dimension."""
+
+    name = "rename"
+
+    old: str = argument(
+        "the present name, or a table: '{ gives = \"y\" }' for a node, '{ producer = \"relu\" }' for a tensor",
+        metavar="OLD",
+    )
+    new: str = argument("the new name", metavar="NEW")
+    kind: str = option("what OLD is: tensor, node or dim (a symbolic dimension)", default="tensor", metavar="KIND")
+
+    def steps(self) -> Iterable[Step]:
+        old = selector(self.old) if self.kind != "dim" else self.old
+        yield step("rename", **{self.kind: old}, to=self.new)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replace(Editing):
+    """Replace every match of a pattern by other operators.
+
+    A pattern is ONNX text with variables, "Mul(x, Sigmoid(x))", or a file with such text. Without BY, FIND is a TOML
+    file with [[replace]] tables.
+    """
+
+    name = "replace"
+
+    find: str = argument("the pattern to find: text, or a file; or a TOML file of replacements", metavar="FIND")
+    by: str = argument("the operators that take its place: text, or a file", metavar="BY", default="")
+    count: int = option("the number of matches that there must be; default: any number", default=0, metavar="N")
+    changes: bool = flag("the outputs change on purpose, so do not compare them")
+
+    def steps(self) -> Iterable[Step]:
+        from onnxsmith.base.problem import problem
+        from onnxsmith.editor import patch
+
+        if self.by:
+            count = self.count or "all"
+            return [step("replace", find=_text(self.find), by=_text(self.by), count=count, changes=self.changes)]
+        if not self.find.endswith(".toml"):
+            raise problem(
+                "edit/no-replacement",
+                "no replacement was given",
+                where=self.find,
+                fix="add the operators that take the place of the pattern, or give a .toml file of [[replace]] tables",
+            )
+        if self.count or self.changes:
+            raise problem(
+                "edit/no-replacement",
+                "--count and --changes go with one pattern and its replacement",
+                where=self.find,
+                fix="write count = 2, changes = true in the tables of the file",
+            )
+        return patch.read(self.find)
+
+
+def _text(given: str) -> str:
+    """Returns the text, or the content of the file of this name."""
+    from pathlib import Path
+
+    return Path(given).read_text(encoding="utf-8") if "(" not in given and Path(given).is_file() else given
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetDim(Editing):
+    """Make dimensions of inputs symbolic, or fix them to a size."""
+
+    name = "set-dim"
+
+    dims: tuple[str, ...] = argument(
+        'the dimensions: "x:0=batch,2=height" names them, x:0=1 or batch=1 gives a size', metavar="DIM"
+    )
+
+    def steps(self) -> Iterable[Step]:
+        yield step("set_dim", dims=list(self.dims))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strip(Editing):
+    """Remove doc strings, provenance, metadata or declared shapes."""
+
+    name = "strip"
+
+    what: tuple[str, ...] = option(
+        "docs, provenance, metadata or shapes; repeatable; default: docs and provenance", default=(), metavar="KIND"
+    )
+
+    def steps(self) -> Iterable[Step]:
+        yield step("strip", what=list(self.what))
