@@ -21,8 +21,8 @@ from onnxsmith.cli.render.html_report import View, linked, to_html
 from onnxsmith.cli.render.report_pages import Pages, relative, write
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.viewer.address import fragment
-from onnxsmith.viewer.linked_page import beside
+from onnxsmith.viewer.html_page import beside
+from onnxsmith.viewer.page_links import fragment
 from tests.test_cli import called
 from tests.viewer.models import HEAD, chain
 from tests.viewer.test_view import scene_in

@@ -35,10 +35,10 @@ from comparing.planted import PLANTED, Planted
 from comparing.reducing import processor_seconds
 from onnxsmith.comparison.reduction import portable_arrays
 from onnxsmith.comparison.reduction.case import Case, fed
-from onnxsmith.comparison.reduction.check_selection import chosen
 from onnxsmith.comparison.reduction.checks.base import Failure
 from onnxsmith.comparison.reduction.oracle import Oracle
 from onnxsmith.comparison.reduction.original_failure import failing
+from onnxsmith.comparison.reduction.reduce import chosen
 from onnxsmith.comparison.reduction.runtime_workers import Bench
 from onnxsmith.comparison.reduction.tensor_facts import Known
 from onnxsmith.comparison.reduction.tensor_recording import record

@@ -12,8 +12,7 @@ import pytest
 from onnxsmith.base import rooms
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.graph.patterns.pattern_conversion import pattern_of
-from onnxsmith.graph.patterns.replacement_conversion import replacement_of
+from onnxsmith.graph.patterns.pattern_conversion import pattern_of, replacement_of
 from onnxsmith.graph.patterns.search_plan import Plan
 from onnxsmith.optimizer.rules._pattern_rule import PatternRule
 from onnxsmith.optimizer.rules.base import Exactness, Rule

@@ -19,8 +19,7 @@ from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.precision import ranges
 from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.data.base import Sample
-from onnxsmith.precision.equalising.channel_equalisation import equalised, proven, scaled
-from onnxsmith.precision.equalising.equalisable_tensors import pairs
+from onnxsmith.precision.equalising.channel_equalisation import equalised, pairs, proven, scaled
 from onnxsmith.precision.methods import int8
 from onnxsmith.precision.ranges import Channels
 from onnxsmith.runtimes.base import get

@@ -22,10 +22,9 @@ from onnxsmith.precision.damage import relative_error
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.engines import NNCF
 from onnxsmith.precision.forms.base import form
-from onnxsmith.precision.methods import int8_nncf
+from onnxsmith.precision.methods import nncf
 from onnxsmith.precision.methods.base import Work
-from onnxsmith.precision.methods.int4_nncf import Int4Nncf
-from onnxsmith.precision.methods.int8_nncf import Int8Nncf
+from onnxsmith.precision.methods.nncf import Int4Nncf, Int8Nncf
 from onnxsmith.precision.model_preparation import prepared
 from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.precision.ranges import measured
@@ -121,7 +120,7 @@ def test_smoothing_helps_where_few_channels_are_large() -> None:
     for name, array in (("w1", first), ("w2", second)):
         model.graph.initializers[name].const_value = ir.tensor(array, name=name)
     found = error_by_scheme(model, inputs(32))
-    assert found[int8_nncf.SMOOTHED] < 0.5 * found[int8_nncf.PLAIN]
+    assert found[nncf.SMOOTHED] < 0.5 * found[nncf.PLAIN]
 
 
 def test_ranges_hold_the_values_of_each_sample() -> None:
@@ -145,14 +144,14 @@ def test_a_scheme_that_nncf_refuses_is_not_the_end(tmp_path: Path, monkeypatch: 
     whole = Int8Nncf.variant
 
     def variant(self: Int8Nncf, work: Work, keep: frozenset[str]) -> ir.Model:
-        if work.scheme == int8_nncf.PLAIN:
+        if work.scheme == nncf.PLAIN:
             raise problem("quantize/refused", "NNCF refuses the model", why="KeyError")
         return whole(self, work, keep)
 
     monkeypatch.setattr(Int8Nncf, "variant", variant)
     result = quantized(path, to="int8-nncf", data=samples(path), metric="top1", budget="20%")
     assert result.report.verdict is Verdict.DONE
-    assert any(note.startswith(f"{int8_nncf.PLAIN}: NNCF refuses") for note in part(result).notes)
+    assert any(note.startswith(f"{nncf.PLAIN}: NNCF refuses") for note in part(result).notes)
 
 
 @pytest.mark.parametrize("to", ["int8-nncf", "int4-nncf"])

@@ -313,7 +313,7 @@ def test_a_quantised_model_is_told(tmp_path: Path) -> None:
 
 
 def test_a_rewrite_that_is_not_proven_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxsmith.precision.pruning import prepared_comparison as command
+    from onnxsmith.precision.pruning import proof as command
 
     made = model(
         "g (float[t,n,6] x, float[1,4,6] w, float[1,4,4] r, float[1,1,4] zeros, float[4,5] w2) => (float[1,n,5] y) "

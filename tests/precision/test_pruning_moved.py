@@ -13,7 +13,7 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.save import save
 from onnxsmith.precision.pruning.kept_channels import of
 from onnxsmith.precision.pruning.moved_weights import moved
-from onnxsmith.precision.pruning.prepared_comparison import compared
+from onnxsmith.precision.pruning.proof import compared
 from onnxsmith.precision.pruning.pruning_preparation import working
 from onnxsmith.precision.pruning.saliency import of_initializers
 from tests.precision.pruning import cut, model, proof, shapes

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.precision.pruning.groups import twins
 from onnxsmith.precision.pruning.kept_channels import of
 from onnxsmith.precision.pruning.pruning_preparation import working
-from onnxsmith.precision.pruning.transposed_weights import twins
 from tests.precision.pruning import cut, model, proof, shapes
 
 TEXT = (

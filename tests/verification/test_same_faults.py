@@ -38,7 +38,7 @@ from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.optimizer import faulty_rewrites, simplify
-from onnxsmith.precision.methods._floats import NarrowFloat
+from onnxsmith.precision.methods.floats import _NarrowFloat
 from onnxsmith.precision.pruning import proof
 from onnxsmith.targets.judges.base import Refusal
 from onnxsmith.verification.ladder import climbed
@@ -179,11 +179,11 @@ def spoil(model: ir.Model, fault: str) -> ir.Model:
 def test_a_quantised_model_beyond_the_budget_is_refused(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def variant(self: NarrowFloat, work: Any, keep: Any) -> ir.Model:
+    def variant(self: _NarrowFloat, work: Any, keep: Any) -> ir.Model:
         return spoil(right(self, work, keep), fault)
 
-    right = NarrowFloat.variant
-    monkeypatch.setattr(NarrowFloat, "variant", variant)
+    right = _NarrowFloat.variant
+    monkeypatch.setattr(_NarrowFloat, "variant", variant)
     wide = Fault("y = MatMul(x, W)", lambda w, x: x @ w.W, inputs="float[n,64] x").model(held={"W": WIDE})
     result = onnxsmith.quantize(wide, tmp_path / "m.onnx", to="float16", measure_time=False, sizes={"n": 4})
     assert result.ok == (not fault)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.viewer.model_scene import Viewed, viewed
 from onnxsmith.viewer.scene import NODE, ROOM, Room
-from onnxsmith.viewer.value_types import with_shapes
+from onnxsmith.viewer.scene_assembly import with_shapes
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 

@@ -198,7 +198,7 @@ def test_a_mask_is_named_beside_its_readers() -> None:
 
 
 def test_weights_are_described_within_a_limit() -> None:
-    from onnxsmith.viewer.stored_tensors import described
+    from onnxsmith.viewer.model_scene import described
 
     draw = np.random.default_rng(0)
     arrays = [draw.normal(size=size).astype(np.float32) for size in (100, 1000, 10_000)]
@@ -217,7 +217,7 @@ def test_weights_are_described_within_a_limit() -> None:
 
 
 def test_odd_weights_are_described() -> None:
-    from onnxsmith.viewer.stored_tensors import described
+    from onnxsmith.viewer.model_scene import described
 
     arrays = [
         np.full(100, np.inf, np.float32), np.zeros((0, 3), np.float32), np.array(["a", "b"] * 40, object),

@@ -100,7 +100,7 @@ def members(room: str, base: type[T]) -> dict[str, T]:
     return {id_: kind() for id_, kind in classes(room, base).items()}
 
 
-def own_name(kind: type, base: type) -> str:
+def own_name(kind: type, base: type[Any]) -> str:
     """Returns the last part of the id that `classes` gives a member: the name of its module or its class."""
     stem = kind.__module__.rpartition(".")[2].replace("_", "-")
     defined = _defined(sys.modules[kind.__module__], base)

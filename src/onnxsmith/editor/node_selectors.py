@@ -11,7 +11,6 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, several
-from onnxsmith.editor import function_tensors
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.graph.structure import provenance, tensor_paths, walk
 
@@ -132,7 +131,7 @@ class Selecting:
     def _no_tensor(
         self, selector: str, places: list[tensor_paths.Place], suited: list[tensor_paths.Place], what: str
     ) -> OnnxsmithError:
-        inside = function_tensors.refusal(self._model, selector) if not _is_pattern(selector) else None
+        inside = function_tensor_refusal(self._model, selector) if not _is_pattern(selector) else None
         if inside is not None:
             return inside
         others = [place.name for place in places if fnmatch.fnmatchcase(place.name, selector)]
@@ -282,3 +281,35 @@ def _many(selector: Any, what: str, names: list[str]) -> OnnxsmithError:
 def all_tensors(model: ir.Model) -> Iterator[tensor_paths.Place]:
     """Every named tensor outside functions."""
     yield from tensor_paths.places(model)
+
+
+# Tensors of local functions: selectors find the nodes there, not the tensors. What to do instead.
+
+
+def function_tensor_refusal(model: ir.Model, name: str) -> OnnxsmithError | None:
+    """The error for a name that only a tensor of a local function has; None if no function has it."""
+    for (domain, called, _), function in model.functions.items():
+        inside = f"{domain}::{called}"
+        for graph in (function.graph, *walk.nested(function)):
+            if any(value.name == name for value in (*graph.inputs, *(v for node in graph for v in node.outputs))):
+                node = next((node for node in graph if any(value.name == name for value in node.outputs)), None)
+                return problem(
+                    "edit/no-match",
+                    f"the tensor {name!r} is inside the local function {inside}",
+                    why="each call of a function has tensors of its own: selectors find its nodes, and not its tensors",
+                    fix=_instead(node, name, inside),
+                )
+    return None
+
+
+def _instead(node: ir.Node | None, name: str, function: str) -> str:
+    inline = f'inline the function first: do = "inline", function = "{function}"'
+    if node is None:
+        return inline
+    held = next(iter(node.attributes.values()), None)
+    if node.op_type == "Constant" and held is not None and not held.is_ref() and isinstance(held.value, int | float):
+        return (
+            f'to change the constant in every call: do = "set", node = {{ gives = "{name}" }}, '
+            f"attributes = {{ {held.name} = {held.value:.9g} }} with the new number; for one call, {inline}"
+        )
+    return f'select its node: {{ gives = "{name}" }}; or {inline}'

@@ -12,8 +12,8 @@ import onnx_ir as ir
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.precision.method_trial import Tried
-from onnxsmith.precision.methods._floats import NarrowFloat
 from onnxsmith.precision.methods.base import ASKED, Method
+from onnxsmith.precision.methods.floats import _NarrowFloat
 from onnxsmith.precision.model_preparation import Prepared, prepared
 from onnxsmith.precision.quantisation_report import Outcome
 
@@ -40,7 +40,7 @@ def smallest(
     Raises:
         OnnxsmithError: as `tried` does, if there is neither.
     """
-    if plain is None or not isinstance(method, NarrowFloat):
+    if plain is None or not isinstance(method, _NarrowFloat):
         return tried(ready)
     try:
         found = tried(ready)

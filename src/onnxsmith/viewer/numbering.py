@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Generic, TypeVar
 
 import onnx_ir as ir
 
+from onnxsmith.graph.reading.exact_text import attribute_text
 from onnxsmith.graph.reading.scopes import Scope, scopes
 from onnxsmith.graph.reading.weights import constant, is_constant
 from onnxsmith.graph.structure import captures, provenance, schema, walk
 from onnxsmith.graph.structure.walk import node_label
-from onnxsmith.viewer import attribute_texts, families, scene, texts
+from onnxsmith.viewer import scene, texts
 from onnxsmith.viewer.cycles import OPENED
 from onnxsmith.viewer.scene import COMPUTED, CONSTANT, GRAPH_INPUT, GRAPH_OUTPUT
 
@@ -63,8 +65,8 @@ class Numbering:
             {
                 "type": type_,
                 "domain": domain,
-                "family": families.family(type_),
-                "doc": families.doc(type_, domain),
+                "family": family(type_),
+                "doc": operator_doc(type_, domain),
                 **_roles(type_, domain, source.opset_imports.get(domain)),
             }
             for domain, type_ in self._ops
@@ -157,7 +159,7 @@ class Numbering:
         if key not in self._defaults:
             self._defaults[key] = _defaults(*key)
         own = [
-            (one.name, attribute_texts.shown(one)[:_LONGEST], 0)
+            (one.name, attribute_shown(one)[:_LONGEST], 0)
             for one in node.attributes.values()
             if one.is_ref() or not walk.holds_subgraphs(one)
         ]
@@ -178,7 +180,7 @@ def _defaults(op_type: str, domain: str, version: int | None) -> list[tuple[str,
     found = schema.find(op_type, domain, version) if version is not None else None
     if found is None:
         return []
-    return [(name, attribute_texts.shown(one), 1) for name, one in found.defaults.items() if one is not None]
+    return [(name, attribute_shown(one), 1) for name, one in found.defaults.items() if one is not None]
 
 
 class _Interned(Generic[_T]):
@@ -192,3 +194,60 @@ class _Interned(Generic[_T]):
 
     def __iter__(self) -> Iterator[_T]:
         return iter(self._numbers)
+
+
+# Writes attributes for the page: a number that stands for a dtype is written with its name.
+
+_DTYPES = {"to", "dtype", "output_dtype", "output_datatype", "stash_type", "precision", "softmax_precision"}
+"""Attributes that are numbers of `TensorProto.DataType` in the ONNX specification."""
+
+
+def attribute_shown(attribute: ir.Attr) -> str:
+    """Returns the value of an attribute as text: `FLOAT (1)` for the `to` of a Cast."""
+    text = attribute_text(attribute)
+    if attribute.name not in _DTYPES or attribute.is_ref() or attribute.type != ir.AttributeType.INT:
+        return text
+    try:
+        return f"{ir.DataType(attribute.as_int()).name} ({text})"
+    except ValueError:  # a number that stands for no dtype
+        return text
+
+
+# The families of operators, which the page colours.
+
+_MEMBERS = {
+    "product": "Conv ConvInteger ConvTranspose DeformConv Einsum Gemm MatMul MatMulInteger QLinearConv QLinearMatMul"
+    " Attention MultiHeadAttention GroupQueryAttention FusedMatMul MatMulNBits FusedConv LSTM GRU RNN FusedGemm",
+    "activation": "Celu Clip Elu Gelu FastGelu HardSigmoid HardSwish LeakyRelu LogSoftmax Mish PRelu Relu Selu Sigmoid"
+    " Softmax Softplus Softsign Swish Tanh ThresholdedRelu Hardmax Shrink QuickGelu BiasGelu",
+    "normalization": "BatchNormalization GroupNormalization InstanceNormalization LayerNormalization LpNormalization"
+    " LRN MeanVarianceNormalization RMSNormalization SimplifiedLayerNormalization SkipLayerNormalization",
+    "shape": "Concat DepthToSpace Expand Flatten Gather GatherElements GatherND Identity Pad Reshape Resize Scatter"
+    " ScatterElements ScatterND Shape Size Slice SpaceToDepth Split Squeeze Tile Transpose Unsqueeze Upsample Compress"
+    " CenterCropPad Col2Im ReverseSequence Trilu GridSample AffineGrid RoiAlign TensorScatter RotaryEmbedding",
+    "reduction": "ArgMax ArgMin AveragePool CumSum CumProd GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool"
+    " ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum"
+    " ReduceSumSquare TopK NonMaxSuppression MaxRoiPool Unique",
+    "quantizer": "DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
+    "control": "If Loop Scan SequenceMap SequenceAt SequenceConstruct SequenceEmpty SequenceInsert SequenceErase"
+    " SequenceLength SplitToSequence ConcatFromSequence Optional OptionalGetElement OptionalHasElement",
+    "constant": "Constant ConstantOfShape EyeLike RandomNormal RandomNormalLike RandomUniform RandomUniformLike Range"
+    " Bernoulli Multinomial OneHot",
+    "elementwise": "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor"
+    " Cast CastLike Ceil Cos Cosh Div Dropout Equal Erf Exp Floor Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual"
+    " Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Round Sign Sin Sinh Sqrt Sub Sum Tan Where Xor",
+}
+_FAMILY = {op: family for family, names in _MEMBERS.items() for op in names.split()}
+_PAGES = {"": "onnx__", "ai.onnx": "onnx__", "ai.onnx.ml": "onnx_aionnxml_"}
+
+
+def family(op_type: str) -> str:
+    """Returns the family of an operator, by its name in any domain; "other" if it has none."""
+    return _FAMILY.get(op_type, "other")
+
+
+@cache
+def operator_doc(op_type: str, domain: str) -> str:
+    """Returns the address of the operator's page in ONNX's documentation; "" for operators of other domains."""
+    page = _PAGES.get(domain)
+    return f"https://onnx.ai/onnx/operators/{page}{op_type}.html" if page and op_type.isidentifier() else ""

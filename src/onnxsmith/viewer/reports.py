@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.program import Program
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import first_few
 from onnxsmith.viewer import scene
-from onnxsmith.viewer.missing_names import Missing, missing
 from onnxsmith.viewer.model_scene import Viewed
 from onnxsmith.viewer.nested_names import nested_names
-from onnxsmith.viewer.overlay_side import side
 from onnxsmith.viewer.overlays.base import Layer, Names, Overlaying
 from onnxsmith.viewer.report_origin import Origin, named, origin, surest
 
@@ -225,3 +225,82 @@ def _names(shown: Viewed) -> Names:
 def _scope(name: str) -> str:
     """The scope in a node's name, as `inspect --costs` writes it."""
     return "/".join([step for step in name.split("/") if step][:-1])
+
+
+# Says which names of a report no node has, and why.
+
+_FEW = 3
+"""Names that a line shows. A choice: enough to find the kind."""
+_MANY = 0.5
+"""Share of absent names from which a report without a hash may be of another version of the model. A choice."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A line for the headline, and one for the page, which shows some of the names."""
+
+    short: str
+    long: str
+
+
+def missing(report: str, title: str, names: Names, how: Overlaying, found: Origin) -> Iterator[Missing]:
+    """Yields lines for each kind of name without a node. `found` says which model the report is of."""
+    for absent, here, why in (
+        (names.stored, "", "inputs and stored tensors"),
+        (names.absent, " here", _why(names, how, found)),
+    ):
+        if absent:
+            counted = f"{report}: {len(absent):,} of {names.asked:,} names in {title} {_have(absent)} no node{here}"
+            shown = first_few(dict.fromkeys(absent), _FEW)
+            yield Missing(f"{counted} ({why})", f"{counted}: {shown}: {why}")
+
+
+def _have(absent: Sequence[str]) -> str:
+    return "has" if len(absent) == 1 else "have"
+
+
+def _why(names: Names, how: Overlaying, found: Origin) -> str:
+    if found in (Origin.OTHER, Origin.WEIGHTS):
+        return f"the report is {found.value}"
+    if how.made:
+        return how.made
+    if found is Origin.SAME:
+        return "the command named parts of a copy of the model"
+    if len(names.absent) > _MANY * names.asked:
+        return "the report may be of another version of the model"
+    return "the report has no hash that says which version of the model it is of"
+
+
+# Chooses which of two models a part of a report is laid over.
+
+
+def side(
+    report: Report, part: Any, how: Overlaying, models: Sequence[Viewed], hits: Sequence[int], origins: Sequence[Origin]
+) -> int:
+    """Returns the index of the model. `hits` are how many of the part's names each model has.
+
+    The hashes come first, then the file that the part says it is about, then the number of names. If all are equal, as
+    for a comparison of two models with the same names, the kind of part decides.
+    """
+    subject = how.subject(part)
+
+    def fit(at: int) -> tuple[bool, bool, int, int]:
+        known = hits[at] > 0
+        own = known and origins[at] is Origin.SAME
+        return own, known and _about(subject, report, models[at]), hits[at], at if how.newer else -at
+
+    return max(range(len(models)), key=fit)
+
+
+def _about(subject: str, report: Report, model: Viewed) -> bool:
+    files = [one for one in report.models if _is_called(subject, one.path)]
+    if files and model.file is not None:
+        return any(one.same_graph(model.file) for one in files)
+    return _is_called(subject, model.scene.path)
+
+
+def _is_called(subject: str, path: str) -> bool:
+    """Whether a text such as `new.onnx on onnxruntime` names the file, whatever its folder."""
+    name = PurePath(path).name
+    given = PurePath(subject).name
+    return bool(name) and given.startswith(name) and given[len(name) :][:1] in ("", " ", "@")

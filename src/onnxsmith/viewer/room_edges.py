@@ -6,8 +6,7 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnxsmith.viewer.layout import stubs
-from onnxsmith.viewer.layout.graph import Graph, Layout
+from onnxsmith.viewer.layout.graph import Edge, Graph, Layout, from_end
 from onnxsmith.viewer.scene import INPUT, NODE, OUTPUT, ROOM, STUB, Edges, Items, Room
 
 Key = tuple[int, int]
@@ -96,7 +95,7 @@ def drawn(draft: Draft) -> Drawn:
     keys = [*draft.inputs, *_ordered(draft.inner, draft.flows), *draft.outputs]
     number = {key: at for at, key in enumerate(keys)}
     edges = [(number[one], number[other], value) for one, other, value in draft.flows]
-    cut = stubs.chosen(len(keys), edges)
+    cut = chosen_stubs(len(keys), edges)
     before: dict[int, list[int]] = {}
     kept = []
     for edge in edges:
@@ -112,7 +111,7 @@ def drawn(draft: Draft) -> Drawn:
         for one in (*before.get(item, ()), item):
             places[one] = at
             at += 1
-    graph = Graph(len(keys), stubs.plain([(places[one], places[other], value) for one, other, value in kept]))
+    graph = Graph(len(keys), plain_edges([(places[one], places[other], value) for one, other, value in kept]))
     return Drawn(keys, kept, graph, places)
 
 
@@ -152,3 +151,49 @@ def furnish(room: Room, own: Drawn, layout: Layout) -> None:
         [value for _, _, value in own.edges],
         [layout.bends[own.places[one], own.places[other]] for one, other, _ in own.edges],
     )
+
+
+# Chooses which edges become stubs: a name beside the reader, in the place of a long line.
+# A long edge costs a bend in every row that it crosses, and a picture full of long lines is not legible.
+
+_LONGEST = 24
+"""Rows that a drawn edge crosses at most. A choice: a residual connection around attention crosses 10 to 20."""
+_MOST_READERS = 8
+"""Readers of a value up to which all its edges are drawn; of others, only those into the next row. A choice."""
+_BENDS_PER_ITEM = 2
+"""Bends for each item of a room. Measured with benchmarks/view.py: the time of the layout follows the number of bends,
+and 20,000 items with 40,000 bends take a second."""
+_FREE_BENDS = 400
+"""Bends that any room may have. A choice: rooms of this size take milliseconds."""
+
+
+def chosen_stubs(count: int, edges: Sequence[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
+    """Returns the edges that become stubs. An edge is item, item, value, and leads to an item of a higher number."""
+    drawn = [(one, other) for one, other, _ in edges]
+    rows = from_end(count, drawn)
+    readers: dict[int, set[int]] = {}
+    for _, other, value in edges:
+        readers.setdefault(value, set()).add(other)
+    length = {(one, other): rows[other] - rows[one] for one, other in drawn}
+    longest = _affordable(count, list(length.values()))
+    return {
+        (one, other, value)
+        for one, other, value in edges
+        if length[one, other] > longest or (len(readers[value]) > _MOST_READERS and length[one, other] > 1)
+    }
+
+
+def _affordable(count: int, lengths: Sequence[int]) -> int:
+    """The length of the longest edge that is drawn, so that all bends together are not too many."""
+    allowed = _FREE_BENDS + _BENDS_PER_ITEM * count
+    spent = 0
+    for length in sorted(lengths):
+        spent += length - 1
+        if spent > allowed:
+            return min(_LONGEST, length - 1)
+    return _LONGEST
+
+
+def plain_edges(edges: Sequence[tuple[int, int, int]]) -> tuple[Edge, ...]:
+    """Returns each pair of connected items once, in order."""
+    return tuple(sorted({(one, other) for one, other, _ in edges}))

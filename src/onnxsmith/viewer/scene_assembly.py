@@ -6,18 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import onnx_ir as ir
+
 from onnxsmith.base.clock import stage
-from onnxsmith.base.words import several
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.program import Program
+from onnxsmith.base.words import first_few, several
 from onnxsmith.comparison.graphs.graph_differences import Found
 from onnxsmith.comparison.graphs.model_pairs import paired
 from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.reading.program_lines import of_model
+from onnxsmith.graph.reading.scopes import nodes
+from onnxsmith.graph.shapes.symbolic_inference import infer_in_place
+from onnxsmith.graph.structure import captures, carried_fields, walk
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.walk import node_label, op_name
 from onnxsmith.viewer import scene
 from onnxsmith.viewer.broken_models import Faults, read
 from onnxsmith.viewer.difference_scene import difference
 from onnxsmith.viewer.model_scene import Viewed, viewed
-from onnxsmith.viewer.program_panel import listed, recorded
 from onnxsmith.viewer.reports import Given, Laid, laid
-from onnxsmith.viewer.value_types import with_shapes
 
 
 def made(sources: Sequence[Source], given: Sequence[Given]) -> tuple[scene.Scene, list[Viewed], Laid]:
@@ -112,3 +120,100 @@ def _difference(found: scene.Difference) -> str:
     )
     said = [f"{several(count, 'node')} {what}" for count, what in counts if count]
     return ", ".join(said) or "all nodes are equal"
+
+
+# Gives the values of a model their types, by inference where the file does not declare them.
+
+_MANY = 5000
+"""Nodes from which declared shapes are shown as they are, if the file declares all. Measured: inference takes a second
+for 15,000 nodes."""
+_SHOWN = 3
+"""Nodes that a note names. A choice: one line."""
+
+
+def with_shapes(model: ir.Model, *, own: bool) -> tuple[ir.Model, str, str | None]:
+    """Returns the model with the types that are known, what is said of them, and a note on trouble. A model that is not
+    the caller's `own` is copied first."""
+    model = model if own else cloned(model)
+    if not any(True for _ in walk.nested(model.graph)):
+        model.graph.meta[walk.FLAT] = True  # a dozen walks look for branches otherwise
+    values = [value for node in walk.all_nodes(model) for value in node.outputs if value.name]
+    if len(values) > _MANY and all(value.shape is not None and value.type is not None for value in values):
+        return model, "as the file declares them", None
+    trouble = infer_in_place(model, elements=True)
+    unknown = [value for value in values if value.shape is None]
+    told = f"{len(values) - len(unknown):,} of {len(values):,} inferred from the inputs"
+    return model, told, "; ".join(filter(None, (trouble, _unknown(unknown)))) or None
+
+
+def _unknown(values: Sequence[ir.Value]) -> str:
+    """Counts the results whose shapes nothing tells, and names the nodes at which that begins; "" without any. A map
+    has no shape."""
+    values = [value for value in values if value.type is not None or carried_fields.odd_type(value) is None]
+    lost = set(values)
+    first = dict.fromkeys(
+        f"{op_name(made)} {node_label(made)}".strip()
+        for value in values
+        if (made := value.producer()) is not None and not any(read in lost for read in captures.reads(made))
+    )
+    if not values:
+        return ""
+    shown = first_few(first, _SHOWN)
+    return f"the shapes of {several(len(values), 'result')} are unknown" + (f", from here on: {shown}" if shown else "")
+
+
+# Shows the program that a model was captured from, beside the nodes that came from each line.
+
+
+def recorded(source: ir.Model) -> Program | None:
+    """Returns the program as the metadata of the nodes records it; None if they do not."""
+    if not any(node.metadata_props or node.doc_string for node in walk.all_nodes(source)):
+        return None
+    try:
+        return of_model(source, "the model")
+    except OnnxsmithError:
+        return None
+
+
+def listed(
+    program: Program, origin: str, source: ir.Model, model: scene.Model, numbers: dict[ir.Node, int]
+) -> scene.Program:
+    """Makes the lines of the page. Source lines and modules that the scene lacks are added to it."""
+    by_name: dict[tuple[str, str], list[int]] = {}
+    for scope, node in nodes(source):
+        if node in numbers:
+            by_name.setdefault((scope.path, node.name or node_label(node)), []).append(numbers[node])
+    sources = {f"{one['file']}:{one['line']}": at for at, one in reversed(list(enumerate(model.sources)))}
+    modules = {one["path"]: at for at, one in reversed(list(enumerate(model.modules)))}
+    lines = []
+    for line in program.lines:
+        held = [number for one in line.nodes for number in by_name.get((one.scope, one.name), ())]
+        lines.append(
+            {
+                "name": line.name,
+                "text": "  " * line.depth + (line.text or line.code),
+                "source": _source(line.source, line.code, sources, model),
+                "module": _module(line.module, modules, model),
+                "nodes": list(dict.fromkeys(held)),
+            }
+        )
+    return scene.Program(origin, lines)
+
+
+def _source(place: str, code: str, known: dict[str, int], model: scene.Model) -> int:
+    file, _, line = place.rpartition(":")
+    if not file or not line.isdigit():
+        return -1
+    if place not in known:
+        known[place] = len(model.sources)
+        model.sources.append({"file": file, "line": int(line), "text": code})
+    return known[place]
+
+
+def _module(path: str, known: dict[str, int], model: scene.Model) -> int:
+    if not path:
+        return -1
+    if path not in known:
+        known[path] = len(model.modules)
+        model.modules.append({"path": path, "type": ""})
+    return known[path]

@@ -21,9 +21,9 @@ from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.structure import tensor_paths
 from onnxsmith.viewer import scene
-from onnxsmith.viewer.address import fragment
 from onnxsmith.viewer.html_page import to_html
 from onnxsmith.viewer.model_scene import Viewed
+from onnxsmith.viewer.page_links import fragment
 from onnxsmith.viewer.reports import Laid, read
 from onnxsmith.viewer.scene_assembly import made
 

@@ -12,9 +12,9 @@ import pytest
 
 import onnxsmith
 from onnxsmith.comparison.reduction.case import Case
-from onnxsmith.comparison.reduction.check_selection import chosen
 from onnxsmith.comparison.reduction.oracle import Oracle
 from onnxsmith.comparison.reduction.port_removal import fewer
+from onnxsmith.comparison.reduction.reduce import chosen
 from onnxsmith.comparison.reduction.runtime_workers import Bench
 from onnxsmith.comparison.reduction.tensor_facts import Known
 from onnxsmith.graph.files import specification_check

@@ -9,7 +9,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.report.parts.profile import Profile
-from onnxsmith.deployment.benching.fused_kernels import Numbered
+from onnxsmith.deployment.benching.profiling import Numbered
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text

@@ -10,7 +10,7 @@ import pytest
 import onnxsmith
 from onnxsmith.base.report.base import Plot
 from onnxsmith.base.report.parts.measurements import Measurement, Throughput
-from onnxsmith.deployment.benching.number_options import counts, share
+from onnxsmith.deployment.benching.bench_options import counts, share
 from tests.conftest import Refused
 from tests.deployment.benching import models
 from tests.deployment.benching.models import HEAD, saved

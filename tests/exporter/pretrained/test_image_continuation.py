@@ -15,7 +15,7 @@ import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.exporter.pretrained import generation_state, pretrained_folder
 from onnxsmith.exporter.pretrained.generation_calls import untouched
-from onnxsmith.exporter.pretrained.image_tokens import placed
+from onnxsmith.exporter.pretrained.pretrained_examples import placed
 from tests.exporter.pretrained.texts import TEXT
 
 TASK, IMAGE = "image-text-to-text-with-past", 39

@@ -6,8 +6,7 @@ import pytest
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.patterns.pattern import Variable
-from onnxsmith.graph.patterns.pattern_conversion import pattern_of
-from onnxsmith.graph.patterns.replacement_conversion import replacement_of
+from onnxsmith.graph.patterns.pattern_conversion import pattern_of, replacement_of
 
 
 @pytest.mark.parametrize("source", ["x", "(x) => (x) {}", lambda op, x: x])

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from onnxsmith.graph.structure.signature import Port, Signature
-from onnxsmith.verification.inputs.samples import samples
-from onnxsmith.verification.inputs.user_inputs import feeds, inputs, values
+from onnxsmith.verification.inputs.user_inputs import feeds, inputs, samples, values
 from tests.conftest import Refused
 
 AUDIO = Signature((Port("x", "float", (1, "n")), Port("rate", "int64", ()), Port("s", "float", (1, 2))), ())

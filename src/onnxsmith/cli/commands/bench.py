@@ -54,7 +54,7 @@ class Bench(Command):
 
     def run(self) -> Report:
         from onnxsmith.deployment.benching.bench import bench
-        from onnxsmith.deployment.benching.number_options import counts, share
+        from onnxsmith.deployment.benching.bench_options import counts, share
         from onnxsmith.verification.inputs import user_inputs
 
         name, _, batches = self.batch.rpartition("=")

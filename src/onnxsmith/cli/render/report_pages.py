@@ -32,7 +32,7 @@ def write(report: Report, pages: Pages) -> Report:
     why."""
     view, made = None, None
     if pages.view and report.parts:
-        from onnxsmith.viewer.linked_page import beside  # a report without a view need not load the room
+        from onnxsmith.viewer.html_page import beside  # a report without a view need not load the room
 
         try:
             made = beside(pages.models, report)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.garbage_collection import no_collection
@@ -18,11 +20,12 @@ from onnxsmith.base.result import Result
 from onnxsmith.base.words import several
 from onnxsmith.comparison.graphs import equal_regions, properties
 from onnxsmith.comparison.graphs.difference_counts import IGNORED, Counted, Rows
+from onnxsmith.comparison.graphs.function_pairing import FunctionPairs
 from onnxsmith.comparison.graphs.graph_differences import Found
 from onnxsmith.comparison.graphs.model_pairs import Models, paired
-from onnxsmith.comparison.graphs.name_changes import renamings
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.reading.scopes import function_name
 from onnxsmith.graph.structure import walk
 
 _SIDES = ("removed", "added")
@@ -132,3 +135,34 @@ def _notes(found: Found, missing: int) -> list[str]:
 
 def _name(source: Source) -> str:
     return str(source) if isinstance(source, str | Path) else "the model"
+
+
+# Lists the nodes, tensors, weights and functions that have another name in the second model.
+
+
+def renamings(a: ir.Model, b: ir.Model, found: Found, functions: FunctionPairs) -> list[Renaming]:
+    """Returns the names that differ, without those of inputs and outputs, which are the interface."""
+    return list(_renamings(a, b, found, functions))
+
+
+def _renamings(a: ir.Model, b: ir.Model, found: Found, functions: FunctionPairs) -> Iterator[Renaming]:
+    if a.graph.name != b.graph.name:
+        yield Renaming("graph", a.graph.name or "", b.graph.name or "")
+    for one, other in functions.pairs:
+        if one != other:
+            yield Renaming("function", function_name(a.functions[one]), function_name(b.functions[other]))
+    ports = {*a.graph.inputs, *a.graph.outputs}
+    for first, second, path in found.paths:
+        if first.name != second.name:
+            yield Renaming("node", first.name or "", second.name or "", path)
+        for value, partner in zip(first.outputs, second.outputs, strict=False):
+            if value.name != partner.name and value not in ports and value.name and partner.name:
+                yield Renaming("tensor", value.name, partner.name, path)
+    for value, partner in found.pairs.values.items():
+        if value.is_graph_input() and value not in ports and value.name != partner.name:
+            yield Renaming("tensor", value.name or "", partner.name or "")
+    seen: set[ir.Value] = set()
+    for value, partner in found.weights.pairs():
+        if value.name != partner.name and value not in ports and value not in seen:
+            seen.add(value)
+            yield Renaming("weight", value.name or "", partner.name or "")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import onnx_ir as ir
@@ -22,24 +23,24 @@ from onnxsmith.base.report.parts.written import Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.words import first_few
-from onnxsmith.deployment.bundles import bundled_model, golden_files, interface, licence
+from onnxsmith.deployment.bundles import golden_files, interface, licence
 from onnxsmith.deployment.bundles.content import Content
 from onnxsmith.deployment.bundles.destination import check_target, move, refuse_taken
 from onnxsmith.deployment.bundles.dimension_ranges import ranges
-from onnxsmith.deployment.bundles.form_registry import form_of
-from onnxsmith.deployment.bundles.forms.base import Form
+from onnxsmith.deployment.bundles.forms.base import Form, form_of
 from onnxsmith.deployment.bundles.golden import Golden, golden
 from onnxsmith.deployment.bundles.identifiers import file_name, plain
 from onnxsmith.deployment.bundles.processing_parameters import parameters
 from onnxsmith.deployment.bundles.tasks.base import task as task_of
 from onnxsmith.deployment.bundles.tolerances import Tolerances
 from onnxsmith.graph.files.digest import sha256
-from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.load import TEXT_SUFFIXES, Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
-from onnxsmith.graph.files.save import disk_problems
+from onnxsmith.graph.files.save import disk_problems, save_for_now
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options
@@ -198,7 +199,7 @@ def _last_operators(model: ir.Model) -> dict[str, str]:
 
 def _with_model(source: Source, model: ir.Model, content: Content, place: Path) -> Content:
     target = place / content.model_file
-    data = bundled_model.copy(source, model, target)
+    data = copy_model(source, model, target)
     total = target.stat().st_size + sum((target.parent / file).stat().st_size for file in data)
     return replace(content, data_files=data, model_bytes=total)
 
@@ -315,3 +316,32 @@ def _report(
             for one in different
         ),
     )
+
+
+# Copies a model with its external data into a bundle. The operating system copies the weights, without loading them.
+
+
+def copy_model(source: object, model: ir.Model, target: Path) -> tuple[str, ...]:
+    """Writes the model to `target`, and returns its data files relative to the folder.
+
+    A file is copied byte by byte; data files keep their names, because the model refers to them. The model is written
+    anew if it is in memory or in text form, or if a data file would overwrite it.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path = Path(source) if isinstance(source, str | Path) else None
+    data = _locations(model)
+    clash = any(PurePosixPath(name).as_posix().lower() == target.name.lower() for name in data)
+    if path is None or path.suffix in TEXT_SUFFIXES or clash:
+        save_for_now(model, target)
+        return tuple(sorted(file.name for file in target.parent.iterdir() if file != target))
+    shutil.copyfile(path, target)
+    for name, file in sorted(data.items()):
+        (target.parent / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target.parent / name)
+    return tuple(sorted(data))
+
+
+def _locations(model: ir.Model) -> dict[str, Path]:
+    """Returns the data files by their location in the model. `load` has checked that each is inside the folder."""
+    tensors = [tensor for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor)]
+    return {str(PurePosixPath(tensor.location)): Path(tensor.path) for tensor in tensors}

@@ -15,8 +15,7 @@ from onnxsmith.editor.match_replacement import replace_all
 from onnxsmith.editor.places import ALL, places
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.patterns.pattern import Pattern
-from onnxsmith.graph.patterns.pattern_conversion import pattern_of
-from onnxsmith.graph.patterns.replacement_conversion import replacement_of
+from onnxsmith.graph.patterns.pattern_conversion import pattern_of, replacement_of
 from onnxsmith.graph.structure import walk
 
 

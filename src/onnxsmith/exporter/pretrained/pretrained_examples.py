@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,11 @@ from typing import Any
 import torch
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.exporter.pretrained import generation_state
-from onnxsmith.exporter.pretrained.called_parameters import inputs
-from onnxsmith.exporter.pretrained.example_makers import MAKERS, Axes, part
+from onnxsmith.exporter.pretrained.example_makers import MAKERS, Axes, part, read
 from onnxsmith.exporter.pretrained.generation_calls import untouched
 from onnxsmith.exporter.pretrained.image_continuation import TEXTS
-from onnxsmith.exporter.pretrained.image_tokens import placed
 from onnxsmith.exporter.pretrained.static_cache import fixed
 from onnxsmith.exporter.pretrained.tasks import PAST
 
@@ -108,3 +108,112 @@ def _with_past(module: Any, config: Any, folder: Path, found: Examples) -> Examp
     names, static = {CACHE: PAST_INPUT}, fixed(config, folder)
     made = generation_state.step(module, kwargs, found.dynamic, vocabulary, names, first=first, fixed=static)
     return Examples(made.kwargs, made.dynamic, made.more, made.limits)
+
+
+# Texts with places for an image: as many image tokens as the model makes features of one image.
+
+_OTHER = 3
+"""The token in place of an image token that is drawn by chance; no special token of the usual tokenizers."""
+
+
+def placed(module: Any, config: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with image tokens before each text, if the model replaces such tokens by the features of its
+    images. How many there are is read off the model: it computes the features.
+
+    Raises:
+        OnnxsmithError: `export/no-inputs` if the model takes images of another kind.
+    """
+    token = getattr(config, "image_token_id", None)
+    if token is None or "pixel_values" not in kwargs or not hasattr(module, "get_image_features"):
+        return dict(kwargs)
+    features = _features(module, {name: kwargs[name] for name in ("pixel_values", "image_grid_thw") if name in kwargs})
+    leaves = [
+        leaf for leaf in pytree.tree_leaves(getattr(features, "pooler_output", features)) if torch.is_tensor(leaf)
+    ]
+    text: torch.Tensor = kwargs["input_ids"]
+    count = sum(leaf.numel() // leaf.shape[-1] for leaf in leaves if torch.is_tensor(leaf)) // text.shape[0]
+    words = torch.where(text == token, _OTHER, text)
+    ids = torch.cat([torch.full((text.shape[0], count), token), words], 1)
+    found = {**kwargs, "input_ids": ids}
+    if "attention_mask" in kwargs:
+        found["attention_mask"] = torch.ones_like(ids)
+    if "mm_token_type_ids" in inspect.signature(module.forward).parameters:
+        found["mm_token_type_ids"] = (ids == token).to(torch.int64)
+    return found
+
+
+def _features(module: Any, images: Mapping[str, torch.Tensor]) -> Any:
+    """What the model makes of its images.
+
+    Raises:
+        OnnxsmithError: `export/no-inputs` if it takes images of another kind.
+    """
+    try:
+        with torch.no_grad():
+            return module.get_image_features(**images)
+    except Exception as error:
+        raise problem(
+            "export/no-inputs",
+            f"example images of {type(module).__name__} are not known",
+            where=", ".join(f"{name}: {list(one.shape)}" for name, one in images.items()),
+            why=f"{type(error).__name__}: {error}"[:300],
+            fix="export it by a factory that returns (module, (), {name: tensor})",
+        ) from error
+
+
+# Which of forward's parameters a model of transformers is called with.
+
+
+def inputs(module: Any, config: Any, folder: Path) -> list[str]:
+    """The names of the inputs, in the order of forward's parameters: what its tokenizer or processor gives, and what
+    forward requires."""
+    parameters = inspect.signature(module.forward).parameters
+    main = module.main_input_name
+    names = {main, *_of_texts(config, folder, main), *_of_time_series(config, main), *_of_sounds(config)}
+    if main == "input_ids" and (
+        hasattr(config, "vision_config") or config.model_type.startswith(("layoutlmv", "vilt"))
+    ):
+        names |= {"pixel_values", "image_grid_thw"}
+    if main == "pixel_values" and hasattr(config, "text_config"):
+        names |= {"input_ids", "attention_mask"}
+    if getattr(getattr(config, "backbone_config", None), "num_experts", 1) > 1:
+        names.add("dataset_index")
+    if "input_points" in parameters:
+        names |= {"input_points", "input_labels"}
+    if getattr(config, "is_encoder_decoder", False):
+        names |= {"decoder_input_ids", "decoder_input_values"}
+    return [name for name in parameters if name in names | _required(parameters)]
+
+
+def _required(parameters: Mapping[str, inspect.Parameter]) -> set[str]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return {one.name for one in parameters.values() if one.default is one.empty and one.kind in kinds}
+
+
+def _of_texts(config: Any, folder: Path, main: str) -> Iterator[str]:
+    if main != "input_ids":
+        return
+    yield from ("attention_mask", "bbox")
+    listed = read(folder / "tokenizer_config.json").get("model_input_names")
+    two = (getattr(config, "type_vocab_size", 0) or 0) > 1
+    if "token_type_ids" in listed if listed else two:
+        yield "token_type_ids"
+
+
+def _of_time_series(config: Any, main: str) -> Iterator[str]:
+    """What a model of distributions takes; the others have no time features."""
+    if main != "past_values" or not hasattr(config, "num_time_features"):
+        return
+    yield from ("past_time_features", "past_observed_mask", "future_values", "future_time_features")
+    for kind in ("static_categorical_features", "static_real_features"):
+        if getattr(config, f"num_{kind}", 0):
+            yield kind
+
+
+def _of_sounds(config: Any) -> Iterator[str]:
+    """The sounds with which texts are compared, as spectrograms."""
+    audio: Any = getattr(config, "audio_config", None)
+    if hasattr(audio, "spec_size"):
+        yield "input_features"
+        if audio.enable_fusion:
+            yield "is_longer"

@@ -16,11 +16,14 @@ from onnxsmith.base.seams.torch.decomposing import decompose
 from onnxsmith.exporter.translating.custom_operators import Uses
 from onnxsmith.exporter.translating.empty_tensors import fold_empty
 from onnxsmith.exporter.translating.exact_fractions import exact_fractions
-from onnxsmith.exporter.translating.exact_numbers import exact_numbers, say_dtypes
-from onnxsmith.exporter.translating.floored_quotients import floor_quotients
-from onnxsmith.exporter.translating.fractions_of_sizes import fractions_as_tensors
 from onnxsmith.exporter.translating.overloads import overloads
-from onnxsmith.exporter.translating.strides import strides_as_sizes
+from onnxsmith.exporter.translating.program_numbers import (
+    exact_numbers,
+    floor_quotients,
+    fractions_as_tensors,
+    say_dtypes,
+    strides_as_sizes,
+)
 from onnxsmith.exporter.translations.base import Translation
 
 

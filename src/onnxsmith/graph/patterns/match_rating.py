@@ -5,15 +5,31 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.graph.patterns import constant_matching, mismatch_text
+from onnxsmith.base.words import shortened
+from onnxsmith.graph.patterns import attribute_matching, constant_matching
 from onnxsmith.graph.patterns.commutative import is_commutative
 from onnxsmith.graph.patterns.match_search import actual_operands
-from onnxsmith.graph.patterns.pattern import Anything, Either, Operand, Rest, Result, Variable
+from onnxsmith.graph.patterns.pattern import (
+    Anything,
+    Either,
+    Exact,
+    Kind,
+    Number,
+    Numbers,
+    Operand,
+    PatternNode,
+    Rest,
+    Result,
+    Variable,
+)
+from onnxsmith.graph.patterns.pattern_printer import attribute_text, constant_text
 from onnxsmith.graph.patterns.pattern_validation import choices
 from onnxsmith.graph.patterns.search_plan import Plan, operands
+from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import walk
 
 _ALIKE = 0.6
@@ -71,11 +87,11 @@ class Rater:
     def _rated(self, index: int, node: ir.Node) -> Rating:
         wanted = self._plan.pattern.nodes[index]
         version = self._imports.get(node.domain, 0)
-        rating = Rating({index: node}, notes=tuple(mismatch_text.of_attributes(wanted, node, version)))
+        rating = Rating({index: node}, notes=tuple(mismatch_of_attributes(wanted, node, version)))
         fixed, more = operands(wanted)
         given = actual_operands(wanted, node, version)
         if len(given) > len(fixed) and not more:
-            rating = _noted(rating, mismatch_text.of_operands(len(fixed), len(given), node))
+            rating = _noted(rating, mismatch_of_operands(len(fixed), len(given), node))
         padded = given + [None] * (len(fixed) - len(given))
         if is_commutative(node) and len(padded) >= 2:
             return self._best_order(rating, fixed, padded, node)
@@ -112,9 +128,7 @@ class Rater:
             return Rating(notes=(note,), missing=self._wanted(operand))
         if isinstance(operand, Variable):
             fits = constant_matching.is_kind(value, operand.kind)
-            return Rating(
-                bindings={operand.name: value}, notes=() if fits else (mismatch_text.of_variable(value, operand),)
-            )
+            return Rating(bindings={operand.name: value}, notes=() if fits else (mismatch_of_variable(value, operand),))
         if isinstance(operand, Result):
             return self._result(operand, value)
         if isinstance(operand, Either):
@@ -123,7 +137,7 @@ class Rater:
             return Rating()
         if constant_matching.equals(value, operand):
             return Rating(agreeing=1)
-        return Rating(notes=(mismatch_text.of_constant(value, operand),))
+        return Rating(notes=(mismatch_of_constant(value, operand),))
 
     def _wanted(self, operand: Operand) -> int:
         return self._sizes[operand.node] if isinstance(operand, Result) else 0
@@ -133,7 +147,7 @@ class Rater:
         wanted = self._plan.pattern.nodes[operand.node]
         node = value.producer()
         if node is None:
-            return Rating(missing=self._sizes[operand.node], notes=(mismatch_text.of_producer(value, wanted),))
+            return Rating(missing=self._sizes[operand.node], notes=(mismatch_of_producer(value, wanted),))
         if not wanted.op_type or (node.domain, node.op_type) == (wanted.domain, wanted.op_type):
             rating = self.at(operand.node, node)
             if value.index() != operand.output:
@@ -150,7 +164,7 @@ class Rater:
             between = f"`{walk.op_name(node)}` {walk.node_label(node)} stands after {walk.node_label(behind)}"
             return _noted(self.at(operand.node, behind), between)
         likeness = difflib.SequenceMatcher(None, node.op_type, wanted.op_type).ratio() >= _ALIKE
-        note = mismatch_text.of_producer(value, wanted)
+        note = mismatch_of_producer(value, wanted)
         return Rating(missing=self._sizes[operand.node], agreeing=int(likeness), notes=(note,))
 
     def _both(self, a: Rating, b: Rating) -> Rating:
@@ -169,3 +183,91 @@ class Rater:
 
 def _noted(rating: Rating, note: str) -> Rating:
     return Rating(rating.nodes, rating.bindings, rating.missing, rating.agreeing, (*rating.notes, note))
+
+
+# Describes in words how a node of a model differs from a node of a pattern.
+
+_SHOWN = 4
+"""The most elements of a constant that a sentence shows. A choice."""
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+
+
+def mismatch_of_attributes(wanted: PatternNode, node: ir.Node, version: int) -> list[str]:
+    """Returns a sentence for each attribute that differs."""
+    found = []
+    for name, value in wanted.attributes:
+        place = attribute_matching.operand_place(node, name, version) if name not in node.attributes else None
+        if place is not None:
+            operand = node.inputs[place] if place < len(node.inputs) else None
+            if not attribute_matching.operand_equals(operand, value):
+                found.append(f"{name} is {held(operand)} at {walk.node_label(node)} (pattern: {attribute_text(value)})")
+            continue
+        actual = attribute_matching.given(node, name, version)
+        if not attribute_matching.attribute_equals(actual, value, attribute_matching.default(node, name, version)):
+            pattern = f"{name}={shortened(attribute_text(value), 60)}"
+            found.append(f"{_assigned(name, actual)} at {walk.node_label(node)} (pattern: {pattern})")
+    return found
+
+
+def _assigned(name: str, actual: ir.Attr | None) -> str:
+    if actual is None:
+        return f"no {name}"
+    if actual.is_ref():
+        return f"{name} is the function's attribute {actual.ref_attr_name}"
+    value: Any = actual.value
+    if isinstance(value, ir.TensorProtocol):
+        return f"{name} is another tensor"
+    if isinstance(value, float):
+        return f"{name}={attribute_text(value) if value == value and abs(value) != float('inf') else value}"
+    return f"{name}={value!r}" if not isinstance(value, str) else f'{name}="{value}"'
+
+
+def mismatch_of_constant(value: ir.Value, wanted: Number | Numbers | Exact) -> str:
+    """Says that a value is not the constant of the pattern."""
+    text = shortened(constant_text(wanted), 60)
+    if not facts.is_constant(value):
+        return f"{value.name} is no constant, the pattern wants {text}"
+    return f"the constant {value.name} is {held(value)}, the pattern wants {text}"
+
+
+def held(value: ir.Value | None) -> str:
+    """Describes a constant: by its elements if they are few, otherwise by its dtype and shape."""
+    if value is None:
+        return "left out"
+    count = constant_matching.number_of_elements(value)
+    if count is None:
+        return f"the value {value.name}"
+    tensor = ir.convenience.get_const_tensor(value)
+    assert tensor is not None
+    if count > _SHOWN:
+        return f"{tensor.dtype.name.lower()}[{','.join(map(str, tensor.shape.numpy()))}]"
+    elements = facts.constant(value)
+    assert elements is not None
+    shown = elements.ravel()[0].item() if count == 1 and elements.ndim < 1 and elements.dtype.kind != "O" else None
+    return str(elements.tolist()) if shown is None else str(elements)
+
+
+def mismatch_of_variable(value: ir.Value, wanted: Variable) -> str:
+    """Says that a variable of this kind may not stand for the value."""
+    if wanted.kind is Kind.SCALAR and facts.is_constant(value):
+        return f"{value.name} is {held(value)}, {wanted.name} is a constant with one element"
+    return f"{value.name} is no constant, {wanted.name} is one"
+
+
+def mismatch_of_operands(wanted: int, given: int, node: ir.Node) -> str:
+    """Says that the number of operands differs."""
+    if given == wanted + 1 and given <= len(_ORDINALS):
+        return f"a {_ORDINALS[wanted]} operand is there at {walk.node_label(node)}"
+    return f"{walk.node_label(node)} has {given} operands (pattern: {wanted})"
+
+
+def mismatch_of_producer(value: ir.Value, wanted: PatternNode) -> str:
+    """Says that a different operator, or no operator, makes a value."""
+    node = value.producer()
+    if node is not None:
+        found = f"`{walk.op_name(node)}` {walk.node_label(node)}"
+    elif facts.is_constant(value):
+        found = f"the constant {value.name}"
+    else:
+        found = f"the {'graph input' if value.is_graph_input() else 'value'} {value.name}"
+    return f"`{wanted.title}` expected, {found} found"

@@ -19,3 +19,20 @@ def pattern_of(source: Callable[..., Any] | str | Pattern) -> Pattern:
     if isinstance(source, Pattern):
         return source
     return from_text(source) if isinstance(source, str) else from_function(source)
+
+
+# Makes a replacement from a Python function or from ONNX text. A replacement is a pattern of the nodes to make; its
+# results may also be variables.
+
+
+def replacement_of(source: Callable[..., Any] | str | Pattern) -> Pattern:
+    """Makes a replacement from a function of operators or from ONNX text; returns a pattern as it is.
+
+    Raises:
+        OnnxsmithError: a `pattern/…` problem that says what is wrong, and where.
+    """
+    if isinstance(source, Pattern):
+        return source
+    if isinstance(source, str):
+        return from_text(source, is_replacement=True)
+    return from_function(source, is_replacement=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,6 @@ from onnxsmith.graph.patterns.match import Match
 from onnxsmith.graph.patterns.match_search import Search, Way
 from onnxsmith.graph.patterns.pattern import Pattern
 from onnxsmith.graph.patterns.pattern_conversion import pattern_of
-from onnxsmith.graph.patterns.retained_nodes import kept
 from onnxsmith.graph.patterns.search_plan import Plan
 from onnxsmith.graph.structure import walk
 
@@ -91,3 +90,22 @@ def _match(pattern: Pattern, way: Way, outputs: tuple[ir.Value, ...]) -> Match:
         {key[0]: value for key, value in way.items() if isinstance(key, tuple)},
         outputs,
     )
+
+
+# Finds the nodes of a match that stay in use when its results are replaced.
+
+
+def kept(nodes: Sequence[ir.Node], outputs: Collection[ir.Value], graph: ir.Graph | ir.Function) -> tuple[ir.Node, ...]:
+    """Returns the nodes that are still needed without the `outputs`. A node is needed if a result of it is a graph
+    output, or is read by a needed node or by a node outside the match. A node of an outer graph is always needed.
+    `nodes` are in the order of the pattern."""
+    inside = dict.fromkeys(nodes)
+    found: dict[ir.Node, None] = {}
+    for node in reversed(inside):
+        if node.graph is not graph or any(
+            value.is_graph_output() or any(one not in inside or one in found for one in value.consumers())
+            for value in node.outputs
+            if value not in outputs
+        ):
+            found[node] = None
+    return tuple(node for node in inside if node in found)

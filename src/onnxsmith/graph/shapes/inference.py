@@ -16,7 +16,8 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.seams import shape_engine
-from onnxsmith.graph.shapes import declared_dims, known_integers, least_sizes, sound_shapes, symbols
+from onnxsmith.graph.shapes import declared_dims, known_integers, sound_shapes, symbols
+from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.shapes.inference_reuse import Alike
 from onnxsmith.graph.shapes.loop_states import LoopStates
 from onnxsmith.graph.shapes.single_node import canonical, rule_for
@@ -172,7 +173,7 @@ class Inference:
         """Notes the least sizes at which the model runs without an error. Returns whether a least size is new."""
         found = dict(self._least)
         for node in self._model.graph:
-            for dim in () if node.domain else least_sizes.not_empty(node):
+            for dim in () if node.domain else not_empty(node):
                 for name, least in symbols.needed(dim).items():
                     found[name] = max(least, found.get(name, 0))
         new, self._least = found != self._least, found
@@ -288,3 +289,26 @@ def _merged_integers(
 
 def _loop_bodies(node: ir.Node) -> Iterator[ir.Graph]:
     return walk.subgraphs(node) if node.op_type == "Loop" and not node.domain else iter(())
+
+
+# Finds dimensions that must be above 0, because the model fails otherwise.
+
+
+def not_empty(node: ir.Node) -> Iterator[Element]:
+    """Yields dimensions that are above 0 whenever the node does not fail.
+
+    A Conv's window must fit, so its spatial results are not empty. A Reshape cannot compute its -1 beside an empty
+    dimension: with `allowzero` the specification forbids this, though onnxruntime makes the dimension 1.
+    """
+    if node.op_type not in ("Conv", "Reshape"):
+        return
+    value = node.outputs[0] if node.outputs else None
+    if value is None or value.shape is None:
+        return
+    dims = written(value.shape)
+    if node.op_type == "Conv":
+        yield from (dim for dim in dims[2:] if isinstance(dim, str))
+    target = known_integers.elements(node.inputs[1]) if node.op_type == "Reshape" and len(node.inputs) > 1 else None
+    if target is not None and -1 in target and len(target) == len(dims):
+        pairs = zip(dims, target, strict=True)
+        yield from (dim for dim, element in pairs if isinstance(dim, str) and element != -1)

@@ -14,9 +14,8 @@ import onnx_ir as ir
 from onnxsmith.graph.patterns.match import Match as Found
 from onnxsmith.graph.patterns.match_filter import Producers
 from onnxsmith.graph.patterns.pattern import AttributeVariable, Operand, Pattern, Result, Variable
-from onnxsmith.graph.patterns.pattern_conversion import pattern_of
+from onnxsmith.graph.patterns.pattern_conversion import pattern_of, replacement_of
 from onnxsmith.graph.patterns.pattern_search import every_match
-from onnxsmith.graph.patterns.replacement_conversion import replacement_of
 from onnxsmith.graph.patterns.search_plan import Plan
 from onnxsmith.optimizer.rules._patterns import read_elsewhere, too_old
 from onnxsmith.optimizer.rules.base import Match, NoMatch, Rule

@@ -1,1 +1,1 @@
-"""Data of a user: what goes into a model, and what is expected of it. One kind a file."""
+"""Data of a user: what goes into a model, and what is expected of it. A class for each kind."""

@@ -112,7 +112,7 @@ def _array(value: Any, port: Port, name: str) -> Any:
 
 
 class Kind(ABC):
-    """A kind of data. Kinds are found by their files."""
+    """A kind of data. Kinds are found by walking this folder."""
 
     rank: ClassVar[int] = 10
     """Kinds with lower ranks are asked first whether the data is theirs."""

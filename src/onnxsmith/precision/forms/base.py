@@ -47,7 +47,8 @@ class WeightForm:
 
 
 class Form(ABC):
-    """How one runtime wants int8 and int4. Forms are found by their files, which have the names of targets of `check`.
+    """How one runtime wants int8 and int4. Forms are found by walking this folder; their ids are
+    names of targets of `check`.
 
     `activations` is `QInt8` or `QUInt8`; with `symmetric` their zero point is 0. `around` are the operators between
     products that become int8, too. `more` are further options of onnxruntime's quantiser. `folds_casts` says whether

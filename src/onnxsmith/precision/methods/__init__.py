@@ -1,1 +1,1 @@
-"""Ways to make a model smaller by a narrower precision, one a file."""
+"""Ways to make a model smaller by a narrower precision, a class for each."""

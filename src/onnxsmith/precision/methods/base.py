@@ -92,7 +92,7 @@ class Work:
 
 
 class Method(ABC):
-    """One method. Methods are found by their files; the name on the command line is the name of the file."""
+    """One method. Methods are found by walking this folder; the name on the command line is their id."""
 
     title: ClassVar[str]
     changes: ClassVar[str]

@@ -12,6 +12,8 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.pruning.channel_removal import Kept, masked
 from onnxsmith.precision.pruning.groups import Channels
+from onnxsmith.precision.pruning.pruning_preparation import Working, working
+from onnxsmith.precision.weight_counts import own_weights
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.sessions import verify_models
@@ -49,3 +51,14 @@ def proven(
         given=feeds,
         names=("the model with zeros", "the pruned model"),
     )
+
+
+# Compares the model that channels are followed through with the given one.
+
+
+def compared(loaded: ir.Model, sizes: Mapping[str, int] | None, seed: int) -> Working:
+    """The model that channels are followed through; where it is not proven to be the given one, without rewrites."""
+    found = working(loaded)
+    if not found.is_rewritten or verify_models(own_weights(loaded), found.model, Verify(sizes=sizes, seed=seed)).equal:
+        return found
+    return working(loaded, rewritten=False)

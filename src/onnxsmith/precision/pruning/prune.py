@@ -36,8 +36,7 @@ from onnxsmith.precision.pruning.channel_removal import Kept, kept_without, prun
 from onnxsmith.precision.pruning.channel_selection import BLOCK, Choice, share_of
 from onnxsmith.precision.pruning.groups import Channels, channels
 from onnxsmith.precision.pruning.measures.base import Measure, Subject
-from onnxsmith.precision.pruning.prepared_comparison import compared
-from onnxsmith.precision.pruning.proof import proven
+from onnxsmith.precision.pruning.proof import compared, proven
 from onnxsmith.precision.pruning.protected_layers import asked_layers
 from onnxsmith.precision.pruning.pruning_counts import Counting
 from onnxsmith.precision.pruning.pruning_preparation import Working, rejoined

@@ -1,1 +1,1 @@
-"""Measures of what a user wants of a model, one a file."""
+"""Measures of what a user wants of a model, a class for each."""

@@ -17,7 +17,7 @@ Pairs = Iterable[tuple[Any, Any]]
 
 
 class Score(ABC):
-    """One measure. Scores are found by their files; the name on the command line is the name of the file."""
+    """One measure. Scores are found by walking this folder; the name on the command line is their id."""
 
     title: ClassVar[str]
     better: ClassVar[Literal["higher", "lower"]] = "higher"

@@ -1,1 +1,1 @@
-"""Measures of the difference between two arrays, one in each file."""
+"""Measures of the difference between two arrays, a class for each."""

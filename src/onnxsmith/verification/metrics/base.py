@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Metric(ABC):
-    """One measure. Metrics are found by their files."""
+    """One measure. Metrics are found by walking this folder."""
 
     title: ClassVar[str]
     unit: ClassVar[str] = ""

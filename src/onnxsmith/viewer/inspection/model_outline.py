@@ -9,15 +9,26 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.model_summary import DataFile, Function, ModelSummary, Module, Port, Weights
+from onnxsmith.base.report.parts.model_summary import (
+    DataFile,
+    Function,
+    Macs,
+    MacTerm,
+    ModelSummary,
+    Module,
+    Port,
+    Weights,
+)
 from onnxsmith.base.words import several
 from onnxsmith.graph.reading.exact_text import dtype_name
-from onnxsmith.graph.reading.scopes import function_name, nodes, scopes
+from onnxsmith.graph.reading.scopes import Scope, function_name, nodes, scopes
 from onnxsmith.graph.reading.weights import Held, held, is_constant, readable
 from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.signature import Port as SignaturePort
 from onnxsmith.graph.structure.signature import signature
-from onnxsmith.viewer.inspection.macs import macs
+from onnxsmith.graph.structure.walk import op_name
+from onnxsmith.viewer.inspection.costs.zero_mac_operators import without_products
+from onnxsmith.viewer.inspection.mac_rules.base import Products, rule_of
 
 _ONNX_DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training"}
 _DEEPEST_MODULE = 4
@@ -131,3 +142,39 @@ def headline(part: ModelSummary) -> str:
     name = Path(part.path).name if part.path else part.graph or "the model"
     ports = f"{len(part.inputs)} in, {len(part.outputs)} out"
     return f"{name}: {several(part.nodes, 'node')}, {several(part.elements, 'weight')}, {ports}"
+
+
+# Counts the multiply-accumulates of a model's outline: those of the main graph, by the rules of `mac_rules/`.
+
+
+def macs(nodes: Iterable[tuple[Scope, ir.Node]], functions: Iterable[ir.OperatorIdentifier] = ()) -> Macs:
+    """Counts the multiply-accumulates of one run of a graph, from its nodes with inferred shapes.
+
+    Symbolic sizes stay symbols. Calls of local `functions` are not operators without a rule.
+    """
+    terms: Counter[tuple[str, ...]] = Counter()
+    other: Counter[str] = Counter()
+    counted = unknown = nested = 0
+    local = set(functions)
+    for scope, node in nodes:
+        rule = rule_of(node)
+        if rule is None:
+            if not without_products(node) and node.op_identifier() not in local:
+                other[op_name(node)] += 1
+        elif scope.path:
+            nested += 1
+        elif (products := rule.products(node)) is None:
+            unknown += 1
+        else:
+            counted += 1
+            _add(terms, products)
+    ordered = sorted(terms.items(), key=lambda item: (len(item[0]), -item[1], item[0]))
+    return Macs(tuple(MacTerm(n, dims) for dims, n in ordered), counted, unknown, nested, dict(sorted(other.items())))
+
+
+def _add(terms: Counter[tuple[str, ...]], products: Products) -> None:
+    for product in products:
+        number = 1
+        for dim in product:
+            number *= dim if isinstance(dim, int) else 1
+        terms[tuple(sorted(dim for dim in product if isinstance(dim, str)))] += number

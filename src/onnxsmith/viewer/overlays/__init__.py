@@ -1,1 +1,1 @@
-"""The room of overlays: what a part of a report says about each node. A file is called as the part that it shows."""
+"""The room of overlays: what a part of a report says about each node. A class is called as the part that it shows."""

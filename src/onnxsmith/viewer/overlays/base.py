@@ -111,7 +111,7 @@ class Layer:
 
 
 class Overlaying(ABC):
-    """Turns a part of a report into figures for nodes. One file each, called as the part's kind."""
+    """Turns a part of a report into figures for nodes. One class each, called as the part's kind."""
 
     newer: ClassVar[bool] = False
     """Whether the part is about the newer of two models, if it fits both equally well."""

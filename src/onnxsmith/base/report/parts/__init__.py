@@ -1,1 +1,1 @@
-"""The kinds of parts that reports have, one a file."""
+"""The kinds of parts that reports have, a class for each."""

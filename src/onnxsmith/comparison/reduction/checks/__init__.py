@@ -1,1 +1,1 @@
-"""Checks for `reduce`: ways in which a model can fail, one in each file."""
+"""Checks for `reduce`: ways in which a model can fail, a class for each."""

@@ -1,6 +1,6 @@
 """Defines a check: it says of one model file and its inputs whether, and how, it fails.
 
-Checks are found by their files. A helper module starts with an underscore.
+Checks are found by walking this folder. A helper module starts with an underscore.
 """
 
 from __future__ import annotations

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
+from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.bundle import BundleCheck
 from onnxsmith.deployment.bundles.content import Content
@@ -103,3 +105,24 @@ def not_for_form(form: str, what: str, where: str, *, why: str = "", fix: str = 
         if form != "python"
         else "cast the input or output to a dtype that numpy has: `onnxsmith edit`, step insert, operator Cast",
     )
+
+
+# Finds a form by its name.
+
+
+def form_of(name: str) -> Form:
+    """Returns the form of this name.
+
+    Raises:
+        OnnxsmithError: `bundle/unknown-form`.
+    """
+    found = rooms.members("onnxsmith.deployment.bundles.forms", Form)
+    if name not in found:
+        near = difflib.get_close_matches(name.lower().replace("_", "-").replace(".", "-"), found, 1, cutoff=0.4)
+        raise problem(
+            "bundle/unknown-form",
+            f"there is no form {name!r}" if name else "no form was given",
+            why=f"there are: {', '.join(found)}",
+            fix=f"--for {near[0] if near else 'python'}",
+        )
+    return found[name]

@@ -1,1 +1,1 @@
-"""Rewrites models so that a target takes them, one fix a file."""
+"""Rewrites models so that a target takes them, one fix a class."""

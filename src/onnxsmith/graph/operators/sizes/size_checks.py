@@ -6,15 +6,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from onnxsmith.graph.operators.sizes import (
-    movement_sizes,
-    normalisation_sizes,
-    pointwise,
-    products,
-    quantised,
-    recurrent_sizes,
-    windows,
-)
+from onnxsmith.graph.operators.sizes import layer_sizes, movement_sizes, pointwise, products, windows
 from onnxsmith.graph.operators.sizes.size_rule_call import Call
 from onnxsmith.graph.structure import schema as schemas
 
@@ -54,11 +46,11 @@ RULES: dict[str, Callable[[Call], None]] = {
     "SpaceToDepth": windows.space_to_depth,
     "Resize": windows.resize,
     "GridSample": windows.grid_sample,
-    "BatchNormalization": normalisation_sizes.batch,
-    "InstanceNormalization": normalisation_sizes.channels,
-    "GroupNormalization": normalisation_sizes.group,
-    "LayerNormalization": normalisation_sizes.trailing,
-    "RMSNormalization": normalisation_sizes.trailing,
+    "BatchNormalization": layer_sizes.batch,
+    "InstanceNormalization": layer_sizes.channels,
+    "GroupNormalization": layer_sizes.group,
+    "LayerNormalization": layer_sizes.trailing,
+    "RMSNormalization": layer_sizes.trailing,
     "Concat": movement_sizes.concat,
     "Reshape": movement_sizes.reshape,
     "Expand": movement_sizes.expand,
@@ -76,12 +68,12 @@ RULES: dict[str, Callable[[Call], None]] = {
     "Pad": movement_sizes.pad,
     "CumSum": movement_sizes.cumsum,
     "Einsum": products.einsum,
-    "LSTM": recurrent_sizes.gates,
-    "GRU": recurrent_sizes.gates,
-    "RNN": recurrent_sizes.gates,
-    "QuantizeLinear": quantised.scales,
-    "DequantizeLinear": quantised.scales,
-    "QLinearConv": quantised.conv,
+    "LSTM": layer_sizes.gates,
+    "GRU": layer_sizes.gates,
+    "RNN": layer_sizes.gates,
+    "QuantizeLinear": layer_sizes.scales,
+    "DequantizeLinear": layer_sizes.scales,
+    "QLinearConv": layer_sizes.quantised_conv,
 }
 """The size rules by operator of ONNX's own domain. A rule raises if two sizes are numbers that contradict each other;
 it accepts names and unknown sizes."""

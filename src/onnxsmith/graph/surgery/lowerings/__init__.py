@@ -1,1 +1,1 @@
-"""Writes operators that changed between two opsets in the earlier form. Each change has its own file."""
+"""Writes operators that changed between two opsets in the earlier form. Each change has its own class."""

@@ -1,1 +1,1 @@
-"""How much a channel matters, one measure a file."""
+"""How much a channel matters, a class for each measure."""

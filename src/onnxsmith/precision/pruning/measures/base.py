@@ -33,7 +33,7 @@ class Subject:
 
 
 class Measure(ABC):
-    """One measure. Measures are found by their files; the name on the command line is the name of the file."""
+    """One measure. Measures are found by walking this folder; the name on the command line is their id."""
 
     title: ClassVar[str]
 

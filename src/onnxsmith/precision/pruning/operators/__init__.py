@@ -1,1 +1,1 @@
-"""How operators pass channels on, one family a file."""
+"""How operators pass channels on, a class for each family."""

@@ -13,7 +13,7 @@ from onnxsmith.precision.pruning.cuts import Cuts
 
 
 class Operator(ABC):
-    """A family of operators. Families are found by their files.
+    """A family of operators. Families are found by walking this folder.
 
     A live axis of an input that `link` neither ties nor pins is pinned as not understood. Weights are cut without the
     family's help: along each axis that it ties.

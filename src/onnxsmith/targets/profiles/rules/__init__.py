@@ -1,1 +1,1 @@
-"""Named conditions that a profile lists under `[[rules]]`, one a file."""
+"""Named conditions that a profile lists under `[[rules]]`, a class for each."""

@@ -1,1 +1,1 @@
-"""How many multiply-accumulates an operator has: one family of operators a file."""
+"""How many multiply-accumulates an operator has: a class for each family of operators."""

@@ -20,7 +20,7 @@ Products = Sequence[Sequence[Dim]]
 
 
 class MacRule(ABC):
-    """Counts the multiply-accumulates of some operators. Rules are found by their files.
+    """Counts the multiply-accumulates of some operators. Rules are found by walking this folder.
 
     A multiply-accumulate is one multiplication and one addition to a sum. Bias additions are not counted; products with
     padded zeros are, as usual.

@@ -1,4 +1,4 @@
-"""What float16 and bfloat16 share: nodes become narrow, strongly typed, with Casts at the borders."""
+"""Weights and computations in 16-bit floats."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes
 from onnxsmith.precision.mixed_precision import narrowed
 from onnxsmith.precision.narrowable_nodes import NARROW, Unit, find
 
+# What float16 and bfloat16 share: nodes become narrow, strongly typed, with Casts at the borders.
 
-class NarrowFloat(Method):
+
+class _NarrowFloat(Method):
     """Nodes compute in a narrower float, weights included. Inputs and outputs of the graph stay float32.
 
     A node stays wide if a value of its inputs, outputs or weights, on the data, is larger than half the largest number
@@ -86,3 +88,26 @@ def _largest(value: ir.Value, ranges: Mapping[str, object]) -> float:
     known = ranges.get(value.name or "")
     largest = getattr(known, "largest", 0.0)
     return largest if not math.isnan(largest) else math.inf
+
+
+# float16.
+
+
+class Float16(_NarrowFloat):
+    """Half the size: 11 bits of precision, numbers up to 65,504."""
+
+    title = "float16"
+    opset = 13
+    to = "float16"
+    instead = "--to bfloat16, which has the range of float32"
+
+
+# bfloat16.
+
+
+class Bfloat16(_NarrowFloat):
+    """Half the size: 8 bits of precision, the range of float32."""
+
+    title = "bfloat16"
+    opset = 13
+    to = "bfloat16"

@@ -1,0 +1,167 @@
+"""Rewrites numbers and sizes of a traced program that the exporter would write wrongly."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from onnxsmith.base.seams.torch import translator
+
+# Keeps Python numbers in a float64 model exact.
+# PyTorch's exporter writes a Python float without a known dtype as a float32 constant and casts that: 0.1 becomes
+# 0.100000001. If the constant is cast anyway, it can be a float64 constant; a cast to float32 gives the same number.
+
+_FILLED = (torch.ops.aten.full.default, torch.ops.aten.full_like.default, torch.ops.aten.scalar_tensor.default)
+
+
+def exact_numbers() -> AbstractContextManager[None]:
+    """Inside, a Python float that is cast becomes a float64 constant if float32 cannot hold it exactly."""
+    return translator.exact_numbers(_is_float32)
+
+
+def say_dtypes(module: torch.fx.GraphModule) -> None:
+    """Writes the dtype of every tensor that is filled with a number, so that the exporter casts the number."""
+    for node in module.graph.nodes:
+        if (
+            node.target in _FILLED
+            and node.kwargs.get("dtype") is None
+            and isinstance(node.meta.get("val"), torch.Tensor)
+        ):
+            node.kwargs = {**node.kwargs, "dtype": node.meta["val"].dtype}
+
+
+def _is_float32(number: float) -> bool:
+    return number != number or torch.tensor(number, dtype=torch.float32).item() == number
+
+
+# Makes quotients of sizes round down, as in Python.
+# PyTorch's exporter writes `a // b` of sizes as ONNX's Div, which rounds towards 0: too large by one if `a` is
+# negative, such as a difference of sizes. `a % b` has the sign of `b` in Python and ONNX, so (a - a % b) / b is right
+# for every sign.
+
+
+def floor_quotients(module: torch.fx.GraphModule) -> None:
+    """Rewrites every quotient whose first operand may be negative, by the known bounds of the sizes."""
+    for part in module.modules():
+        if not isinstance(part, torch.fx.GraphModule):
+            continue
+        for node in part.graph.find_nodes(op="call_function", target=operator.floordiv):
+            if not _is_positive(node.args[0]):
+                _floor(part.graph, node)
+        part.recompile()
+
+
+def _is_positive(operand: Any) -> bool:
+    value = operand.meta.get("val") if isinstance(operand, torch.fx.Node) else operand
+    if not isinstance(value, torch.SymInt):
+        return isinstance(value, int) and value >= 0
+    return bool(value.node.shape_env.bound_sympy(value.node.expr).lower >= 0)
+
+
+def _floor(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    a, b = node.args
+    with graph.inserting_before(node):
+        rest = graph.call_function(operator.mod, (a, b))
+        rest.meta["val"] = _value(a) % _value(b)
+        whole = graph.call_function(operator.sub, (a, rest))
+        whole.meta["val"] = _value(a) - rest.meta["val"]
+    node.args = (whole, b)
+
+
+def _value(operand: Any) -> Any:
+    return operand.meta["val"] if isinstance(operand, torch.fx.Node) else operand
+
+
+# Makes tensors of the fractions of sizes that an integer tensor is multiplied with, divided by or added to.
+# `x * (n - 2.5)` with integers x and a size n: PyTorch's exporter promotes x to floats by an overload for known
+# numbers, and stores the number as a constant, which fails here. For two tensors it promotes as PyTorch does.
+
+_ATEN = torch.ops.aten
+_ARITHMETIC = (_ATEN.mul.Tensor, _ATEN.div.Tensor, _ATEN.add.Tensor, _ATEN.sub.Tensor)
+
+
+def fractions_as_tensors(module: torch.fx.GraphModule) -> None:
+    """Replaces the second operand of such operations by a tensor of rank 0."""
+    for part in module.modules():
+        if not isinstance(part, torch.fx.GraphModule):
+            continue
+        for target in _ARITHMETIC:
+            for node in part.graph.find_nodes(op="call_function", target=target):
+                if _is_fraction(node.args[1]) and _is_whole(node.args[0]):
+                    _make_tensor(part.graph, node)
+        part.recompile()
+
+
+def _is_fraction(operand: Any) -> bool:
+    return isinstance(operand, torch.fx.Node) and isinstance(operand.meta.get("val"), torch.SymFloat)
+
+
+def _is_whole(operand: Any) -> bool:
+    value = operand.meta.get("val") if isinstance(operand, torch.fx.Node) else None
+    return isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex())
+
+
+def _make_tensor(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    x, fraction = node.args[:2]
+    dtype = node.meta["val"].dtype
+    with graph.inserting_before(node):
+        made = graph.call_function(_ATEN.scalar_tensor.default, (fraction,), {"dtype": dtype})
+        with node.meta["val"].fake_mode:
+            made.meta["val"] = torch.empty((), dtype=dtype)
+    node.args = (x, made, *node.args[2:])
+
+
+# Replaces strides in a program by products of sizes: an ONNX graph has sizes, but no strides.
+# The module itself need not read a stride: a trace that needs a symbolic size may read it from a stride of equal
+# value.
+
+
+def strides_as_sizes(module: torch.fx.GraphModule) -> None:
+    """Replaces every stride of a dense tensor, also in the bodies of loops and branches."""
+    for part in module.modules():
+        if isinstance(part, torch.fx.GraphModule):
+            for node in part.graph.find_nodes(op="call_function", target=torch.ops.aten.sym_stride.int):
+                _replace(part.graph, node)
+            part.recompile()
+
+
+def _replace(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    source, axis = node.args
+    assert isinstance(source, torch.fx.Node)
+    value = source.meta["val"]
+    axes = _inner(value, axis)
+    if axes is None:
+        return
+    with graph.inserting_before(node):
+        sizes = [graph.call_function(torch.ops.aten.sym_size.int, (source, one)) for one in axes]
+        for size, one in zip(sizes, axes, strict=True):
+            size.meta["val"] = value.shape[one]
+        product = sizes[0]
+        for size in sizes[1:]:
+            before = product.meta["val"]
+            product = graph.call_function(operator.mul, (product, size))
+            product.meta["val"] = before * size.meta["val"]
+    node.replace_all_uses_with(product)
+    graph.erase_node(node)
+
+
+def _inner(value: torch.Tensor, axis: object) -> Sequence[int] | None:
+    """The smallest set of axes whose sizes multiply to the stride; None if there is none."""
+    assert isinstance(axis, int)
+    wanted = _text(value.stride(axis))
+    others = [one for one in range(value.dim()) if one != axis]
+    for count in range(1, len(others) + 1):
+        for axes in itertools.combinations(others, count):
+            if _text(math.prod(value.shape[one] for one in axes)) == wanted:
+                return axes
+    return None
+
+
+def _text(size: int | torch.SymInt) -> str:
+    return str(size.node.expr) if isinstance(size, torch.SymInt) else str(size)
