@@ -1,1 +1,1 @@
-"""The commands, a class each: options as a frozen dataclass, `run()` gives a report. They never print and never exit."""
+"""The commands, a class for each: options as a frozen dataclass, `run()` gives a report. They never print or exit."""
