@@ -1,5 +1,8 @@
-"""Types of tensors that become inputs or outputs of a part, where their operator does not say them: those of an unknown
-domain have no schema, and an input or output without a type breaks the ONNX specification."""
+"""Completes the types of tensors that become inputs or outputs of a part.
+
+An operator of an unknown domain has no schema, so inference cannot type its results. An input or output without a type
+breaks the ONNX specification.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,10 @@ _SAME_SHAPE = frozenset(
 
 
 def complete(starts: Sequence[ir.Value], ends: Sequence[ir.Value], opsets: dict[str, int]) -> None:
-    """Gives the tensors of a border the types and shapes that follow from the nodes which read them.
+    """Sets missing types and shapes of the border tensors, deduced from the nodes that read them.
 
     Raises:
-        OnnxsmithError: `edit/untyped` if one stays without a type or a shape.
+        OnnxsmithError: `edit/untyped` if a tensor stays without a type or a shape.
     """
     for option, values in (("from", starts), ("to", ends)):
         for value in values:
@@ -39,8 +42,11 @@ def _is_typed(value: ir.Value) -> bool:
 
 
 def _read_off(value: ir.Value, opsets: dict[str, int]) -> None:
-    """Takes the type of a tensor from an operand or result of a reader that has the same one, and its shape from the
-    result of a reader that keeps it."""
+    """Deduces a tensor's type and shape from its readers.
+
+    The type is that of a reader's operand or result with the same type variable. The shape is that of the result of a
+    reader that keeps shapes.
+    """
     for use in value.uses():
         node, place = use
         version = opsets.get(node.domain)
@@ -81,7 +87,7 @@ def _refused(option: str, value: ir.Value, values: Sequence[ir.Value]) -> Onnxsm
 
 
 def _nearest(value: ir.Value, *, forward: bool) -> Iterator[ir.Value]:
-    """Yields the typed tensors that the tensor leads to, or that it is computed from."""
+    """Yields the nearest typed tensors behind (`forward`) or before an untyped tensor."""
     seen: set[ir.Value] = set()
     queue = [value]
     while queue:

@@ -8,8 +8,11 @@ from onnxsmith.graph.structure import captures, walk
 
 
 def remove_unneeded(model: ir.Model) -> int:
-    """Removes the nodes of the main graph whose results nothing reads, then unread initializers; returns the number of
-    nodes. What is inside branches and bodies stays."""
+    """Removes nodes of the main graph whose results nothing reads, then unread initializers. Returns the number of
+    nodes.
+
+    Nodes inside branches and bodies stay.
+    """
     gone = 0
     for node in reversed(list(model.graph)):
         if any(value.uses() or value.is_graph_output() for value in node.outputs):
@@ -29,7 +32,8 @@ def called_functions(model: ir.Model) -> set[ir.OperatorIdentifier]:
 
 
 def remove_uncalled(model: ir.Model, before: set[ir.OperatorIdentifier]) -> None:
-    """Removes the functions that were called `before` and are not called now, and those that only they called."""
+    """Removes the functions that were called `before` and no longer are. Repeats this, as they may have called
+    others."""
     while gone := before & set(model.functions) - called_functions(model):
         for identifier in gone:
             del model.functions[identifier]
@@ -37,7 +41,7 @@ def remove_uncalled(model: ir.Model, before: set[ir.OperatorIdentifier]) -> None
 
 
 def forget_domains(model: ir.Model, domains: set[str]) -> None:
-    """Removes the opset imports of these domains where nothing in the model is of them any more."""
+    """Removes the opset imports of these domains if no node or function uses them any more."""
     used = {node.domain for node in walk.all_nodes(model)} | {one[0] for one in model.functions}
     for domain in domains - used - {""}:
         model.opset_imports.pop(domain, None)

@@ -1,4 +1,4 @@
-"""What a file declares of the shapes of its outputs, kept where inference knows less than the file."""
+"""Keeps declared output shapes where inference knows less than the file."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 def kept(
     declared: ir.Shape | None, inferred: ir.Shape | None, inputs: set[str], taken: set[str], *, sizes: bool
 ) -> ir.Shape | None:
-    """The inferred shape, with the declared dimension where inference has only a name that it made up.
+    """Returns the inferred shape. A dimension for which inference only made up a name is replaced by the declared one.
 
-    `inputs` are the names of the input dimensions: a size of one of them, or a number, is knowledge, and stands. A
-    declared name that is `taken`, that of an input dimension for example, is not kept: it says more than a free name.
-    With `sizes`, declared numbers are kept too.
+    `inputs` are the names of the input dimensions. A number, or an expression of these names, is known and stays as
+    inferred. A declared name that is `taken` is not kept: an input dimension, for example, has it, so the name would
+    claim that both are equal. With `sizes`, declared numbers are kept too.
     """
     if declared is None or inferred is None or len(declared) != len(inferred):
         return inferred
@@ -29,7 +29,7 @@ def kept(
 
 
 def _is_vague(dim: int | ir.SymbolicDim, inputs: set[str]) -> bool:
-    """Whether the dimension is no number, and not an expression of input dimensions alone."""
+    """Whether the dimension is neither a number nor an expression of input dimensions only."""
     if isinstance(dim, int):
         return False
     return dim.value is None or not set(_NAME.findall(dim.value)) <= inputs
@@ -40,7 +40,7 @@ def _may_stay(dim: int | ir.SymbolicDim, taken: set[str], sizes: bool) -> bool:
 
 
 def lost(declared: ir.Shape, now: ir.Shape, inputs: set[str]) -> str:
-    """Why a declared number or name was replaced by a name that inference made up; "" if none was."""
+    """Returns why a declared number or name was replaced by a name that inference made up; "" if none was."""
     if len(declared) != len(now):
         return ""
     for old, new in zip(declared, now, strict=True):
@@ -50,8 +50,10 @@ def lost(declared: ir.Shape, now: ir.Shape, inputs: set[str]) -> str:
 
 
 def unequal(shapes: Iterable[tuple[ir.Shape | None, ir.Shape | None]]) -> set[str]:
-    """The names that several declared axes have, where the axes are not known to be equal now. `shapes` has pairs: the
-    declared shape of an output, and its shape now."""
+    """Returns the names that several declared axes share, where the axes are not known to be equal now.
+
+    `shapes` has pairs: the declared shape of an output, and its shape now.
+    """
     found: dict[str, list[int | ir.SymbolicDim | None]] = {}
     for declared, now in shapes:
         known = now if now is not None and len(now) == len(declared or ()) else [None] * len(declared or ())

@@ -49,9 +49,10 @@ from onnxsmith.verification.verification_verdict import problems, verdict
 class Edit:
     """A model that is being edited. Use it as a context manager; see `edit`.
 
-    Reading: `inputs`, `outputs`, `node(…)`, `nodes(…)`, `tensor(…)`, `between(…)`, and `model`, the `ir.Model` itself.
-    Changing: each step that `onnxsmith edit` lists is a method, `m.rename(tensor="a", to="b")`. Selectors are names,
-    names with `*`, tables such as `{"op": "Relu", "module": "layer1.*"}`, or the objects that reading gives.
+    Reading: `inputs`, `outputs`, `node(…)`, `nodes(…)`, `tensor(…)`, `between(…)`, and `model`, which is the `ir.Model`
+    itself. Changing: each step that `onnxsmith edit` lists is a method, `m.rename(tensor="a", to="b")`. Selectors are
+    names, names with `*`, tables such as `{"op": "Relu", "module": "layer1.*"}`, or the handles that the reading
+    methods return.
     """
 
     def __init__(
@@ -100,7 +101,8 @@ class Edit:
 
     @property
     def model(self) -> ir.Model:
-        """The model as it is now. A change made here, and not by a step, counts as meant to keep every number."""
+        """The model as it is now. A change made directly on it, not by a step, must keep every number: its outputs are
+        compared."""
         return self._work.model
 
     @property
@@ -120,7 +122,7 @@ class Edit:
         return tuple(TensorHandle(value) for value in self.model.graph.outputs)
 
     def node(self, selector: Any) -> NodeHandle:
-        """The one node that a selector means.
+        """Returns the one node that a selector means.
 
         Raises:
             OnnxsmithError: `edit/no-match`, `edit/many-matches`.
@@ -128,12 +130,13 @@ class Edit:
         return NodeHandle(self._shaped.find.node(selector))
 
     def nodes(self, name: Any = None, **conditions: Any) -> list[NodeHandle]:
-        """The nodes that meet all conditions, all nodes without any: `m.nodes(op="Conv", module="layer1.*")`."""
+        """Returns the nodes that meet all conditions, or all nodes without any: `m.nodes(op="Conv",
+        module="layer1.*")`."""
         table = {**({"name": name} if name is not None else {}), **conditions}
         return [NodeHandle(node) for node in walk.all_nodes(self._shaped.model) if is_match(node, table)]
 
     def tensor(self, selector: Any) -> TensorHandle:
-        """The one tensor that a selector means.
+        """Returns the one tensor that a selector means.
 
         Raises:
             OnnxsmithError: `edit/no-match`, `edit/many-matches`.
@@ -141,7 +144,7 @@ class Edit:
         return TensorHandle(self._shaped.find.tensor(selector))
 
     def between(self, start: Any, end: Any) -> list[NodeHandle]:
-        """The nodes on a path from one tensor to another, in the order of the graph."""
+        """Returns the nodes on a path from one tensor to another, in graph order."""
         first, last = self._shaped.find.tensor(start), self._work.find.tensor(end)
         graph = last.graph or self.model.graph
         after, before = {first}, {last}
@@ -159,7 +162,7 @@ class Edit:
         ]
 
     def apply(self, steps: str | Path | Iterable[Step]) -> None:
-        """Applies steps, or those of a patch file."""
+        """Applies steps, or the steps of a patch file."""
         name = str(steps) if isinstance(steps, str | Path) else ""
         for step in patch.read(steps) if isinstance(steps, str | Path) else steps:
             self._do(step, name)
@@ -200,7 +203,7 @@ class Edit:
         self._applied.append(step)
 
     def finish(self) -> None:
-        """Checks, verifies and writes the model; `result` has the report. Leaving the block does this."""
+        """Checks, verifies and writes the model; `result` then has the report. Leaving the block calls this method."""
         if not self._steps:
             raise problem("edit/nothing", "the edit has no steps", where=self._where, fix="add a step")
         with self._recorded() as place:
@@ -216,7 +219,7 @@ class Edit:
                 place()
 
     def _recorded(self) -> AbstractContextManager[Callable[[], None]]:
-        """Writes the patch file aside; what it gives puts it into place."""
+        """Writes the patch file to a temporary place. Calling the context's value moves it into place."""
         if self._record is None:
             return nullcontext(lambda: None)
         files = self._arrays.files
@@ -297,7 +300,7 @@ class Edit:
 
 
 _SHOWN = 200
-"""Nodes that a notebook shows. A choice: a page that can be scrolled."""
+"""How many nodes a notebook shows. A choice: a page that can be scrolled."""
 
 
 def edit(
@@ -311,10 +314,11 @@ def edit(
 ) -> Edit:
     """Edits a model, all or nothing.
 
-    `with onnxsmith.edit("m.onnx") as m:` gives the model. Leaving the block checks it, compares what no step changes on
-    purpose with the original, and writes it to `output`, by default over the source. An exception in the block, or a
-    difference, leaves the file as it was. `m.result` then has the report. A source that is no file is not changed:
-    `m.result.model` is the edited model. `record` writes the steps to a patch file, to be applied again.
+    `with onnxsmith.edit("m.onnx") as m:` gives the model. Leaving the block checks the model, compares it with the
+    original except for what a step changes on purpose, and writes it to `output`, by default over the source. After an
+    exception in the block, or a difference, the file stays as it was. `m.result` has the report. A source that is no
+    file is not changed: `m.result.model` is the edited model. `record` writes the steps to a patch file that can be
+    applied again.
 
     Raises:
         OnnxsmithError: `model/…` for a source that cannot be read; in the block `edit/…`; at its end `model/invalid`,
@@ -325,7 +329,7 @@ def edit(
 
 
 def edited(source: Source, output: str | Path | None, steps: Callable[[Edit], None], **settings: Any) -> Result:
-    """Edits a model by a function of the edit, and returns the result even if the edit differs."""
+    """Edits a model with the function `steps`, and returns the result even if the edited model differs."""
     work = Edit(source, output, **settings)
     steps(work)
     work.finish()

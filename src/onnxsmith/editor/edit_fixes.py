@@ -1,4 +1,4 @@
-"""What to do about a problem, in the words of an edit: its steps and their fields."""
+"""Rewords the fixes of problems for edits: with steps and their fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxsmith.editor.steps.base import Step
 
 
 def in_words_of_steps(found: Problem) -> str:
-    """The fix of a problem. That of a new operator speaks of `build`'s methods, which an edit does not have."""
+    """Returns the fix of a problem. For a new operator the fix names `build`'s methods, which an edit does not have."""
     if "g." not in found.fix or not found.id.startswith("build/"):
         return found.fix
     if found.id == "build/constant":
@@ -21,7 +21,7 @@ def in_words_of_steps(found: Problem) -> str:
 
 
 def meant(found: Problem, steps: Iterable[Step]) -> Problem:
-    """The problem that an output differs, with what says that a step is meant to change numbers."""
+    """Returns the problem. If an output differs, its fix tells how a step declares that it changes numbers."""
     if found.id != "verify/different":
         return found
     fixes = []

@@ -1,4 +1,4 @@
-"""Verifies an edited model: what was meant to stay the same is compared with the original, the rest is run."""
+"""Verifies an edited model: compares with the original what should have stayed the same, and runs the rest."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from onnxsmith.verification.verification_verdict import ending
 
 NAMES = ("the original", "the edited model")
 _MOST = 8
-"""Tensors in front of the changes that are compared. A choice: each is one more output."""
+"""How many tensors before the changes are compared. A choice: each is one more output."""
 _REFUSALS = frozenset({"runtime/failed", "runtime/died"})
-"""What a comparison raises if a model does not run."""
+"""Problems that a comparison raises if a model does not run."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """The result: the comparison, the outputs that were changed on purpose, and the new ones."""
+    """The result of a verification: the comparison, the outputs changed on purpose, and the new ones."""
 
     part: Verification
     changed: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     outputs_kept: bool = True
-    """Whether outputs were compared, not only tensors in front of the changes."""
+    """Whether outputs were compared, not only tensors before the changes."""
 
     @property
     def compared(self) -> bool:
@@ -49,7 +49,7 @@ class Verified:
         return self.part.verified
 
     def said(self, *, asked: bool) -> str:
-        """The end of the headline; `asked` is False if no verification was wanted."""
+        """Returns the end of the headline; `asked` is False if no verification was wanted."""
         if not asked:
             return ending(self.part)
         if not self.compared:
@@ -64,8 +64,8 @@ def verified(
     settings: Verify | None,
     given: tuple[Feed, ...] = (),
 ) -> Verified:
-    """Compares the outputs that no step changes on purpose, and the tensors that the changed nodes read, with the
-    original; runs the model as a whole if it has other outputs.
+    """Compares the outputs that no step changes on purpose, and the tensors that changed nodes read, with the original.
+    If there are other outputs, runs the model as a whole.
 
     Raises:
         OnnxsmithError: `edit/does-not-run` if the original runs and the edited model does not,
@@ -84,7 +84,7 @@ def verified(
         for v in outputs
         if v not in affected and work.outputs.get(v.name or "")
     }
-    # An adapted candidate has other names inside, so tensors in the middle are not looked for there.
+    # An adapted candidate has other names inside, so intermediate tensors are not looked for there.
     before = {} if len(kept) == len(outputs) or work.adapt_candidate else _before_changes(work, affected)
     if not kept and not before:
         why = "every output is new or changed on purpose; the edited model was run"
@@ -119,7 +119,7 @@ def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) 
 
 
 def _refuse_broken(original: Path | ir.Model, settings: Verify) -> None:
-    """Raises if the original does not run: then the steps are not to blame, and nothing can be compared."""
+    """Raises if the original does not run: then the steps are not at fault, and nothing can be compared."""
     found = _refusal(original, settings)
     if found is None:
         return
@@ -134,7 +134,8 @@ def _refuse_broken(original: Path | ir.Model, settings: Verify) -> None:
 
 
 def _refusal(model: Path | ir.Model, settings: Verify) -> OnnxsmithError | None:
-    """Why a model does not run on generated inputs; None if it does, or if the runtime lacks what it needs."""
+    """Returns why a model does not run on generated inputs; None if it runs, or if the runtime lacks a feature that it
+    needs."""
     if repeated(load(model)):
         model = without(cloned(load(model)))
     try:
@@ -153,7 +154,7 @@ def _sizes(settings: Verify) -> Mapping[str, int]:
 
 
 def _before_changes(work: Work, affected: set[ir.Value]) -> dict[str, str]:
-    """The unchanged tensors that changed nodes read, by name, with their names in the original."""
+    """Maps the names of unchanged tensors that changed nodes read to their names in the original."""
     found: dict[str, str] = {}
     for value in work.changed:
         node = value.producer()
@@ -168,7 +169,7 @@ def _before_changes(work: Work, affected: set[ir.Value]) -> dict[str, str]:
 def _pair(
     work: Work, original: Path | ir.Model, written: Path | ir.Model, kept: Mapping[str, str], before: Mapping[str, str]
 ) -> tuple[Path | ir.Model, Path | ir.Model]:
-    """The two models with the same interface: the original's names, and only the outputs to compare."""
+    """Returns the two models with the same interface: the original's names, and only the outputs to compare."""
     wanted = {**kept, **before}
     same = all(name == old for name, old in {**work.inputs, **work.outputs}.items()) and not before
     same = same and not repeated(work.model) and not repeated(load(original))

@@ -1,4 +1,5 @@
-"""A model while it is edited: what its values were called before, and which values the edits change on purpose."""
+"""The state of a model during an edit: the original names of its values, and the values that edits change on
+purpose."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class _Declared:
-    """What the file says of a value: inference writes over it."""
+    """The file's declaration of a value. It is kept here because inference overwrites it."""
 
     type: ir.TypeProtocol | None
     shape: ir.Shape | None
@@ -38,12 +39,12 @@ class _Declared:
         return cls(value.type, shape, dict(value.metadata_props))
 
     def fixed(self, sizes: Mapping[str, int]) -> _Declared:
-        """The declaration with sizes in place of symbols."""
+        """Returns the declaration with sizes in place of symbols."""
         return self if self.shape is None else replace(self, shape=fixed_shape(self.shape, sizes))
 
 
 class Also(Protocol):
-    """A further comparison: adds to the part what it finds in the pair (the original, the edited model)."""
+    """A further comparison: adds its findings about the pair (the original, the edited model) to the part."""
 
     def __call__(
         self, part: Verification, pair: tuple[Path | ir.Model, Path | ir.Model], settings: Verify
@@ -54,11 +55,11 @@ class Also(Protocol):
 class Work:
     """The state of an edit.
 
-    `changed` holds the values whose numbers an edit changes on purpose, with the step that does so; what depends on
-    them is not compared. `original` maps the values of the main graph to their names in the original model. `outputs`
-    and `inputs` map the names of ports to their names in the original; a new port has None. `adapt_reference` and
-    `adapt_candidate` change copies of the two models before they are compared, where their interfaces differ. `also`
-    adds further comparisons of the two to a comparison that found them equal.
+    `changed` maps values whose numbers an edit changes on purpose to the step that does so. Values that depend on them
+    are not compared. `original` maps the values of the main graph to their names in the original model. `outputs` and
+    `inputs` map the names of graph outputs and inputs to their names in the original, None for new ones.
+    `adapt_reference` and `adapt_candidate` change copies of the two models before they are compared, where their
+    interfaces differ. `also` are further comparisons, for models that were found equal.
     """
 
     model: ir.Model
@@ -94,11 +95,11 @@ class Work:
 
     @property
     def names(self) -> Names:
-        """Makes names that no value has."""
+        """Makes new names that no value has."""
         return Names(self.model)
 
     def opsets(self, node: ir.Node) -> Mapping[str, int]:
-        """The opsets in force at a node: those of the function that it is in, or of the model."""
+        """Returns the opsets in force at a node: those of the function that contains it, or of the model."""
         if self.model.functions and node.graph is not None:
             path = walk.around(self.model, graph_of(node))
             for function in self.model.functions.values():
@@ -112,22 +113,23 @@ class Work:
         self._inferred = False
 
     def reshape(self, *values: ir.Value) -> None:
-        """Notes that the declared shapes of these values, and of what depends on them, may be wrong now."""
+        """Notes that the declared shapes of these values, and of values that depend on them, may be wrong now."""
         self._reshaped.update(values)
         self._inferred = False
 
     def forget_shape(self, output: str) -> None:
-        """Notes that the original's declaration of this output says nothing of it now: its axes have another order."""
+        """Notes that the original's shape of this output is no longer valid: its axes have another order."""
         self._ports.pop(output, None)
 
     def resize_by(self, *values: ir.Value) -> None:
-        """Notes that the numbers of these values may be others now, and so the shapes that follow from them."""
+        """Notes that the numbers of these values may have changed, and with them the shapes computed from these
+        numbers."""
         sized = sized_by(self.model, values)
         self._resized.update(sized)
         self.reshape(*sized)
 
     def fix_symbols(self, sizes: Mapping[str, int]) -> None:
-        """Gives the names that no graph input has any more a size wherever the file declares them."""
+        """Replaces names that no graph input has any more by their sizes, in every declared shape."""
         dims = [dim for value in self.model.graph.inputs for dim in value.shape or ()]
         free = {name: size for name, size in sizes.items() if not any(_is_called(dim, name) for dim in dims)}
         if not free:
@@ -141,12 +143,12 @@ class Work:
         self._ports = {name: fixed_shape(shape, free) for name, shape in self._ports.items()}
 
     def resize(self) -> None:
-        """Notes that the sizes which the original declares of its outputs may be wrong now."""
+        """Notes that the output sizes that the original declares may be wrong now."""
         self._sizes_stand = False
 
     def infer(self) -> None:
-        """Infers the types and shapes of all values, so that new nodes can be checked. `finish` takes the inferred
-        ones away again."""
+        """Infers the types and shapes of all values, so that new nodes can be checked. `finish` removes the inferred
+        ones."""
         if self._inferred:
             return
         self._forget_stale()
@@ -157,16 +159,16 @@ class Work:
         self._inferred = True
 
     def move_originals(self, name: str, now: str) -> None:
-        """Notes that the adapted original has another name for the tensor that it called `name`."""
+        """Notes that the adapted original calls the tensor `name` by the name `now`."""
         self.original.update({value: now for value, old in self.original.items() if old == name})
 
     def declare(self, value: ir.Value) -> None:
-        """Keeps the type and shape that a value has now in the file."""
+        """Declares the current type and shape of a value in the file."""
         metadata = self._declared[value].metadata if value in self._declared else {}
         self._declared[value] = replace(_Declared.of(value), metadata=metadata)
 
     def finish(self) -> None:
-        """Makes the declared shapes true again: as they were for what no step touches, inferred for the rest."""
+        """Makes the declared shapes correct again: as in the original if no step affects the value, else inferred."""
         stale = self._forget_stale()
         if any(value.type is None or value.shape is None for value in {*stale, *self.model.graph.outputs}):
             self._inferred = False
@@ -184,8 +186,10 @@ class Work:
                 value.metadata_props.clear()
 
     def _complete_outputs(self) -> None:
-        """Gives outputs of which nothing follows from the graph the type and rank that they had, because the
-        specification wants both of an output, and the sizes that they had if no step may have changed them."""
+        """Restores the type and rank of outputs for which inference finds none, as the specification wants both.
+
+        Their sizes are restored too, unless a step may have changed them.
+        """
         unknown = [
             value
             for value in self.model.graph.outputs
@@ -200,7 +204,7 @@ class Work:
                 value.shape = ir.Shape([None] * len(shape)) if value in sized else shape
 
     def _keep_declared(self, stale: set[ir.Value]) -> None:
-        """Keeps what the file declared of its outputs where inference knows less, and notes what was lost."""
+        """Keeps declared output shapes where inference knows less, and notes which were lost."""
         affected = self.affected()
         names = {
             dim.value for one in self.model.graph.inputs for dim in one.shape or () if isinstance(dim, ir.SymbolicDim)
@@ -226,7 +230,7 @@ class Work:
                 self.notes.append(f"the shape of {value.name} is declared as {value.shape}, and was {before}: {lost}")
 
     def _forget_stale(self) -> set[ir.Value]:
-        """Removes the declared types and shapes of what may have changed; returns these values."""
+        """Removes the declared types and shapes of values that may have changed; returns these values."""
         stale = depending(self.model, {*self.changed, *self._reshaped})
         inputs = {value for graph in walk.graphs(self.model) for value in graph.inputs}
         for value in stale:
@@ -239,8 +243,10 @@ class Work:
         return stale
 
     def become(self, model: ir.Model, *, inlines: bool = False) -> None:
-        """Replaces the model by a converted copy. Values keep their meaning by name. Notes which functions were
-        inlined, unless the step `inlines` on purpose."""
+        """Replaces the model by a converted copy, in which values are recognised by name.
+
+        Notes which functions were inlined, unless the step `inlines` on purpose.
+        """
         self.notes += [] if inlines else opset_conversion.inlined_functions(self.model, model)
         old = {value.name or "": self.original.get(value) for value in self.original}
         changed = {value.name or "": step for value, step in self.changed.items()}
@@ -262,7 +268,7 @@ class Work:
         self._inferred = False
 
     def affected(self) -> set[ir.Value]:
-        """The values that depend on a changed value."""
+        """Returns the values that depend on a changed value."""
         return depending(self.model, set(self.changed))
 
 
@@ -271,25 +277,25 @@ def _is_called(dim: int | ir.SymbolicDim, name: str) -> bool:
 
 
 def _by_name(held: Mapping[ir.Value, _T]) -> dict[str | None, _T]:
-    """What is held for values, by their names; values in bodies whose name is not their own are left out."""
+    """Returns the entries by the names of their values, without names that several values share."""
     counts = Counter(value.name for value in held)
     return {value.name: one for value, one in held.items() if value.name and counts[value.name] == 1}
 
 
 def graph_of(node: ir.Node) -> ir.Graph:
-    """The graph that a node is in; of a node in a function, the function's graph."""
+    """Returns the graph of a node; for a node in a function, the function's graph."""
     graph: ir.Graph | ir.Function | None = node.graph
     assert graph is not None, "the node was removed"
     return graph.graph if isinstance(graph, ir.Function) else graph
 
 
 def dims(tensor: ir.TensorProtocol) -> tuple[int, ...]:
-    """The shape of a stored tensor."""
+    """Returns the shape of a stored tensor."""
     return tuple(int(size) for size in tensor.shape)  # type: ignore[arg-type]  # it is static
 
 
 def depending(model: ir.Model, start: set[ir.Value]) -> set[ir.Value]:
-    """The values of `start`, and all that depend on them, through bodies and functions."""
+    """Returns the values of `start` and all that depend on them, through bodies and functions."""
     found = set(start)
     if not found:
         return found
@@ -308,12 +314,13 @@ def depending(model: ir.Model, start: set[ir.Value]) -> set[ir.Value]:
 
 
 def _is_odd(value: ir.Value) -> bool:
-    """Whether inference cannot find the type again: a list, an optional, a map."""
+    """Whether the value is a list, an optional or a map: inference cannot find such a type again."""
     return value.type is not None and not isinstance(value.type, ir.TensorType)
 
 
 def _spread(graph: ir.Graph, found: set[ir.Value]) -> bool:
-    """Adds what depends on `found`, in the order of the nodes; returns whether a value of the graph did."""
+    """Adds the values that depend on `found`, in node order. Returns whether a node or output of the graph depends on
+    it."""
     some = False
     for node in graph:
         reads = any(value in found for value in node.inputs if value is not None)

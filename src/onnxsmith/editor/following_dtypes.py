@@ -1,4 +1,4 @@
-"""Whether the nodes that stay can take another dtype where others are removed, and what dtype they give then."""
+"""Follows dtypes through the nodes that stay when other nodes are removed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from onnxsmith.graph.structure import schema, walk
 
 @dataclass
 class Following:
-    """The dtypes after a removal. `gone` are the removed nodes, and `stands` maps each of their results to the tensor
-    that is read in its place. `new` maps the results of nodes that stay to another dtype, `origin` to the removed node
-    that is the reason."""
+    """The dtypes after a removal.
+
+    `gone` are the removed nodes. `stands` maps each of their results to the tensor that replaces it. `new` maps results
+    of the remaining nodes to another dtype, and `origin` maps them to the removed node that is the reason.
+    """
 
     work: Work
     gone: Collection[ir.Node]
@@ -27,7 +29,7 @@ class Following:
     origin: dict[ir.Value, ir.Node] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Follows the dtypes to the graph outputs, which have to keep theirs.
+        """Propagates the dtypes to the graph outputs, whose dtypes must not change.
 
         Raises:
             OnnxsmithError: `edit/dtype` with the first node, or output, that cannot take the other dtype.
@@ -44,7 +46,7 @@ class Following:
                     raise self._refusal(value, why)
 
     def said(self) -> str:
-        """Which nodes compute in another dtype now."""
+        """Returns a note with the nodes that compute in another dtype now; "" if there are none."""
         nodes = dict.fromkeys(value.producer() for value in self.new)
         names = [walk.node_label(node) for node in nodes if node is not None]
         if not names:
@@ -64,7 +66,7 @@ class Following:
         return now is not None and value.dtype is not None and now != value.dtype
 
     def _follow(self, node: ir.Node) -> bool:
-        """Sets the dtypes of a node's results; returns whether one is new."""
+        """Sets the dtypes of a node's results; returns whether one changed."""
         reads = [value for value in node.inputs if value is not None]
         other = next((value for value in reads if self._differs(value)), None)
         if other is None:
@@ -82,10 +84,10 @@ class Following:
         return changed
 
     def _bound(self, node: ir.Node, other: ir.Value) -> dict[str, ir.DataType]:
-        """The dtype of each type variable of the operator.
+        """Returns the dtype of each type variable of the operator.
 
         Raises:
-            OnnxsmithError: `edit/dtype` if the operator does not allow it.
+            OnnxsmithError: `edit/dtype` if the operator does not allow the new dtype.
         """
         known, said = self._schema(node), f"{walk.node_label(node)} ({walk.op_name(node)})"
         odd = any(not isinstance(value.type, ir.TensorType) for value in node.outputs if value.name)
@@ -110,7 +112,7 @@ class Following:
         return schema.find(node.op_type, node.domain, self.work.opsets(node).get(node.domain, 1))
 
     def _removed(self, value: ir.Value) -> ir.Node:
-        """The removed node because of which a tensor has another dtype."""
+        """Returns the removed node because of which a tensor has another dtype."""
         if value in self.origin:
             return self.origin[value]
         node = value.producer()
@@ -134,4 +136,4 @@ class Following:
 
 
 _SHOWN = 3
-"""Nodes that a note names. A choice: one line."""
+"""How many nodes a note names. A choice: one line."""

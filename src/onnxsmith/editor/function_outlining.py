@@ -1,4 +1,4 @@
-"""Makes a local function of sets of nodes that repeat, and calls of it in their place."""
+"""Makes a local function of node sets that repeat, and replaces each set by a call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.graph.structure.fresh import unused
 
 
 def refuse_unlike(layouts: Sequence[Layout]) -> None:
-    """Raises if two regions differ in more than attributes and operands."""
+    """Raises if two regions differ in their structure. Attributes and operands may differ."""
     first, *others = layouts
     for other in others:
         found = difference(first, other)
@@ -29,8 +29,11 @@ def refuse_unlike(layouts: Sequence[Layout]) -> None:
 
 
 def refuse_loops(region: Region, order: Sequence[ir.Node], at: Mapping[ir.Node, int]) -> bool:
-    """Raises if a node outside the region reads from it and feeds it. Returns whether a node outside, between its
-    first and its last, reads from it. `order` are the nodes of the graph, `at` their positions."""
+    """Raises if a node outside the region reads from it and feeds it.
+
+    Returns whether any node outside, between the region's first and last node, reads from it. `order` are the nodes of
+    the graph, `at` their positions.
+    """
     inside = set(region.nodes)
     later: set[ir.Value] = set()
     early = False
@@ -56,8 +59,10 @@ def refuse_loops(region: Region, order: Sequence[ir.Node], at: Mapping[ir.Node, 
 def outlined(
     layouts: Sequence[Layout], identifier: tuple[str, str], imports: dict[str, int], at: Mapping[ir.Node, int]
 ) -> ir.Function:
-    """Takes the nodes of all regions out of their graphs, puts calls in their place, and returns the function. The
-    regions must be alike; `at` are the positions of nodes in their graphs."""
+    """Replaces the nodes of all regions by calls, and returns the function.
+
+    The regions must be alike; `at` are the positions of nodes in their graphs.
+    """
     first = layouts[0]
     given = operands(layouts)
     results = list(dict.fromkeys(one for layout in layouts for one in layout.results()))
@@ -88,7 +93,8 @@ def outlined(
 
 
 def _keep_common_shapes(layouts: Sequence[Layout]) -> None:
-    """Leaves of the declared shapes in bodies what all repeats have: a runtime may need the rank of a body's input."""
+    """Keeps the declared shapes in bodies that all repeats share, or else the rank, which a runtime may need for body
+    inputs."""
     bodies = zip(*(layout.bodies for layout in layouts), strict=True)
     for alike in bodies:
         for values in zip(*(_declared(body) for body in alike), strict=True):
@@ -131,7 +137,7 @@ def _label(region: Region) -> str:
 def _take_place(
     layout: Layout, call: ir.Node, results: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[ir.Value, ir.Value]]:
-    """Lets everything outside of the region read the call's results; yields the old and the new ones."""
+    """Lets all readers outside the region read the call's results. Yields pairs of old and new values."""
     graph = layout.region.graph
     for (number, at), new in zip(results, call.outputs, strict=True):
         old = layout.nodes[number].outputs[at]
@@ -180,7 +186,7 @@ def _function(
 
 
 def _sorted(layout: Layout) -> list[ir.Node]:
-    """The nodes in an order in which they can run."""
+    """Returns the nodes in an order in which they can run."""
     done: dict[ir.Node, None] = {}
     waiting = list(reversed(layout.region.nodes))
     top = set(layout.region.nodes)

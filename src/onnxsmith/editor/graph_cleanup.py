@@ -1,4 +1,4 @@
-"""What an edit leaves behind: unread initializers go, nodes out of order are sorted."""
+"""Cleans up after an edit: removes unread initializers, and sorts nodes."""
 
 from __future__ import annotations
 

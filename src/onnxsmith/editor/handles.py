@@ -1,4 +1,4 @@
-"""Nodes and tensors of a model that is edited, as objects: names, neighbours, values."""
+"""Handles for nodes and tensors of a model that is being edited: names, neighbours, values."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class TensorHandle:
 
     @property
     def shape(self) -> tuple[int | str | None, ...] | None:
-        """A size, a name or None for each dimension; None if the rank is unknown."""
+        """The dimensions: a size, a name or None for each. None if the rank is unknown."""
         if self.value.shape is None:
             return None
         return written(self.value.shape)
 
     @property
     def producer(self) -> NodeHandle | None:
-        """The node that gives the tensor; None for an input or an initializer."""
+        """The node that computes the tensor; None for an input or an initializer."""
         node = self.value.producer()
         return NodeHandle(node) if node is not None else None
 
     @property
     def consumers(self) -> tuple[NodeHandle, ...]:
-        """The nodes that read the tensor, those in branches and bodies too."""
+        """The nodes that read the tensor, including those in branches and bodies."""
         return tuple(NodeHandle(node) for node in dict.fromkeys(use.node for use in self.value.uses()))
 
     @property
@@ -64,7 +64,7 @@ class TensorHandle:
 
 
 class NodeHandle:
-    """A node."""
+    """A node of the model."""
 
     __slots__ = ("node",)
 
@@ -83,12 +83,12 @@ class NodeHandle:
 
     @property
     def module(self) -> str:
-        """The path of the torch module that the node came from, if the file says it."""
+        """The path of the torch module that the node came from; "" if the file does not name it."""
         return provenance.of(self.node).module or ""
 
     @property
     def inputs(self) -> tuple[TensorHandle | None, ...]:
-        """The operands in order; None for one that is left out."""
+        """The operands in order; None for a left-out operand."""
         return tuple(TensorHandle(value) if value is not None else None for value in self.node.inputs)
 
     @property
@@ -103,7 +103,7 @@ class NodeHandle:
 
     @property
     def producers(self) -> tuple[NodeHandle, ...]:
-        """The nodes that give the operands."""
+        """The nodes that compute the operands."""
         nodes = (value.producer() for value in self.node.inputs if value is not None)
         return tuple(NodeHandle(node) for node in dict.fromkeys(nodes) if node is not None)
 

@@ -1,4 +1,4 @@
-"""Dimensions of two models that a merge makes one: sizes fix names, and the second takes the names of the first."""
+"""Unifies dimensions of two models in a merge: sizes fix names, and the second model takes the names of the first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MODELS = ("first", "second")
 
 @dataclass(frozen=True)
 class _Meeting:
-    """One axis at which the models meet: `where` names the ports, `dims` are the dimensions of the two models."""
+    """One axis at which the models meet. `where` names the ports, `dims` are its dimensions in the two models."""
 
     where: str
     axis: int
@@ -27,10 +27,10 @@ class _Meeting:
 def fix(
     a: ir.Model, b: ir.Model, joints: Mapping[str, str], shared: Mapping[str, str], notes: list[str]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Gives a symbolic dimension of either model the fixed size that it meets in the other, everywhere in its model.
+    """Fixes a symbolic dimension of one model that meets a fixed size in the other, everywhere in its model.
 
     `joints` maps outputs of the first to the inputs of the second that read them, `shared` inputs of the first to the
-    inputs of the second that become one with them. Returns the names of each model with their sizes.
+    inputs of the second with which they become one input. Returns, for each model, the fixed names with their sizes.
 
     Raises:
         OnnxsmithError: `merge/types` if one name meets two sizes.
@@ -53,8 +53,10 @@ def fix(
 
 
 def join(a: ir.Model, b: ir.Model, joints: Mapping[str, str], shared: Mapping[str, str], notes: list[str]) -> None:
-    """Gives symbolic dimensions of the second model the names that they have in the first, where the two are one: `n`
-    of an input becomes the `batch` of the output that it reads."""
+    """Renames symbolic dimensions of the second model to the first model's names where the two meet.
+
+    For example, `n` of an input becomes the `batch` of the output that it reads.
+    """
     own, known = set(symbols(signature(b))), (_named(a), _named(b))
     names: dict[str, str] = {}
     for one in _meetings(a, b, joints, shared):
@@ -84,7 +86,7 @@ def _meetings(a: ir.Model, b: ir.Model, joints: Mapping[str, str], shared: Mappi
 def _fixable(
     meetings: list[_Meeting], own: tuple[set[str], set[str]], done: tuple[dict[str, int], dict[str, int]]
 ) -> Iterator[tuple[int, str, int]]:
-    """The names that meet a size: the model, 0 or 1, the name and the size."""
+    """Yields the names that meet a size: the model (0 or 1), the name and the size."""
     for one in meetings:
         for which in (1, 0):
             name, size = one.dims[which], one.dims[1 - which]
@@ -93,7 +95,7 @@ def _fixable(
 
 
 def _named(model: ir.Model) -> set[str]:
-    """The names that ports declare; a signature also has names for dimensions without one."""
+    """Returns the names that ports declare. A signature also makes up names for dimensions without one."""
     shapes = [value.shape for value in (*model.graph.inputs, *model.graph.outputs) if value.shape is not None]
     names = [dim.value for shape in shapes for dim in shape if isinstance(dim, ir.SymbolicDim)]
     return {name for name in names if name is not None and _is_name(name) and names_something(name)}

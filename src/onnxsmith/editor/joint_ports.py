@@ -1,4 +1,4 @@
-"""Which outputs of the first model of a merge are which inputs of the second, and which inputs are one."""
+"""Finds the outputs of a merge's first model that feed inputs of the second, and the inputs that both share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.graph.structure.signature import Port, signature
 
 
 def joints(a: ir.Model, b: ir.Model, asked: Mapping[str, str] | None, notes: list[str]) -> dict[str, str]:
-    """Maps outputs of the first to inputs of the second.
+    """Maps outputs of the first model to inputs of the second.
 
     Raises:
         OnnxsmithError: `merge/no-port`, `merge/no-joint`, `merge/types`.
@@ -38,7 +38,7 @@ def joints(a: ir.Model, b: ir.Model, asked: Mapping[str, str] | None, notes: lis
 def _default_joints(
     a: ir.Model, outputs: Mapping[str, Port], inputs: Mapping[str, Port], notes: list[str]
 ) -> dict[str, str]:
-    """The ports of one name, else the only output and the only input that needs a value."""
+    """Pairs outputs and inputs of one name, or else the only output with the only input that needs a value."""
     wires = {name: name for name in outputs if name in inputs}
     if wires:
         return wires
@@ -59,10 +59,10 @@ def _default_joints(
 
 
 def shared_inputs(a: ir.Model, b: ir.Model, wires: Mapping[str, str], prefixes: tuple[str, str]) -> dict[str, str]:
-    """Maps inputs of the first to the inputs of the second that become one with them.
+    """Maps inputs of the first model to the inputs of the second with which they become one input.
 
     Raises:
-        OnnxsmithError: `merge/types` if two of one name have different dtypes or shapes.
+        OnnxsmithError: `merge/types` if two inputs of one name have different dtypes or shapes.
     """
     inputs = {prefixes[0] + port.name: port for port in signature(a).inputs}
     found = {}

@@ -12,10 +12,10 @@ _USUAL = {3: "NWC", 4: "NHWC", 5: "NDHWC"}
 
 
 def permutation(layout: str | Sequence[int], rank: int, where: str) -> tuple[int, ...]:
-    """The axes in their new order, as in numpy.transpose: new axis i is old axis `permutation[i]`.
+    """Returns the axes in their new order, as in numpy.transpose: new axis i is old axis `permutation[i]`.
 
-    Letters with C at the end come from the same layout with C in front of the spatial axes, and the other way round:
-    `NHWC` from `NCHW`, `NCHW` from `NHWC`, `HWC` from `CHW`.
+    A layout in letters is taken to replace the same layout with C at the other end of the spatial axes: `NHWC` replaces
+    `NCHW`, `NCHW` replaces `NHWC`, `HWC` replaces `CHW`.
 
     Raises:
         OnnxsmithError: `edit/layout` if the layout does not fit the rank, has no usual counterpart, or changes nothing.
@@ -52,7 +52,7 @@ def _of_letters(layout: str, rank: int, where: str) -> tuple[int, ...]:
 
 
 def _refusal(what: str, where: str, why: str, rank: int) -> OnnxsmithError:
-    # Rank 2 has one other order; of rank 0 and 1 no order differs.
+    # Rank 2 has one other order; ranks 0 and 1 have none.
     usual = _USUAL.get(rank)
     axes = ",".join(map(str, (0, *range(2, rank), 1) if rank > 2 else range(rank - 1, -1, -1)))
     if rank < 2:

@@ -1,4 +1,4 @@
-"""Conditions on what a pattern names, beyond the pattern: dtype, shape, and what a selector says of the node."""
+"""Conditions on the values that a pattern names: dtype, shape, and the conditions of node selectors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ANY = "?"
 """An element of `shape` that may be any size."""
 
 Where = Mapping[str, Any]
-"""Conditions by the name of a variable or of a result of the pattern: a text is the name of the tensor."""
+"""Conditions by the name of a variable or of a result of the pattern. A text is a condition on the tensor's name."""
 
 
 def check(where: Where, names: Collection[str]) -> None:
-    """Refuses conditions that no match can meet.
+    """Raises if a condition can never be met.
 
     Raises:
         OnnxsmithError: `edit/where`, `build/dtype`.
@@ -47,7 +47,7 @@ def check(where: Where, names: Collection[str]) -> None:
 
 
 def unmet(match: Match, where: Where) -> str:
-    """Returns the first condition that a match does not meet, as a text for a person; "" if it meets all."""
+    """Returns the first condition that a match does not meet, as text for the user; "" if it meets all."""
     for name, wanted in where.items():
         value = match.values.get(name)
         for key, one in _table(wanted, name).items():
@@ -86,7 +86,7 @@ def _meets(value: ir.Value, key: str, wanted: Any) -> bool:
 
 
 def _found(value: ir.Value | None, key: str) -> str:
-    """What a value has in the place of a condition."""
+    """Returns the actual property of a value that a condition compares."""
     if value is None:
         return "not there"
     if key == "tensor":
@@ -109,7 +109,7 @@ def _said(wanted: Any) -> str:
 
 
 def _dtypes(wanted: Any, name: str) -> list[ir.DataType]:
-    """Reads a dtype, or a list of which one is enough."""
+    """Reads a dtype, or a list of dtypes of which any one will do."""
     return [dtypes.read(one, f"where, {name}") for one in (wanted if isinstance(wanted, list | tuple) else [wanted])]
 
 

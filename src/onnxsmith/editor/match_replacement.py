@@ -1,4 +1,4 @@
-"""Replaces matches of a pattern, one after the other. What a match costs does not grow with the model."""
+"""Replaces matches of a pattern one by one. The cost of a match does not grow with the model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from onnxsmith.graph.surgery.node_insertion import release
 
 
 def replace_all(work: Work, matches: Sequence[Match], by: Pattern) -> list[ir.Value]:
-    """Replaces the results of all matches, and removes the nodes that nothing needs then; returns the new results.
+    """Replaces the results of all matches, and removes nodes that are then unneeded. Returns the new results.
 
     Raises:
         OnnxsmithError: `edit/replacement`, `edit/cycle`, `build/…`.
@@ -43,10 +43,11 @@ def replace_all(work: Work, matches: Sequence[Match], by: Pattern) -> list[ir.Va
 
 
 class _Replacing:
-    """The state between two matches: `replaced` maps old results to new ones.
+    """The state between two matches.
 
-    `_places` are the positions of nodes. A new node has that of the last result that it was made for, so that a node
-    depends on no node with a higher one."""
+    `replaced` maps old results to new ones. `_places` are the positions of nodes. A new node gets the position of the
+    last result that it replaces, so that no node depends on a node with a higher position.
+    """
 
     def __init__(self, work: Work, by: Pattern) -> None:
         self._work, self._by = work, by
@@ -70,12 +71,12 @@ class _Replacing:
         new = instantiated(self._by, self._make, bound, match.attributes)
         last = max(self._place(value) for value in match.outputs)
         for old, value in zip(match.outputs, new, strict=True):
-            if value in bound.values():  # a variable is no new value: what is an output needs a name of its own
+            if value in bound.values():  # a variable is no new value, and an output needs its own name
                 if old.is_graph_output():
                     value = self._make.Identity(value).value
             else:
                 value.type = value.type or old.type
-                if value.shape is None:  # of an operator without a schema; a graph output has to declare its shape
+                if value.shape is None:  # the operator has no schema; a graph output has to declare its shape
                     value.shape = old.shape
             self._take_place(old, value)
             self.replaced[old] = value
@@ -90,7 +91,7 @@ class _Replacing:
                     release(one)
 
     def _take_place(self, old: ir.Value, new: ir.Value) -> None:
-        """Lets everything read the new value; a graph output keeps its name."""
+        """Lets all readers read the new value. A graph output keeps its name."""
         was_output, name = old.is_graph_output(), old.name
         old.replace_all_uses_with(new, replace_graph_outputs=True)
         if was_output:
@@ -143,7 +144,7 @@ def instantiated(
     """Makes the nodes of a pattern with values in place of its variables, and returns its results.
 
     Raises:
-        OnnxsmithError: `edit/replacement` for a variable without a value, or for a part that stands for several things;
+        OnnxsmithError: `edit/replacement` for a variable without a value, or for a part with several possible meanings;
             `build/…` for operands that do not fit.
     """
     made: list[tuple[Any, ...]] = []
@@ -173,7 +174,7 @@ def instantiated(
                 if variable not in attributes:
                     raise _unknown(f"?{variable}", attributes)
                 held = attributes[variable]
-                if held is not None and held.is_ref():  # of the function that the match is in
+                if held is not None and held.is_ref():  # it refers to an attribute of the function around the match
                     return ir.RefAttr(name, held.ref_attr_name or "", held.type)
                 return held.value if held is not None else None
             case Absent():

@@ -1,4 +1,4 @@
-"""`merge`: joins two models, and verifies each in the whole."""
+"""`merge`: joins two models, and verifies each of them inside the merged model."""
 
 from __future__ import annotations
 
@@ -47,16 +47,17 @@ def merge(
     verify: Verify | bool = True,
     save: Save = Save(),
 ) -> Result:
-    """Joins two models: `wires` maps outputs of the first to the inputs of the second that read them. Without `wires`,
-    outputs and inputs of one name are joined; if there are none, the only output of the first and the only input of the
-    second. With an empty `wires` nothing is joined: the models stand side by side.
+    """Joins two models. `wires` maps outputs of the first to the inputs of the second that read them. Without `wires`,
+    outputs and inputs of the same name are joined; if there are none, the only output of the first and the only input
+    of the second are. With an empty `wires` no tensors are joined: the models stand side by side.
 
-    The inputs are those of the first, then the free ones of the second; inputs of one name are one input. The outputs
-    are those of the first that nothing reads (all with `keep`), then those of the second. Both models are compared with
-    their parts in the whole. Different opsets become the higher of the two.
+    The merged model has the inputs of the first model, then the unjoined inputs of the second. Inputs of the same name
+    become one input. Its outputs are those of the first model that nothing reads (all of them with `keep`), then those
+    of the second. Each model is compared with its part of the merged model. If the opsets differ, the higher one is
+    used.
 
-    `prefixes` go before the names of tensors, nodes, inputs and outputs, of the first model and of the second. `wires`
-    has the names without prefixes. Inputs that differ by their prefixes are two inputs.
+    `prefixes` go before the names of tensors, nodes, inputs and outputs: one prefix for the first model, one for the
+    second. `wires` has the names without prefixes. Inputs whose names differ only by the prefix stay two inputs.
 
     Raises:
         OnnxsmithError: `model/…` for a source that cannot be read, `merge/…` if the two do not fit.
@@ -135,7 +136,7 @@ def _named(source: Source, which: str) -> str:
 
 
 def _at_one_opset(a: ir.Model, b: ir.Model, notes: list[str]) -> tuple[ir.Model, ir.Model]:
-    """Both models at the higher opset of the two, as copies where they change.
+    """Returns both models at the higher opset of the two. A model that changes is a copy.
 
     Raises:
         OnnxsmithError: `merge/versions` if another domain has two versions, or the conversion fails.
@@ -187,8 +188,11 @@ def _refuse_other_functions(a: ir.Model, b: ir.Model, second: str) -> None:
 
 
 def _keep_names(whole: ir.Model, wanted: list[str], notes: list[str]) -> dict[str, str]:
-    """Gives the last outputs of the whole their names in the second model. A tensor inside the whole that has such a
-    name gets another one; these are returned. Ports of the first model keep theirs."""
+    """Gives the last outputs of the merged model their names in the second model.
+
+    An intermediate tensor that has such a name is renamed; the renamed ones are returned. Ports of the first model keep
+    their names.
+    """
     graph, names = whole.graph, Names(whole)
     holders = {value.name: value for node in graph for value in node.outputs}
     moved: dict[str, str] = {}
@@ -214,7 +218,7 @@ def _verified(
     count: int,
     settings: Verify,
 ) -> tuple[Verification, Verification]:
-    """Compares each model with its part of the whole."""
+    """Compares each model with its part of the merged model."""
     first, second = models
     part = "its part of the merged model"
     head = cut(whole, (), names[:count]).model
@@ -242,7 +246,7 @@ def _sort_inputs(model: ir.Model, names: list[str]) -> None:
 
 
 def _used(model: ir.Model, inputs: list[str]) -> ir.Model:
-    """The model without the inputs that its part does not have: nothing reads them."""
+    """Returns the model without the unread inputs, which its part does not have."""
     copy = cloned(model)
     for value in list(copy.graph.inputs):
         if value.name not in inputs and not value.uses():

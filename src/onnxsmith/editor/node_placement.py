@@ -1,4 +1,4 @@
-"""Operands of edited nodes, and places for new nodes."""
+"""Finds operands of edited nodes, and places for new nodes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from onnxsmith.graph.operators.operator_methods import Operators
 from onnxsmith.graph.structure import schema, tensor_paths, versions, walk
 
 OTHER_OPSET = "convert the model first: `onnxsmith opset MODEL {} -o FILE`, or the step opset"
-"""What an edit does where a new operator needs another opset; completed by the number."""
+"""The fix if a new operator needs another opset; completed by its number."""
 
 
 def home_of(work: Work, value: ir.Value) -> ir.Graph:
-    """The graph in which a value is made, or whose input it is."""
+    """Returns the graph that computes a value or has it as input."""
     node = value.producer()
     if node is not None:
         return graph_of(node)
@@ -29,24 +29,23 @@ def home_of(work: Work, value: ir.Value) -> ir.Graph:
 
 
 def operators(work: Work, graph: ir.Graph, before: ir.Node | None, where: str) -> Operators:
-    """Makes nodes in `graph` before a node, or at the end."""
+    """Returns a maker of nodes in `graph`, before a node or at the end."""
     work.infer()
     import_operators(work.model)
     return Operators(work.model, graph, before, blame=lambda: where, other_opset=OTHER_OPSET)
 
 
 def import_operators(model: ir.Model) -> None:
-    """Lets a model import ONNX's own operators that has only those of ai.onnx.ml: at the newest opset that its IR
-    version allows."""
+    """Imports ONNX's own operators into a model that only imports ai.onnx.ml, at the newest opset of its IR version."""
     if "" not in model.opset_imports and "ai.onnx" not in model.opset_imports:
         model.opset_imports[""] = versions.newest_opset(model.ir_version or 0)
 
 
 def operand_index(work: Work, node: ir.Node, which: int | str) -> int:
-    """The position of an operand that is given by its number or by its name in the schema.
+    """Returns the position of an operand, given by its number or by its name in the schema.
 
     Raises:
-        OnnxsmithError: `edit/no-operand`.
+        OnnxsmithError: `edit/no-operand` if the node has no such operand.
     """
     known = schema.find(node.op_type, node.domain, work.opsets(node).get(node.domain, 1))
     if isinstance(which, int) and not isinstance(which, bool):
@@ -68,7 +67,7 @@ def operand_index(work: Work, node: ir.Node, which: int | str) -> int:
 
 
 def operand(work: Work, node: ir.Node, index: int, given: Any) -> ir.Value | None:
-    """The tensor that a text names, or a new constant of the dtype that the node's operand has or needs."""
+    """Returns the tensor that a text names, or a new constant of the dtype that the node's operand has or needs."""
     if given is None or (isinstance(given, str) and not given):
         return None
     if isinstance(given, str | TensorHandle | ir.Value | dict):
@@ -85,7 +84,8 @@ def operand(work: Work, node: ir.Node, index: int, given: Any) -> ir.Value | Non
 
 
 def _usual_dtype(work: Work, node: ir.Node, index: int) -> ir.DataType | None:
-    """The dtype that an operand needs: that of an operand of the same type variable, or the only one allowed."""
+    """Returns the dtype that an operand needs: that of an operand with the same type variable, or the only one
+    allowed."""
     known = schema.find(node.op_type, node.domain, work.opsets(node).get(node.domain, 1))
     formal = known.input(index) if known is not None else None
     if known is None or formal is None:
@@ -98,10 +98,10 @@ def _usual_dtype(work: Work, node: ir.Node, index: int) -> ir.DataType | None:
 
 
 def refuse_unreadable(work: Work, node: ir.Node, value: ir.Value) -> None:
-    """Raises if `node` cannot read `value`: it is made in a body that `node` is not in.
+    """Raises if `node` cannot read `value`, because the value belongs to a body that does not contain `node`.
 
     Raises:
-        OnnxsmithError: `edit/out-of-scope`.
+        OnnxsmithError: `edit/out-of-scope` in this case.
     """
     if any(graph is home_of(work, value) for graph in walk.around(work.model, graph_of(node))):
         return
@@ -114,7 +114,8 @@ def refuse_unreadable(work: Work, node: ir.Node, value: ir.Value) -> None:
 
 
 def node_after(graph: ir.Graph, value: ir.Value) -> ir.Node | None:
-    """The node before which a reader of `value` can stand: the one after its producer, or the first."""
+    """Returns the first node before which a reader of `value` can stand: the one after its producer, or the first of
+    the graph."""
     made_by = value.producer()
     if made_by is None or made_by.graph is None:
         return graph[0] if len(graph) else None
@@ -126,15 +127,15 @@ def node_after(graph: ir.Graph, value: ir.Value) -> ir.Node | None:
 
 
 def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
-    """The operands that read a value now."""
+    """Returns the operands that currently read a value: nodes and operand numbers."""
     return [(use.node, use.idx) for use in value.uses()]
 
 
 def port(ports: list[ir.Value], selector: Any) -> ir.Value:
-    """The graph input or output among `ports` that a name or a handle means.
+    """Returns the graph input or output among `ports` that a name or a handle means.
 
     Raises:
-        OnnxsmithError: `edit/no-match`.
+        OnnxsmithError: `edit/no-match` if there is none.
     """
     if isinstance(selector, TensorHandle | ir.Value):
         wanted = selector if isinstance(selector, ir.Value) else selector.value

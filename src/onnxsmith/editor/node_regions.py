@@ -1,4 +1,4 @@
-"""Finds the sets of nodes that a step means as a whole: selected nodes, matches of a pattern, torch modules."""
+"""Finds sets of nodes that a step treats as a whole: selected nodes, matches of a pattern, torch modules."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from onnxsmith.graph.structure import provenance, tensor_paths, walk
 
 @dataclass(frozen=True)
 class Region:
-    """Nodes of one graph in an order that repeats of them share, and a name for messages. The nodes of their branches
-    and bodies belong to the region."""
+    """A set of nodes in one graph, with a name for messages.
+
+    The nodes are in an order that repeats of the region share. The nodes of their branches and bodies belong to the
+    region.
+    """
 
     name: str
     nodes: tuple[ir.Node, ...]
@@ -25,10 +28,10 @@ class Region:
 
 
 def of_nodes(nodes: Iterable[ir.Node], name: str) -> Region:
-    """One region of nodes of one graph, in the order of the graph.
+    """Returns one region of nodes, in the order of their graph.
 
     Raises:
-        OnnxsmithError: `edit/out-of-scope` if they are in several graphs.
+        OnnxsmithError: `edit/out-of-scope` if the nodes are in several graphs.
     """
     given = list(nodes)
     inner = {one for node in given for one in walk.inside(node)}
@@ -48,7 +51,7 @@ def of_nodes(nodes: Iterable[ir.Node], name: str) -> Region:
 
 
 def of_matches(matches: Iterable[Match]) -> list[Region]:
-    """A region for each match of a pattern, its nodes in the order of the pattern.
+    """Returns a region for each match of a pattern, with its nodes in the order of the pattern.
 
     Raises:
         OnnxsmithError: `edit/out-of-scope` if a match reaches into an outer graph.
@@ -56,14 +59,14 @@ def of_matches(matches: Iterable[Match]) -> list[Region]:
     found = []
     for match in matches:
         nodes = tuple(dict.fromkeys(node for node in match.nodes if node is not None))
-        of_nodes(nodes, walk.node_label(match.node))  # all in one graph
+        of_nodes(nodes, walk.node_label(match.node))  # raises unless all are in one graph
         found.append(Region(walk.node_label(match.node), nodes, graph_of(match.node)))
     return found
 
 
 def of_modules(work: Work, path: str) -> list[Region]:
-    """A region for each torch module whose path fits `path`: `layers.*` is `layers.0` and `layers.1`, each with the
-    modules in it.
+    """Returns a region for each torch module whose path fits `path`. `layers.*` gives `layers.0` and `layers.1`, each
+    with its submodules.
 
     Raises:
         OnnxsmithError: `edit/no-match` if no node comes from such a module; `edit/out-of-scope`.

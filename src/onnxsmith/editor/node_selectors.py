@@ -16,26 +16,29 @@ from onnxsmith.graph.structure import provenance, tensor_paths, walk
 
 CONDITIONS = ("name", "op", "module", "reads", "gives", "attributes")
 _SHOWN = 5
-"""Matches that an error names. A choice: one line."""
+"""How many matches an error names. A choice: one line."""
 
 
 @dataclass(frozen=True)
 class Takes:
-    """The tensors that a step can take: what they are called together, "graph output", and which they are. A name with
-    `*` means these only."""
+    """The tensors that a step can take. `what` is their common name, such as "graph output"; `includes` tells which
+    they are.
+
+    A name with `*` selects among these only.
+    """
 
     what: str
     includes: Callable[[ir.Value], bool]
 
 
 class Selecting:
-    """Finds nodes and tensors of one model, in the main graph, in branches and bodies, and (nodes) in functions."""
+    """Finds nodes and tensors of one model: in the main graph, in branches and bodies, and, for nodes, in functions."""
 
     def __init__(self, model: ir.Model) -> None:
         self._model = model
 
     def node(self, selector: Any) -> ir.Node:
-        """The one node that a selector means.
+        """Returns the one node that a selector means.
 
         Raises:
             OnnxsmithError: `edit/no-match` with the nearest names, `edit/many-matches` with the matches.
@@ -58,7 +61,7 @@ class Selecting:
         )
 
     def _own_selector(self, node: ir.Node) -> str:
-        """A selector, as a patch file writes it, that means this node alone."""
+        """Returns a selector for this node alone, in the form of a patch file."""
         nodes = list(walk.all_nodes(self._model))
         tables: list[dict[str, Any]] = [{"name": node.name or "", "op": walk.op_name(node)}]
         tables += [{"gives": value.name} for value in node.outputs if value.name]
@@ -68,7 +71,7 @@ class Selecting:
         return shown_table(tables[-1])
 
     def nodes(self, selector: Any) -> list[ir.Node]:
-        """All nodes that a selector means, at least one; a list of selectors means the nodes of each.
+        """Returns all nodes that a selector means, at least one. A list of selectors means the nodes of each.
 
         Raises:
             OnnxsmithError: `edit/no-match` with the nearest names.
@@ -83,7 +86,7 @@ class Selecting:
         return found
 
     def tensor(self, selector: Any, takes: Takes | None = None) -> ir.Value:
-        """The one tensor that a selector means: a name, or `{producer = NODE, output = 0}`.
+        """Returns the one tensor that a selector means: a name, or `{producer = NODE, output = 0}`.
 
         Raises:
             OnnxsmithError: `edit/no-match` with the nearest names, `edit/many-matches` with the matches.
@@ -98,7 +101,7 @@ class Selecting:
         return found[0]
 
     def tensors(self, selector: Any, takes: Takes | None = None) -> list[ir.Value]:
-        """All tensors that a selector means, at least one; a list of selectors means the tensors of each.
+        """Returns all tensors that a selector means, at least one. A list of selectors means the tensors of each.
 
         Raises:
             OnnxsmithError: `edit/no-match` with the nearest names; `edit/selector`.
@@ -196,7 +199,7 @@ class Selecting:
 
 
 def _said(node: ir.Node, key: str) -> str:
-    """The text of a node that a condition looks at."""
+    """Returns the text of a node that a condition compares."""
     if key == "op":
         return walk.op_name(node)
     return provenance.of(node).module if key == "module" else walk.node_label(node)
@@ -208,14 +211,14 @@ def is_match(node: ir.Node, conditions: Mapping[str, Any]) -> bool:
 
 
 def shown(selector: Any) -> str:
-    """A selector as text."""
+    """Returns a selector as text."""
     if isinstance(selector, Mapping):
         return "{" + ", ".join(f"{key} = {value!r}" for key, value in selector.items()) + "}"
     return repr(selector)
 
 
 def shown_table(table: Mapping[str, str]) -> str:
-    """A table as a patch file writes it."""
+    """Returns a table in the form of a patch file."""
     return "{ " + ", ".join(f'{key} = "{value}"' for key, value in table.items()) + " }"
 
 
@@ -252,7 +255,7 @@ def _meets(node: ir.Node, key: str, wanted: Any) -> bool:
 
 
 def _equal(attribute: ir.Attr, wanted: Any) -> bool:
-    """Whether an attribute has the value that a user wrote, where 1 is 1.0; `attribute_keys` tells these apart."""
+    """Whether an attribute has the value that a user wrote. Here 1 equals 1.0; `attribute_keys` tells them apart."""
     if attribute.is_ref():
         return False
     value = attribute.value
@@ -261,7 +264,7 @@ def _equal(attribute: ir.Attr, wanted: Any) -> bool:
 
 
 def fits(name: str, wanted: Any) -> bool:
-    """Whether a name is the wanted one, or fits its `*`."""
+    """Whether a name is the wanted name, or matches its `*`."""
     return name == wanted or (isinstance(wanted, str) and _is_pattern(wanted) and fnmatch.fnmatchcase(name, wanted))
 
 
@@ -279,7 +282,7 @@ def _many(selector: Any, what: str, names: list[str]) -> OnnxsmithError:
 
 
 def all_tensors(model: ir.Model) -> Iterator[tensor_paths.Place]:
-    """Every named tensor outside functions."""
+    """Yields every named tensor outside functions."""
     yield from tensor_paths.places(model)
 
 
@@ -287,7 +290,7 @@ def all_tensors(model: ir.Model) -> Iterator[tensor_paths.Place]:
 
 
 def function_tensor_refusal(model: ir.Model, name: str) -> OnnxsmithError | None:
-    """The error for a name that only a tensor of a local function has; None if no function has it."""
+    """Returns the error for the name of a tensor inside a local function; None if no function has the name."""
     for (domain, called, _), function in model.functions.items():
         inside = f"{domain}::{called}"
         for graph in (function.graph, *walk.nested(function)):

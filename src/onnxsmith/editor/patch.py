@@ -35,12 +35,12 @@ from onnxsmith.graph.structure import walk
 
 
 def kinds() -> dict[str, type[Step]]:
-    """The steps by name, in Python's spelling: `drop_input`."""
+    """Returns the steps by name, in Python's spelling: `drop_input`."""
     return {name.replace("-", "_"): kind for name, kind in rooms.classes("onnxsmith.editor.steps", Step).items()}
 
 
 def described() -> Iterator[tuple[str, str, str]]:
-    """The name, the fields and the description of each step."""
+    """Yields the name, the fields and the description of each step."""
     for name, kind in kinds().items():
         fields = [
             field.name.rstrip("_") + ("" if field.default is dataclasses.MISSING is field.default_factory else "?")
@@ -98,7 +98,7 @@ def _argument(name: str, what: str, allowed: Mapping[str, Any], where: str) -> E
 
 
 def read(path: str | Path) -> list[Step]:
-    """The steps of a patch file.
+    """Returns the steps of a patch file.
 
     Raises:
         OnnxsmithError: `edit/patch-file` if the file cannot be read, `edit/unknown-step`, `edit/step-argument`.
@@ -137,16 +137,16 @@ def _step(table: dict[str, Any], where: str, folder: Path) -> Step:
 
 
 def text(steps: Iterable[Mapping[str, Any]]) -> str:
-    """A patch file that repeats the steps: tables made by `table`."""
+    """Returns the text of a patch file that repeats the steps, which are tables made by `table`."""
     return tomli_w.dumps({"step": list(steps)})
 
 
 def table(name: str, step: Step, arrays: Arrays) -> dict[str, Any]:
-    """A step as a table of a patch file. Call it before the step is applied: handles are recorded by their names.
-    `arrays` collects what the file names and does not hold.
+    """Returns a step as a table of a patch file. Call it before the step is applied, because handles are recorded by
+    their names. `arrays` collects the arrays that are too large for the text.
 
     Raises:
-        OnnxsmithError: `edit/not-recorded` for an argument that a text cannot say.
+        OnnxsmithError: `edit/not-recorded` for an argument that text cannot express.
     """
     fields = {field.name: (getattr(step, field.name), field) for field in dataclasses.fields(step)}  # type: ignore[arg-type]
     said = {

@@ -19,12 +19,12 @@ from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.operators import constant_tensors
 
 _LARGEST = 256
-"""Elements of an array that a patch file holds. A choice: a file that a person can review."""
+"""How many elements an array in the text of a patch file may have. A choice: a file that a person can review."""
 
 
 def loaded(value: Any, folder: Path) -> Any:
-    """Reads `{ file = "bias.npy" }`, and `{ array = [1, 2], dtype = "float32" }`, as arrays, in lists and tables too.
-    Relative paths start at `folder`. A file of a dtype that numpy lacks has its `dtype` beside it.
+    """Turns `{ file = "bias.npy" }` and `{ array = [1, 2], dtype = "float32" }` into arrays, also inside lists and
+    tables. Relative paths start at `folder`. For a dtype that numpy lacks, the table has the key `dtype` beside `file`.
 
     Raises:
         OnnxsmithError: `edit/patch-file` if a file cannot be read.
@@ -63,16 +63,16 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 @dataclass
 class Arrays:
-    """The arrays of a patch file that is being recorded. `files` holds the large ones by the names of their files."""
+    """The arrays of a patch file that is being recorded. `files` maps file names to the large ones."""
 
     stem: str
     files: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     def said(self, array: np.ndarray[Any, Any], where: str) -> Mapping[str, Any]:
-        """What the patch file says of an array. `where` becomes a part of its file's name.
+        """Returns the table by which the patch file names an array. `where` becomes a part of its file's name.
 
         Raises:
-            OnnxsmithError: `edit/not-recorded` for an array of objects that are no texts.
+            OnnxsmithError: `edit/not-recorded` for an array of objects other than texts.
         """
         texts = array.dtype.kind in "OSU"
         if texts and not all(isinstance(one, str) for one in array.ravel().tolist()):
@@ -95,12 +95,12 @@ class Arrays:
 
 
 def _in_numpy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array, or its bits where numpy itself lacks the dtype: bfloat16, float8."""
+    """Returns the array, or its bits where numpy itself lacks the dtype: bfloat16, float8."""
     return array.view(np.dtype(f"u{array.dtype.itemsize}")) if array.dtype.kind == "V" else array
 
 
 def plain_array(value: Any) -> np.ndarray[Any, Any] | None:
-    """The numpy array of an array, a numpy scalar or a tensor; None for anything else."""
+    """Returns the numpy array of an array, a numpy scalar or a tensor; None for anything else."""
     if isinstance(value, ir.TensorProtocol):
         return value.numpy()
     return np.asarray(value) if constant_tensors.is_array(value) or isinstance(value, np.generic) else None
@@ -108,7 +108,7 @@ def plain_array(value: Any) -> np.ndarray[Any, Any] | None:
 
 @contextmanager
 def together(patch: Path, text: str, files: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[Callable[[], None]]:
-    """Writes a patch file and its arrays into a hidden folder, and yields what puts them into place.
+    """Writes a patch file and its arrays into a hidden folder. Yields a function that moves them into place.
 
     Raises:
         OnnxsmithError: `save/…` if the folder does not exist or cannot be written to; `edit/not-recorded` for large
@@ -125,7 +125,7 @@ def together(patch: Path, text: str, files: Mapping[str, np.ndarray[Any, Any]]) 
         (folder / real.name).write_text(text, encoding="utf-8")
 
         def place() -> None:
-            for name in (*files, real.name):  # the patch last: what it names is there
+            for name in (*files, real.name):  # the patch last, so that its arrays already exist
                 (folder / name).replace(real.parent / name)
 
         yield place

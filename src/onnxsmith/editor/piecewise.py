@@ -1,4 +1,4 @@
-"""Compares the pieces of a model, run one after the other, with the model."""
+"""Compares a model with its pieces, run one after the other."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from onnxsmith.verification.verify import Evidence, Side, verify
 
 NAMES = ("the original", "the pieces")
 _MOST = 500
-"""Pieces that are run one after the other on all inputs. A choice: a minute, and a session each."""
+"""How many pieces are run one after the other on all inputs. A choice: about a minute, and a session for each piece."""
 
 
 class Chain(Session):
-    """The sessions of pieces, run one after the other: each reads what the caller and earlier pieces give."""
+    """The sessions of pieces, run one after the other. Each piece reads the caller's inputs and results of earlier
+    pieces."""
 
     def __init__(self, sessions: Sequence[Session], interface: Signature) -> None:
         self._sessions = sessions
@@ -50,8 +51,8 @@ class Chain(Session):
 def compared_in_turn(
     original: ir.Model, whole: ir.Model, files: Sequence[Path], settings: Verify, part: Verification
 ) -> Verification:
-    """Runs the pieces one after the other, as a caller does, and compares what they give with what the original gives.
-    Adds this to `part`, the comparison of the original with `whole`, the pieces put together.
+    """Runs the pieces one after the other, as a caller does, and compares their outputs with the original's. Adds the
+    result to `part`. That is the comparison of the original with `whole`, the pieces joined to one model.
 
     Raises:
         OnnxsmithError: errors of `verify`.
@@ -84,7 +85,7 @@ def _one_after_the_other(
     files: Sequence[Path],
     settings: Verify,
 ) -> Verification:
-    """Compares without the runtime's optimisation, where whole and pieces run the same kernels."""
+    """Compares without the runtime's optimisation, so that the whole model and its pieces run the same kernels."""
     chosen, options = runtimes.parse(name)
     if options == Options() and "disable" in chosen.levels:
         options = Options(optimization="disable", threads=1 if chosen.takes_threads else 0)  # many sessions

@@ -1,4 +1,4 @@
-"""Finds the places that a replacement takes: matches of its pattern that meet its conditions, as many as expected."""
+"""Finds the places for a replacement: the expected number of pattern matches that meet its conditions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from onnxsmith.graph.patterns.pattern_search import find
 from onnxsmith.graph.structure import walk
 
 _SHOWN = 5
-"""Places that an error names. A choice: one line."""
+"""How many places an error names. A choice: one line."""
 ALL = "all"
 
 
 def places(model: ir.Model, pattern: Pattern, where: Where, count: Any, said: str) -> list[Match]:
-    """Returns the matches that meet the conditions, at least one; `count` is their number, or "all". `said` is the
-    pattern as its author wrote it.
+    """Returns the matches that meet the conditions, at least one. `count` is their expected number, or "all". `said` is
+    the pattern as its author wrote it.
 
     Raises:
         OnnxsmithError: `edit/no-match` with the places that nearly match, `edit/match-count`, `edit/where`,

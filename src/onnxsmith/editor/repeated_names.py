@@ -1,4 +1,4 @@
-"""Names that several nodes of a graph have: the specification allows them, onnxruntime refuses the file."""
+"""Finds names that several nodes of a graph share: the specification allows them, onnxruntime refuses the file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.graph.structure import walk
 
 
 def repeated(model: ir.Model) -> dict[str, ir.Node]:
-    """The names that more than one node of a graph has, each with the last of these nodes."""
+    """Returns the names that several nodes of a graph share, each with the last of these nodes."""
     found: dict[str, ir.Node] = {}
     for graph in walk.graphs(model):
         counts = Counter(node.name for node in graph if node.name)
@@ -20,7 +20,7 @@ def repeated(model: ir.Model) -> dict[str, ir.Node]:
 
 
 def without(model: ir.Model) -> ir.Model:
-    """The model, whose nodes lose the names that they share. Changes it; a name of a node has no meaning for a run."""
+    """Removes the shared names from the nodes of the model, and returns it. Node names have no effect on a run."""
     names = repeated(model)
     for graph in walk.graphs(model) if names else ():
         for node in graph:
@@ -30,7 +30,7 @@ def without(model: ir.Model) -> ir.Model:
 
 
 def doubts(model: ir.Model, where: str) -> tuple[Problem, ...]:
-    """What to say of the repeated names."""
+    """Returns a problem if nodes share names."""
     names = repeated(model)
     if not names:
         return ()

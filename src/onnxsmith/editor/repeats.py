@@ -1,4 +1,4 @@
-"""Compares repeats of a set of nodes: which attributes and which outer values differ between them."""
+"""Compares repeats of a node set: which attributes and which outer values differ between them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from onnxsmith.editor.node_regions import Region
 from onnxsmith.graph.structure import attribute_keys, tensor_keys, walk
 
 Place = tuple[str, int, int]
-"""Where a value is read: by operand ("node") number of a node, or as output ("end") number of a body."""
+"""Where a value is read: ("node", node, operand) for an operand, or ("end", body, output) for an output of a body."""
 
 
 class Layout:
-    """The nodes of a region, those in its bodies included, in one order, and what each of them reads."""
+    """The nodes of a region in one order, including those in its bodies, and the values that each of them reads."""
 
     def __init__(self, region: Region) -> None:
         self.region = region
@@ -40,11 +40,11 @@ class Layout:
             self.reads |= {("end", number, at): value for at, value in enumerate(body.outputs)}
 
     def outside(self) -> dict[Place, ir.Value]:
-        """The values from outside, by where they are read."""
+        """Returns the values from outside the region, by the place that reads them."""
         return {place: value for place, value in self.reads.items() if value is not None and value not in self.keys}
 
     def results(self) -> list[tuple[int, int]]:
-        """The results that something outside reads, or that are outputs of the region's graph."""
+        """Returns the results that are read outside the region or are outputs of its graph, as (node, result)."""
         top = set(self.region.nodes)
         found = []
         for number, node in enumerate(self.nodes):
@@ -64,7 +64,7 @@ class Parameter:
 
 
 def difference(one: Layout, other: Layout) -> str:
-    """The first difference in structure between two regions; "" if they differ in attributes and operands only."""
+    """Returns the first difference in structure between two regions; "" if only attributes and operands differ."""
     for a, b in zip(one.nodes, other.nodes, strict=False):
         ours, theirs = walk.node_label(a), walk.node_label(b)
         if a.op_identifier() != b.op_identifier():
@@ -99,8 +99,10 @@ def _source(layout: Layout, place: Place) -> Any:
 
 
 def operands(layouts: Sequence[Layout]) -> list[tuple[list[Place], tuple[ir.Value, ...]]]:
-    """The values from outside, each with the places that read it, and its value in each repeat. Places share an entry
-    if they read one value in every repeat."""
+    """Returns the values from outside, each as the places that read it and its value in each repeat.
+
+    Places share an entry if they read the same value in every repeat.
+    """
     outside = [layout.outside() for layout in layouts]
     found: dict[tuple[ir.Value, ...], list[Place]] = {}
     for place in outside[0]:
@@ -109,7 +111,10 @@ def operands(layouts: Sequence[Layout]) -> list[tuple[list[Place], tuple[ir.Valu
 
 
 def parameters(layouts: Sequence[Layout]) -> dict[tuple[int, str], Parameter]:
-    """The attributes that differ, or that belong to a function around, by number of node and name."""
+    """Returns the attributes that become attributes of the function, by node number and name.
+
+    These differ between repeats, or refer to an attribute of an enclosing function.
+    """
     found: dict[tuple[int, str], Parameter] = {}
     known: dict[Any, Parameter] = {}
     taken: set[str] = set()

@@ -1,4 +1,5 @@
-"""Takes nodes out of a region whose results other regions read too, such as a shape that the exporter computes once."""
+"""Takes nodes out of a region whose results other regions also read, such as a shape that the exporter computes
+once."""
 
 from __future__ import annotations
 
@@ -13,12 +14,14 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.verification.random_draws import draws
 
 _MOST = 8
-"""Nodes that are copied so that one can leave its region. A choice: a shape needs a few, a module many."""
+"""How many nodes are copied so that one can leave its region. A choice: a shape needs a few, a module many."""
 
 
 def without_shared(work: Work, regions: Sequence[Region]) -> list[Region]:
-    """The regions without nodes that compute, from few others, what another region reads. Such a node stays in the
-    graph, with the nodes that only it needs, and with copies of the others that it needs."""
+    """Returns the regions without nodes that other regions read, if these need few others.
+
+    Such a node stays in the graph. The nodes that only it needs stay with it; the others that it needs are copied.
+    """
     home = {node: number for number, region in enumerate(regions) for node in region.nodes}
     order = {node: at for at, node in enumerate(walk.all_nodes(work.model))}
     found = []
@@ -26,7 +29,7 @@ def without_shared(work: Work, regions: Sequence[Region]) -> list[Region]:
         kept = list(region.nodes)
         for node in region.nodes:
             readers = {home.get(reader) for value in node.outputs for reader in value.consumers()} - {None}
-            # A module's result goes to the next module only, and its own nodes have done with it.
+            # A module's own result goes only to the next module; no node of the module itself reads it.
             if number not in readers or len(readers) <= min(2, len(regions) - 1):
                 continue
             needed = sorted(_needed(node, set(kept)), key=order.__getitem__)
@@ -41,7 +44,7 @@ def without_shared(work: Work, regions: Sequence[Region]) -> list[Region]:
 
 
 def _needed(node: ir.Node, among: set[ir.Node]) -> list[ir.Node]:
-    """The nodes of the region that a node needs; more than can be copied if there are more."""
+    """Returns the nodes of the region that a node needs. The search stops once there are too many to copy."""
     found: dict[ir.Node, None] = {}
     waiting = [node]
     while waiting and len(found) <= _MOST:
@@ -54,7 +57,10 @@ def _needed(node: ir.Node, among: set[ir.Node]) -> list[ir.Node]:
 
 
 def _needed_by_no_other(node: ir.Node, needed: Sequence[ir.Node]) -> list[ir.Node]:
-    """Those of the needed nodes, which are in the order of the graph, whose results only the node and they read."""
+    """Returns the needed nodes whose results are read only by the node and by one another.
+
+    `needed` is in the order of the graph.
+    """
     found: dict[ir.Node, None] = {node: None}
     for one in reversed(needed):
         if not any(value.is_graph_output() or set(value.consumers()) - set(found) for value in one.outputs):

@@ -1,4 +1,4 @@
-"""Which shapes follow from the numbers of a tensor: the k of TopK, the sizes of Reshape, the bounds of Slice."""
+"""Finds shapes that depend on the numbers of a tensor: the k of TopK, the sizes of Reshape, the bounds of Slice."""
 
 from __future__ import annotations
 
@@ -21,21 +21,26 @@ _SIZING = {
     "STFT": {1, 3}, "StringSplit": {0}, "Tile": {1, 2}, "TopK": {1}, "Unique": {0}, "Unsqueeze": {1},
     "Upsample": {1}, "If": {0}, "Loop": {0, 1},
 }  # fmt: skip
-"""The operands whose numbers decide the shape of a result, by the operators' descriptions (onnx, Operators.md)."""
+"""The operands whose numbers determine a result's shape, by the operators' descriptions (onnx, Operators.md)."""
 _SHAPE_ONLY = frozenset({"Shape", "Size", "SequenceLength", "OptionalHasElement"})
-"""Operators whose numbers follow from the shape of the operand, and from nothing else of it."""
+"""Operators whose numbers depend only on the shape of the operand."""
 
 
 def sized_by(model: ir.Model, values: Iterable[ir.Value], reshaped: Iterable[ir.Value] = ()) -> set[ir.Value]:
-    """The values whose shapes may follow from the numbers of `values`, or from the shapes of the `reshaped` ones, in
-    branches, bodies and functions as well."""
+    """Returns the values whose shapes may depend on the numbers of `values`, or on the shapes of the `reshaped` ones.
+
+    Branches, bodies and functions are followed as well.
+    """
     flow = _Flow(model, set(values), set(reshaped))
     flow.walk(model.graph)
     return flow.sized
 
 
 class _Flow:
-    """`numbers` holds the values whose numbers depend on the start, `sized` those whose shapes do."""
+    """Follows numbers and shapes through the graph.
+
+    `numbers` are the values whose numbers depend on the start, `sized` those whose shapes do.
+    """
 
     def __init__(self, model: ir.Model, numbers: set[ir.Value], sized: set[ir.Value]) -> None:
         self._functions, self._numbers, self.sized = model.functions, numbers, sized
@@ -63,7 +68,8 @@ class _Flow:
             self._numbers.update(node.outputs)
 
     def _body(self, node: ir.Node, body: ir.Graph) -> bool:
-        """Follows a branch, or a body as often as something new enters its states; whether its results are sized."""
+        """Follows a branch once, and a body until no new value enters its states. Returns whether a result's shape
+        depends."""
         states = list(node.inputs)[2:] if node.op_type == "Loop" else list(node.inputs)
         inputs = list(body.inputs)[2:] if node.op_type == "Loop" else list(body.inputs)
         again = True

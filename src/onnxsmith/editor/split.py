@@ -1,4 +1,4 @@
-"""`split`: divides a model into pieces, and verifies that the pieces compute together what the whole computes."""
+"""`split`: divides a model into pieces, and verifies that the pieces together compute what the model computes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from onnxsmith.verification.verification_verdict import ending, problems, verdic
 
 INDEX = "pieces.json"
 _LONGEST = 60.0
-"""Seconds that the pieces are run one after the other. A choice: each starts a process of the runtime."""
+"""Seconds for which the pieces are run one after the other. A choice: each starts a process of the runtime."""
 
 
 @identifies("source")
@@ -59,16 +59,16 @@ def split(
     verify: Verify | bool = True,
     save: Save = Save(),
 ) -> Result:
-    """Divides a model into files `piece_0.onnx`, `piece_1.onnx`, … in a new folder, each a model that runs by itself,
-    and writes `pieces.json`: which piece or graph input gives each input, and which piece gives each output.
+    """Divides a model into files `piece_0.onnx`, `piece_1.onnx`, … in a new folder. Each is a model that runs by
+    itself. `pieces.json` says which piece or graph input provides each input, and which piece provides each output.
 
-    Give one of: `into`, the number of pieces, with about the same bytes of weights, or with `by_nodes` the same number
-    of nodes; `at`, tensors of the main graph that end pieces; `nodes`, a piece for each node. Pieces exchange tensors
-    only. Constants and weights that several pieces read are in each of them.
+    Give one of `into`, `at` and `nodes`. `into` is the number of pieces; they have about the same bytes of weights, or
+    with `by_nodes` the same number of nodes. `at` are tensors of the main graph that end pieces. `nodes` makes a piece
+    for each node. Pieces exchange tensors only. Constants and weights that several pieces read are copied into each.
 
-    The files are read again and put together, and the whole is compared with the original. The pieces are also run one
-    after the other, each on what the pieces before it gave, and compared with the original again.
-    Nothing stays in the folder if a comparison fails.
+    The files are read again and joined to one model, which is compared with the original. The pieces are also run one
+    after the other, each on the results of earlier pieces, and compared with the original again. Nothing stays in the
+    folder if a comparison fails.
 
     Raises:
         OnnxsmithError: `split/how`, `split/folder`, `split/one-piece`, `split/piece-does-not-run`; `model/…` for a
@@ -125,8 +125,7 @@ def split(
 
 
 def composed(files: Sequence[Path], like: ir.Model) -> ir.Model:
-    """Puts the pieces together again: a model with the inputs and outputs of `like`, whose tensors are joined by their
-    names."""
+    """Joins the pieces to one model by the names of their tensors. It has the inputs and outputs of `like`."""
     whole = cloned(like)
     graph = whole.graph
     inputs, results = list(graph.inputs), [value.name or "" for value in graph.outputs]
@@ -162,8 +161,11 @@ def composed(files: Sequence[Path], like: ir.Model) -> ir.Model:
 
 
 def _shaped(model: ir.Model) -> ir.Model:
-    """The model with inferred shapes. Where a shape depends on a weight that a caller may replace (before IR version 4
-    each is an input), the number of dimensions is taken from the weight as it is."""
+    """Returns the model with inferred shapes.
+
+    Before IR version 4 each weight is an input that a caller may replace. Where a shape depends on such a weight, only
+    the rank is taken from its value.
+    """
     shaped = inferred(model)[0]
     open_ = [value for node in shaped.graph for value in node.outputs if value.name and value.shape is None]
     if open_ and any(value.is_initializer() for value in shaped.graph.inputs):
@@ -255,7 +257,7 @@ def _verified(model: ir.Model, files: Sequence[Path], settings: Verify | None) -
 
 
 def _run_in_turn(model: ir.Model, files: Sequence[Path], index: dict[str, Any], settings: Verify) -> list[str]:
-    """Runs each file on what the files before it gave. Returns a note."""
+    """Runs each file on the results of the files before it. Returns a note."""
     plan = planned(model, signature(model), sizes(settings.sizes), settings.seed)
     held: dict[str, Any] = dict(plan.generator.feed(dict(plan.start or {}), seed=settings.seed).values)
     start = time.monotonic()

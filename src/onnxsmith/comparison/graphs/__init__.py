@@ -1,1 +1,1 @@
-"""What changed between two models: nodes, wiring, attributes, weights, interface. Nothing is run."""
+"""Compares the graphs of two models without running them: nodes, wiring, attributes, weights, interface."""

@@ -14,12 +14,12 @@ from onnxsmith.runtimes import _dtypes
 from onnxsmith.verification.metrics.base import Array, Floats, is_numeric, widen
 
 _BLOCK = 2**18
-"""Elements of a block. A choice: 2 MiB of float64."""
+"""Elements in a block. A choice: 2 MiB of float64."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """How far two arrays are apart; see `WeightChange`. `changed` counts elements."""
+    """The measures of difference between two arrays; see `WeightChange`. `changed` counts elements."""
 
     max_abs: float | None
     max_rel: float | None
@@ -28,8 +28,8 @@ class Figures:
 
 
 def blocks(a: Array, b: Array) -> Iterator[tuple[Array, Array]]:
-    """Yields both arrays in flat pieces, in the order of the first. Only pieces are copied if they are not stored in
-    that order."""
+    """Yields both arrays in flat pieces, in the element order of the first. Arrays stored in another order are copied
+    piece by piece, never as a whole."""
     if a.size <= _BLOCK:
         yield a.reshape(-1), b.reshape(-1)
     elif a.flags.c_contiguous and b.flags.c_contiguous:
@@ -79,7 +79,7 @@ def _nan(array: Array) -> npt.NDArray[np.bool_]:
 
 
 def figures(a: Array, b: Array) -> Figures:
-    """Returns the figures of two arrays of one shape, of numbers of any dtype."""
+    """Returns the measures of difference between two arrays of one shape, of numbers of any dtype."""
     changed, most, peaks, found = 0, 0.0, [0.0, 0.0], False
     for x, y in _widened(a, b):
         if a.dtype != b.dtype:
@@ -98,8 +98,10 @@ def figures(a: Array, b: Array) -> Figures:
 
 
 def _relative(a: Array, b: Array, peaks: tuple[float, float], changed: int) -> tuple[float, int, float]:
-    """The largest relative difference, the count of changed elements, and the cosine distance. Divides by the largest
-    element first, so that no square over- or underflows."""
+    """Returns the largest relative difference, the count of changed elements, and the cosine distance.
+
+    Divides by the largest element first, so that no square overflows or underflows.
+    """
     scales = [peak or 1.0 for peak in peaks]
     squares, count = [0.0, 0.0], 0
     for x, y in _widened(a, b):

@@ -1,4 +1,4 @@
-"""The attributes of nodes: keys for pairing, and what changed in those of a pair."""
+"""Compares attributes of nodes: makes keys for pairing, and lists the changes within a pair."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from onnxsmith.graph.structure import attribute_keys, schema, walk
 
 @lru_cache(maxsize=4096)
 def schema_of(op_type: str, domain: str, version: int) -> schema.Schema | None:
-    """The schema in force; None if the installed onnx has none."""
+    """Returns the schema in force; None if the installed onnx has none."""
     return schema.find(op_type, domain, version)
 
 
 def schema_at(node: ir.Node, opsets: Mapping[str, int]) -> schema.Schema | None:
-    """The schema of a node in a graph with these operator sets."""
+    """Returns the schema of a node in a graph with these opsets."""
     version = opsets.get(node.domain, 0)
     return schema_of(node.op_type, node.domain, version) if version else None
 
 
 def effective(node: ir.Node, opsets: Mapping[str, int]) -> dict[str, ir.Attr]:
-    """A node's attributes without bodies, and the default values of the attributes that it leaves out."""
+    """Returns a node's attributes, with the defaults of those that it leaves out, without bodies."""
     found = {name: one for name, one in node.attributes.items() if one.is_ref() or not walk.holds_subgraphs(one)}
     known = schema_at(node, opsets)
     for name, default in known.defaults.items() if known is not None else ():
@@ -35,7 +35,7 @@ def effective(node: ir.Node, opsets: Mapping[str, int]) -> dict[str, ir.Attr]:
 
 
 def key(node: ir.Node, opsets: Mapping[str, int]) -> Hashable:
-    """A key of a node's attributes; those with their default value do not count."""
+    """Returns a key of a node's attributes. An attribute that has its default value does not count."""
     known = schema_at(node, opsets)
     defaults = known.defaults if known is not None else {}
     items = []
@@ -51,8 +51,10 @@ def key(node: ir.Node, opsets: Mapping[str, int]) -> Hashable:
 def changes(
     a: ir.Node, b: ir.Node, opsets: tuple[Mapping[str, int], Mapping[str, int]], moved: frozenset[str]
 ) -> Iterator[AttributeChange]:
-    """Yields the attributes that differ, with a note where a value is only the default. `moved` attributes are inputs
-    of the other node, with an equal value."""
+    """Yields the attributes that differ, and marks values that are only the default.
+
+    `moved` are attributes that the other node has as an input, with an equal value.
+    """
     ours, theirs = effective(a, opsets[0]), effective(b, opsets[1])
     for name in dict.fromkeys((*ours, *theirs)):
         if name in moved:
@@ -71,7 +73,7 @@ def _text(attribute: ir.Attr | None, given: bool) -> str:
 
 
 def as_tensor_values(attribute: ir.Attr) -> tuple[object, ...] | None:
-    """The numbers of an attribute as a flat tuple; None for other kinds."""
+    """Returns the numbers of an attribute as a flat tuple; None for other kinds of attributes."""
     if attribute.is_ref() or attribute.value is None:
         return None
     kinds = ir.AttributeType

@@ -1,4 +1,4 @@
-"""Pairs nodes that are alike in everything but their weights by how close the weights are."""
+"""Pairs nodes that differ only in their weights, by how close the weights are."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from onnxsmith.comparison.graphs.pairing_view import View
 from onnxsmith.verification.metrics.base import is_numeric, widen
 
 _SAMPLE = 256
-"""Elements of a weight that are looked at. A choice: enough to tell trained weights apart."""
+"""How many elements of a weight are read. A choice: enough to tell trained weights apart."""
 _MOST = 64
-"""Nodes of one group that are compared with each other. A choice: the work grows with the square."""
+"""How many nodes of one group are compared with each other. A choice: the work grows with the square."""
 _CLOSE = 0.5
-"""Cosine of the samples from which two weights may be the same weight, trained further. A choice: random weights of 256
+"""Least cosine of the samples at which two weights may be one weight, trained further. A choice: random weights of 256
 elements have a cosine below 0.3."""
 
 
 def nearest(a: View, b: View, ours: Sequence[ir.Node], theirs: Sequence[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
-    """Pairs nodes that are each other's nearest by their weights."""
+    """Pairs nodes that are mutually nearest by their weights."""
     if max(len(ours), len(theirs)) > _MOST:
         return []
     left, right = _samples(a, ours), _samples(b, theirs)
@@ -41,7 +41,7 @@ def _is_only(row: npt.NDArray[np.float64], place: int) -> bool:
 
 
 def cosine(a: View, b: View, x: ir.Value, y: ir.Value) -> float:
-    """The cosine of two constants, as far as their samples say; at least 0."""
+    """Returns the cosine of the samples of two constants; at least 0."""
     one, other = _sample(a, x), _sample(b, y)
     if one is None or other is None or one.size != other.size:
         return 0.0
@@ -57,7 +57,7 @@ def _samples(view: View, nodes: Sequence[ir.Node]) -> npt.NDArray[np.float64] | 
 
 
 def _largest_sample(view: View, node: ir.Node) -> npt.NDArray[np.float64] | None:
-    """The sample of the largest weight that the node reads."""
+    """Returns the sample of the largest weight that the node reads."""
     weights = [value for value in node.inputs if value is not None and view.is_stored(value)]
     largest = max(weights, key=lambda value: _size(view, value), default=None)
     return None if largest is None else _sample(view, largest)
@@ -69,7 +69,7 @@ def _size(view: View, value: ir.Value) -> int:
 
 
 def _sample(view: View, value: ir.Value) -> npt.NDArray[np.float64] | None:
-    """A unit vector of elements of a constant; None without a direction."""
+    """Returns sampled elements of a constant as a unit vector; None if they have no direction."""
     tensor = view.side.constants.tensor(value)
     if tensor is None or tensor.size < 2 or tensor.dtype == ir.DataType.STRING:
         return None

@@ -1,4 +1,4 @@
-"""Says which pairs of nodes compute equal results from equal operands."""
+"""Decides which pairs of nodes compute equal results from equal operands."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from onnxsmith.graph.structure import walk
 def judged(
     a: View, b: View, pairs: Pairs, symbols: frozenset[str] | None = None
 ) -> Iterator[tuple[ir.Node, ir.Node, bool]]:
-    """Yields the pairs of two graphs, in the order of the first, and whether both are the same function of operands
-    that are pairs, too: then the results are equal if the operands are. `symbols` are the names of dimensions that mean
-    the same in both graphs, if there are such: a Reshape or Expand of one tensor to one shape is then the same, however
-    the shape was computed."""
+    """Yields the pairs of two graphs, in the order of the first, and whether both nodes are the same function of paired
+    operands. Then the results are equal if the operands are.
+
+    `symbols` are names of dimensions that mean the same in both graphs, if known. With them, a Reshape or Expand of one
+    tensor to one shape counts as the same, however the shape was computed.
+    """
     same = Same(a, b, pairs)
     for one in a.nodes:
         other = pairs.nodes.get(one)
@@ -32,8 +34,10 @@ def judged(
 
 
 def _is_alike(a: View, b: View, one: ir.Node, other: ir.Node) -> bool:
-    """Whether both nodes are the same function of their operands. A node with branches or a body is not looked into:
-    it is never alike."""
+    """Whether both nodes are the same function of their operands.
+
+    Nodes with branches or a body are never alike, because these are not compared here.
+    """
     if walk.has_subgraphs(one) or walk.has_subgraphs(other) or len(one.outputs) != len(other.outputs):
         return False
     if a.operator(one) != b.operator(other):
@@ -55,7 +59,7 @@ def _reads_the_same(a: View, b: View, one: ir.Node, other: ir.Node, same: Same) 
 
 
 def reads_equal_constants(a: View, b: View, one: ir.Node, other: ir.Node, same: Same) -> bool:
-    """Whether the constants that a pair of nodes reads at the same places are equal, up to rounding."""
+    """Whether two paired nodes read constants that are equal up to rounding."""
     moved = operand_differences.moved(a, b, one, other)
     return all(
         x is None or y is None or not a.is_stored(x) or not b.is_stored(y) or _holds_the_same(a.side.constants, x, y)
@@ -77,9 +81,9 @@ def _holds_the_same(constants: Constants, x: ir.Value, y: ir.Value) -> bool:
 
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
-"""The types of `rounding.within`."""
+"""The dtypes that `rounded_weights.within` compares."""
 _SHAPED = frozenset({"Reshape", "Expand"})
-"""Operators whose result follows from the first operand and the shape of the result."""
+"""Operators whose result is determined by the first operand and the shape of the result."""
 
 
 def _is_shaped_alike(a: View, b: View, one: ir.Node, other: ir.Node, same: Same, symbols: frozenset[str]) -> bool:

@@ -1,4 +1,4 @@
-"""The constants of two models: initializers and `Constant` nodes, recognised by their values."""
+"""Recognises the constants of two models, initializers and `Constant` nodes, by their values."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from onnxsmith.graph.reading import weights
 from onnxsmith.graph.structure import sparse, tensor_keys, walk
 
 _READABLE_WHOLE = 3 * 4096
-"""Bytes up to which the sample of a tensor is the whole tensor (`contents.glimpse`)."""
+"""Bytes up to which the sample of a tensor is the whole tensor (`tensor_keys.glimpse`)."""
 
 
 class Constants:
-    """The constants of two models. Equal tensors have equal numbers, whatever they are called."""
+    """The constants of two models. Equal tensors get equal numbers, whatever their names."""
 
     def __init__(self, numbers: Numbers, models: Iterable[ir.Model]) -> None:
         self._numbers = numbers
@@ -35,8 +35,11 @@ class Constants:
         self._exact = samples | self._told_apart(alike)
 
     def _told_apart(self, alike: list[dict[int, list[ir.Value]]]) -> dict[ir.Value, int]:
-        """Numbers for constants of one model with equal samples: these are read whole. Elsewhere a sample is enough to
-        find the counterpart, because each pair is compared element by element later."""
+        """Returns new numbers for constants of one model that have equal samples, after reading them whole.
+
+        For all others a sample is enough to find the counterpart, because each pair is later compared element by
+        element.
+        """
         found: dict[ir.Value, int] = {}
         ambiguous = {sample for groups in alike for sample, values in groups.items() if len(values) > 1}
         for sample in ambiguous:
@@ -62,7 +65,7 @@ class Constants:
         return self._tensors[value]
 
     def number(self, value: ir.Value, level: Level) -> int:
-        """Returns the number of a constant; at `SHAPED` and `BARE`, of its dtype and shape."""
+        """Returns the number of a constant. At `SHAPED` and `BARE` it only stands for dtype and shape."""
         return self._exact[value] if level is Level.EXACT else self._numbers.of(("constant", *_type(value)))
 
 

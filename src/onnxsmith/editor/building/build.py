@@ -1,4 +1,4 @@
-"""`build`: makes a model of Python calls."""
+"""`build`: makes a model from Python calls."""
 
 from __future__ import annotations
 

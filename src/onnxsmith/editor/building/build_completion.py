@@ -80,13 +80,13 @@ def finished(
 
 
 def _unnamed(stack: ExitStack) -> Path:
-    """A file for the check of a model that is not written."""
+    """Returns a temporary path, for the check of a model that is not written."""
     return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="onnxsmith-"))) / "model.onnx"
 
 
 def _checked(path: Path, where: str) -> tuple[Problem, ...]:
-    """Runs the structure check, the checker and strict shape inference on the written file; returns what the last one
-    doubts."""
+    """Runs the structure check, the checker and strict shape inference on the written file. Returns the problems of
+    shape inference; the others raise."""
     try:
         return check(load(path), where=str(path), file=path)
     except OnnxsmithError as error:
@@ -104,7 +104,7 @@ def _invalid(what: str, why: str, where: str) -> OnnxsmithError:
 
 
 def _unread(model: ir.Model) -> list[str]:
-    """Notes on inputs that nothing reads, and on nodes that no output needs."""
+    """Returns notes on inputs that nothing reads, and on nodes that no output needs."""
     outputs = set(model.graph.outputs)
     notes = []
     idle = [value.name or "" for value in model.graph.inputs if not value.uses() and value not in outputs]

@@ -159,7 +159,7 @@ class Builder(Operators):
         )
 
     def _repr_html_(self) -> str:
-        """A table of inputs, nodes and outputs for a notebook."""
+        """Returns a table of inputs, nodes and outputs for a notebook."""
         graph = self._model.graph
         rows = [("input", value.name or "", repr(Tensor(value, self))) for value in graph.inputs]
         for node in graph:

@@ -1,4 +1,4 @@
-"""Reads what the user says of opsets, inputs and outputs."""
+"""Reads the user's declarations of opsets, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from onnxsmith.editor.building.builder import Builder
 
 _OLDEST = 7
-"""The oldest opset that is built: Add and the like broadcast since then, and onnxruntime runs no older one."""
+"""The oldest opset that can be built: Add and similar operators broadcast since opset 7, and onnxruntime runs nothing
+older."""
 _AROUND = re.compile(r"(seq|sequence|optional)\((.*)\)")
 
 
@@ -60,7 +61,7 @@ def read_shape(name: Any, shape: Any, where: str, *, needed: bool) -> ir.Shape |
     """Reads the shape of an input.
 
     Raises:
-        OnnxsmithError: `build/input` for a dimension that is no size, no name and not None.
+        OnnxsmithError: `build/input` for a dimension that is neither a size, a name nor None.
     """
     if shape is None:
         if not needed:
@@ -85,10 +86,10 @@ def read_shape(name: Any, shape: Any, where: str, *, needed: bool) -> ir.Shape |
 
 
 def output_value(builder: Builder, name: Any, tensor: Any, where: str) -> ir.Value:
-    """The value that becomes an output.
+    """Returns the value that becomes an output.
 
     Raises:
-        OnnxsmithError: `build/output`.
+        OnnxsmithError: `build/output` for a wrong name or tensor, or an unknown dtype or rank.
     """
     if isinstance(name, Tensor) and isinstance(tensor, str):
         raise _no_output(tensor, "is given in another order", "", where, f"g.output({tensor!r}, …): the name is first")

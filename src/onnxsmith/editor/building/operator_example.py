@@ -1,4 +1,5 @@
-"""Finds a small program that builds a model with one operator: candidates are tried until one is checked and run."""
+"""Finds a small program that builds a model with one operator. Candidates are tried until one passes the check and
+runs."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ from onnxsmith.graph.structure.schema import Parameter, Schema
 _SECONDS = 10.0
 """Time for the search. A choice: most operators need a fraction of it."""
 _SHAPES: tuple[list[int], ...] = ([2, 2, 2, 2], [2, 2], [2, 2, 2], [2], [])
-"""Sizes that are equal fit together in most operators."""
+"""Shapes of operands. All sizes are equal, because equal sizes fit together in most operators."""
 _NUMBERS = ([1], [2, 2, 2, 2], [0], [2, 2], [1, 1, 1, 1, 1, 1, 1, 1])
 _COMBINATIONS = 400
-"""Combinations of operands that are tried for each count of operands, after those with equal sizes. A choice."""
+"""How many combinations of operands are tried for each number of operands, after those with equal sizes. A choice."""
 _DTYPES = {
     "tensor(float)": "float32",
     "tensor(int64)": "int64",
@@ -41,23 +42,23 @@ _VALUES: dict[ir.AttributeType, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class _Operand:
-    """An operand of the example: an input of a dtype and shape, a constant, or none."""
+    """An operand of the example: an input of a dtype and shape, a constant, or an operand that is left out."""
 
     dtype: str = ""
     shape: tuple[int, ...] = ()
     values: tuple[float, ...] | None = None
 
     def code(self, name: str) -> str:
-        """The operand in the program; `name` is that of an input."""
+        """Returns the operand as Python code; `name` is the variable of an input."""
         if self.values is None:
             return name if self.dtype else "None"
         return f"np.array({list(self.values)}, np.{self.dtype})"
 
 
 def example(op: str, domain: str, schema: Schema, version: int) -> str:
-    """Returns a program with `onnxsmith.build` that was checked and run; "" if none was found in time.
+    """Returns a program with `onnxsmith.build` that was checked and run; "" if the search found none in time.
 
-    Operators with branches or bodies, and those of other domains than ai.onnx, have none.
+    Operators with branches or bodies, and operators of other domains than ai.onnx, have no example.
     """
     end = time.monotonic() + _SECONDS
     if domain or any(schema.attributes[name] not in _VALUES for name in schema.required):
@@ -104,7 +105,7 @@ def _choices(one: Parameter, schema: Schema, *, given: bool) -> Iterator[_Operan
 
 
 def _results(op: str, version: int, operands: tuple[_Operand, ...], attributes: dict[str, Any], *, run: bool) -> str:
-    """Whether the call gives "one" tensor or "several"; "" if it is refused."""
+    """Returns "one" or "several" for the number of tensors that the call gives; "" if it is refused."""
     try:
         with build(opset=version, verify=run) as g:
             given = [_made(g, index, one) for index, one in enumerate(operands)]

@@ -18,13 +18,14 @@ from onnxsmith.runtimes import base as runtimes
 
 _RUNTIME = "onnxruntime"
 _USUAL = 21
-"""Opset of an example if the user gives none, that of `onnxsmith.build`: runtimes do not have the newest yet."""
+"""Opset of an example if the user gives none. It is the default of `onnxsmith.build`: runtimes lag behind the newest
+opset."""
 _SUGGESTED = 5
 """Names in a suggestion. A choice: one line."""
 
 
 def operator_page(name: str, *, opset: int | None = None) -> Report:
-    """Reports on an operator, in the form that it has at `opset` of its domain (default: the newest).
+    """Reports on an operator as it is at version `opset` of its domain (default: the newest).
 
     `name` is an operator of ai.onnx, or `domain::Name`. Nothing is written.
 
@@ -83,7 +84,7 @@ def _attribute(form: Schema, name: str) -> FormalAttribute:
 
 
 def _kernels(op: str, domain: str) -> tuple[tuple[Kernel, ...] | None, list[str]]:
-    """The CPU kernels of onnxruntime, merged by opset versions, and notes."""
+    """Returns the CPU kernels of onnxruntime, merged by opset versions, and notes."""
     try:
         with stage("kernels"):
             found = runtimes.get(_RUNTIME).kernels(domain, op)

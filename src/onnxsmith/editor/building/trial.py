@@ -22,13 +22,14 @@ from onnxsmith.verification.run import accepted, planned, summary
 
 
 def run_once(path: Path, model: ir.Model, where: str) -> tuple[Outputs, list[str]]:
-    """Runs the file on the first runtime that can; returns a summary of its outputs, and notes.
+    """Runs the file on the first runtime that can run it. Returns a summary of its outputs, and notes.
 
-    With symbolic dimensions, it is run a second time with a different size for each, because size 1 hides errors of
-    broadcasting. A refusal of those sizes is a note: they may be impossible.
+    A model with symbolic dimensions is run a second time, with a different size for each, because size 1 hides errors
+    of broadcasting. If the second run fails, that is only a note: the sizes may be impossible.
 
     Raises:
-        OnnxsmithError: `build/refused` if no runtime runs it, `build/declared` if an output is not what it is declared.
+        OnnxsmithError: `build/refused` if no runtime runs it, `build/declared` if an output's shape
+            contradicts its declaration.
     """
     interface = signature(model)
     plan = planned(model, interface, {}, 0)
@@ -66,7 +67,7 @@ def _second(session: Session, plan: Plan, ports: tuple[Port, ...], where: str) -
 
 
 def _compare(ports: tuple[Port, ...], outputs: Mapping[str, Value], where: str) -> None:
-    """Refuses outputs that are not as the model declares them."""
+    """Raises if an output's shape contradicts its declaration."""
     for port in ports:
         value = outputs.get(port.name)
         if port.kind != "tensor" or not isinstance(value, np.ndarray) or port.shape is None:

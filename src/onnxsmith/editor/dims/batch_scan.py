@@ -11,17 +11,17 @@ from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 
 LEAST_OPSET = 13
-"""The opset from which Range, Mod and Slice with operands are there, for all dtypes that networks have."""
+"""The first opset in which Range, Mod and Slice with operands support all dtypes that networks use."""
 
 
 def chunked(
     model: ir.Model, symbol: str, size: int, inputs: Mapping[str, int], outputs: Mapping[str, tuple[int, int]]
 ) -> ir.Model:
-    """Returns a copy of `model` that takes any number of rows, `symbol`, and runs `size` of them at a time. Rows that
-    the last chunk lacks are filled with rows from the start, and cut off again.
+    """Returns a copy of `model` that takes any number of rows, `symbol`, and runs `size` rows at a time. If the last
+    chunk is short, it is filled with rows from the start, whose results are cut off.
 
-    `inputs` gives the axis of the rows of each input that has rows; `outputs` gives the axis of each output with rows,
-    and the number of elements that belong to a row on it. Other outputs are those of the first chunk.
+    `inputs` maps each input with rows to their axis. `outputs` maps each output with rows to their axis and the number
+    of elements for each row on it. All other outputs are taken from the first chunk.
     """
     made = cloned(model)
     return _Chunks(made, symbol, size).wrapped(inputs, outputs)
@@ -66,7 +66,8 @@ class _Chunks:
         return self._model
 
     def _own(self, body: ir.Graph, value: ir.Value) -> ir.Value:
-        """The value, or a copy of it if it is an input of the body, an outer value, or an output already."""
+        """Returns a value that the body itself computes: a copy if it is an input of the body, an outer value, or an
+        output already."""
         node = value.producer()
         if node is not None and node.graph is body and value not in body.outputs:
             return value
@@ -94,7 +95,7 @@ class _Chunks:
         return self._node("Gather", [shape, self._list([axis])], axis=0)
 
     def _split(self, port: ir.Value, axis: int, count: ir.Value) -> ir.Value:
-        """The rows of an input as chunks: (chunks, …, size, …)."""
+        """Returns the rows of an input as chunks: (chunks, …, size, …)."""
         size, none = self._list([self._size]), self._list([])
         more = self._node("Add", [count, self._list([self._size - 1])])
         chunks = self._node("Div", [more, size])
@@ -116,7 +117,7 @@ class _Chunks:
         return self._node("Reshape", [value, target])
 
     def _joined(self, stack: ir.Value, result: ir.Value, place: tuple[int, int], count: ir.Value) -> ir.Value:
-        """The rows of all chunks, without those that fill the last one."""
+        """Returns the rows of all chunks, without those that fill the last one."""
         axis, each = place
         assert result.shape is not None
         dims = [int(dim) for dim in result.shape]  # type: ignore[arg-type]  # the model is static

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Repeating:
-    """Gives operands that do not depend on the input the size of one that does."""
+    """Extends operands that do not depend on the input along a symbolic dimension."""
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
 
     def repeat(self, node: ir.Node, index: int, axis: int, dim: Dim, *, broadcast: bool) -> None:
-        """Replaces an operand by one whose `axis` has the size `dim`; with `broadcast`, 1 will do.
+        """Replaces an operand by a tensor whose `axis` has the size `dim`, or with `broadcast` the size 1.
 
         Raises:
             OnnxsmithError: `edit/frozen-dim` if the elements along the axis are not equal, or not evenly spaced.
@@ -48,8 +48,9 @@ class Repeating:
         opening.notes.append(f"{walk.node_label(node)}: {value.name} follows {factors.text(dim)} on axis {axis}")
 
     def count(self, node: ir.Node, index: int, part: int, dim: Dim) -> None:
-        """Replaces an operand that holds the numbers 0 to N - 1 in one part of its last axis, N being the size of
-        `dim`, by one that goes on to any size.
+        """Replaces an operand that counts the indices of `dim`, so that it counts to any size.
+
+        The operand holds 0 to N - 1 in one `part` of its last axis, where N is the size of `dim`.
 
         Raises:
             OnnxsmithError: `edit/frozen-dim` if it holds other numbers.
@@ -69,8 +70,11 @@ class Repeating:
         raise opening.refuse(node, f"{value.name} selects single indices of a dimension {factors.text(dim)}")
 
     def place(self, node: ir.Node, index: int, dim: Dim) -> bool:
-        """Replaces indices that are the same in each row of `dim`, rows lying one behind another, by indices that go
-        on to any number of rows. Returns whether the operand holds such indices."""
+        """Replaces indices that repeat from row to row of `dim` by indices for any number of rows.
+
+        The rows lie one behind another, so each row's indices are those of the row before plus the block size. Returns
+        whether the operand holds such indices.
+        """
         value, block = node.inputs[index], factors.size(dim[1:])
         if not isinstance(dim[0], Atom) or factors.is_open(dim[1:]) or value is None:
             return False
@@ -87,7 +91,10 @@ class Repeating:
         return False
 
     def _one(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim) -> ir.Value | np.ndarray | None:
-        """The value as it is if it has a single index; a constant with one index; or numbers that go on."""
+        """Returns what one index along the symbol holds: the value itself if it has a single index, or a constant.
+
+        Evenly spaced numbers that differ are returned as a value that counts on.
+        """
         if all(factor.size == 1 for factor in dim if isinstance(factor, Atom)):
             return self._single(node, value, axis, dim)
         array = self._array(node, value)
@@ -104,7 +111,7 @@ class Repeating:
         return parts
 
     def _single(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim) -> ir.Value:
-        """A value with one index along the symbol, expanded."""
+        """Expands a value that has a single index along the symbol."""
         opening, shape = self._opening, self._opening.dims(value)
         assert shape is not None
         sizes = [factors.size(one) for one in shape]
@@ -124,7 +131,7 @@ class Repeating:
         return self._expanded(node, value, whole, axis, dim)
 
     def _expanded(self, node: ir.Node, value: ir.Value, sizes: list[int], axis: int, dim: Dim) -> ir.Value:
-        """Expands a value whose axis is split into the factors of `dim`, and joins them again."""
+        """Expands a value whose axis is split into the factors of `dim`, and joins the factors to one axis."""
         make, ones = self._opening.sizes, [1] * (len(sizes) - axis - 1)
         pieces = [((factor,), 1, 1) if isinstance(factor, Atom) else 1 for factor in dim]
         value = make.node(node, "Expand", [value, make.shape([*([1] * axis), *pieces, *ones], node)])
@@ -133,7 +140,7 @@ class Repeating:
         return make.node(node, "Reshape", [value, make.shape([*sizes[:axis], (dim, 1, 1), *sizes[axis + 1 :]], node)])
 
     def _progression(self, node: ir.Node, value: ir.Value, array: np.ndarray, axis: int, dim: Dim) -> ir.Value:
-        """Numbers that grow by the same step along the axis."""
+        """Returns numbers that grow by the same step along the axis, for any size."""
         first = array.take([0], axis)
         step = array.take([1], axis) - first if array.shape[axis] > 1 else first * 0
         even = np.array_equal(first + step * self._along(array, axis), array)
@@ -143,11 +150,11 @@ class Repeating:
         return self._grown(node, first, step, axis, dim)
 
     def _along(self, array: np.ndarray, axis: int) -> np.ndarray:
-        """0, 1, 2, … along an axis."""
+        """Returns 0, 1, 2, … along an axis."""
         return np.arange(array.shape[axis]).reshape([-1 if at == axis else 1 for at in range(array.ndim)])
 
     def _grown(self, node: ir.Node, first: np.ndarray, step: np.ndarray, axis: int, dim: Dim) -> ir.Value:
-        """`first` plus a Range of the size `dim` along the axis, times the step."""
+        """Returns `first` plus the step times a Range of the size `dim` along the axis."""
         make = self._opening.sizes
         scalar = [make.constant(np.array(number, np.int64)) for number in (0, 1)]
         end = make.node(node, "Reshape", [make.shape([(dim, 1, 1)], node), make.constant(np.zeros(0, np.int64))])
@@ -169,7 +176,8 @@ class Repeating:
         return np.asarray(next(iter(found.values())))
 
     def _zeros(self, port: ir.Value) -> np.ndarray:
-        """An input of the original's size, for what depends on sizes only."""
+        """Returns zeros of the input's original size. The computed value depends on sizes only, so any elements will
+        do."""
         inputs = {value.name: value for value in self._opening.work.model.graph.inputs}
         sizes = [size or 1 for size in self._opening.static[inputs[port.name]]]
         if port.dtype is None or port.dtype is ir.DataType.STRING:

@@ -22,11 +22,11 @@ from onnxsmith.graph.shapes.symbols import canonical
 from onnxsmith.graph.structure import walk
 
 Static = Mapping[ir.Value, tuple[int | None, ...]]
-"""The shapes of the original, with None for what is unknown."""
+"""The shapes of all values in the original model, with None for an unknown size."""
 
 
 class _One:
-    """A single node in the form of a graph, for the shape engine."""
+    """A single node in the form of a graph, as the shape engine wants it."""
 
     initializers: Mapping[str, ir.Value] = {}
     inputs: tuple[ir.Value, ...] = ()
@@ -39,15 +39,18 @@ class _One:
 
 
 class Opening:
-    """Opens frozen sizes in a model. `opened` are the dimensions of graph inputs that are symbolic now; `static` are
-    the shapes that all values had before."""
+    """Opens frozen sizes in a model.
+
+    `opened` are the dimensions of graph inputs that are symbolic now. `static` are the shapes that all values had
+    before.
+    """
 
     def __init__(self, work: Work, opened: Mapping[ir.Value, Mapping[int, str]], static: Static) -> None:
         self.work, self.static = work, static
         self.sizes = Sizes(work, self._made)
         self.repeating = Repeating(self)
         self.notes: list[str] = []
-        """What was replaced, one line a node."""
+        """The replacements, one line for each."""
         self._dims: dict[ir.Value, list[Dim]] = {}
         self._known: dict[str, Dim] = {}
         self._numbers: dict[str, int] = {}
@@ -87,7 +90,7 @@ class Opening:
             self._graph(self.work.model.graph)
 
     def dims(self, value: ir.Value | None) -> list[Dim] | None:
-        """The dimensions of a value; None if they are unknown."""
+        """Returns the dimensions of a value; None if they are unknown."""
         if value is None:
             return None
         if value in self._dims:
@@ -101,12 +104,12 @@ class Opening:
         return value is not None and value in self._reached
 
     def is_sized(self, value: ir.Value) -> bool:
-        """Whether a value of the main graph depends on the sizes of inputs, and not on their elements."""
+        """Whether a value of the main graph depends only on the sizes of inputs, not on their elements."""
         node = value.producer()
         return node is not None and node.graph is self.work.model.graph and value not in self._data
 
     def refuse(self, node: ir.Node, why: str, fix: str = "") -> OnnxsmithError:
-        """The error that names a node which cannot be opened."""
+        """Returns the error for a node that keeps a size fixed."""
         return problem(
             "edit/frozen-dim",
             f"{node.op_type} keeps the size of {', '.join(dict.fromkeys(self._symbols()))} fixed",
@@ -135,7 +138,7 @@ class Opening:
                 self._node(node)
 
     def _enter(self, node: ir.Node, bodies: list[ir.Graph]) -> None:
-        """Gives the inputs of bodies the shapes of what they are bound to."""
+        """Gives the inputs of bodies the shapes of the operands that they are bound to."""
         for body in bodies:
             for value in body.inputs:
                 if value in self._reached and self.static.get(value) != ():  # the iteration number stays a scalar
@@ -153,7 +156,7 @@ class Opening:
                     self._dims[value] = found
 
     def _states(self, node: ir.Node, body: ir.Graph) -> dict[ir.Value, int]:
-        """The states of a body, each with the number of the operand that it starts from."""
+        """Returns the states of a body, each with the index of the operand that holds its first value."""
         if node.op_type == "Loop":
             return {value: index for index, value in enumerate(body.inputs) if index > 1}
         if node.op_type == "Scan":
@@ -162,7 +165,7 @@ class Opening:
         return {}
 
     def _leave(self, node: ir.Node, body: ir.Graph) -> None:
-        """Refuses a body whose state does not come out with the dimensions that it went in with."""
+        """Raises if a body returns a state with other dimensions than it got."""
         first = 1 if node.op_type == "Loop" else 0
         for at, value in enumerate(self._states(node, body)):
             before, after = self._dims.get(value), self.dims(body.outputs[first + at])
@@ -184,6 +187,7 @@ class Opening:
 
     def _node(self, node: ir.Node) -> None:
         fixed = None
+        # Frozen constants are replaced first, because the inference below reads them.
         if any(self.is_reached(value) for value in node.inputs) and not node.domain:
             frozen_operands.count_rows(self, node)
             self._match_partners(node)
@@ -209,7 +213,7 @@ class Opening:
         )
 
     def _made(self, node: ir.Node) -> None:
-        """Infers the shape of the result of a new node, and notes its dimensions."""
+        """Infers the result shape of a new node, and records its dimensions."""
         self.infer(node)
         found = self._of_shape(node.outputs[0], None)
         if found is not None:
@@ -237,7 +241,7 @@ class Opening:
         return None if dims is None else len(dims)
 
     def _settle(self, node: ir.Node, value: ir.Value) -> None:
-        """Notes the dimensions of a result, and compares them with those of the original."""
+        """Records the dimensions of a result. Raises if their sizes differ from the original's."""
         before = self.static.get(value)
         if value.shape is None and before is not None and all(size is not None for size in before):
             value.shape = self._guessed(node, before)
@@ -255,7 +259,10 @@ class Opening:
         self._dims[value] = found
 
     def _guessed(self, node: ir.Node, before: tuple[int | None, ...]) -> ir.Shape:
-        """The shape of a result that inference does not know: axes of the same size as in the first operand are it."""
+        """Returns a shape for a result that inference does not know.
+
+        An axis with the size of the same axis of the first operand is taken to be that dimension.
+        """
         first = self.dims(node.inputs[0]) if node.inputs else None
         same = first or []
         return ir.Shape(
@@ -266,7 +273,10 @@ class Opening:
         )
 
     def _of_shape(self, value: ir.Value, given: list[Dim] | None, node: ir.Node | None = None) -> list[Dim] | None:
-        """The dimensions of a shape. Expressions that an operand has keep its order of factors."""
+        """Returns the dimensions of a value's shape; None if one is unknown.
+
+        An expression that an operand has as well keeps the operand's order of factors.
+        """
         if value.shape is None:
             return None
         by_text = {str(canonical(factors.text(dim))): dim for dim in reversed(given or []) if factors.is_open(dim)}
@@ -291,7 +301,8 @@ class Opening:
         return found
 
     def _multiple(self, text: str, node: ir.Node | None) -> Dim | None:
-        """A number times a known symbol. Concat and Tile repeat whole blocks, others repeat each element."""
+        """Returns a number times a known symbol. Concat and Tile repeat whole blocks, other operators repeat each
+        element."""
         number, times, rest = text.partition("*")
         known = self._known.get(rest.removeprefix("(").removesuffix(")")) if times and number.isdigit() else None
         if known is None:
@@ -301,18 +312,18 @@ class Opening:
         )
 
     def integers(self, value: ir.Value | None) -> list[int | str | None] | None:
-        """The known elements of a list of integers: numbers and expressions."""
+        """Returns the elements of a list of integers: numbers, expressions, and None for unknown ones."""
         return elements(value)
 
     def named(self, text: int | str) -> Dim | None:
-        """The dimension of a number or an expression; None if it is unknown."""
+        """Returns the dimension of a number or an expression; None if it is unknown."""
         if isinstance(text, int):
             return (text,)
         return self._known.get(str(canonical(text))) or self._multiple(str(canonical(text)), None)
 
 
 def _of_data(model: ir.Model) -> set[ir.Value]:
-    """The values of the main graph that depend on elements of inputs."""
+    """Returns the values of the main graph that depend on elements of inputs."""
     found: set[ir.Value] = set(model.graph.inputs)
     for node in model.graph:
         bodies = bool(list(walk.subgraphs(node)))

@@ -1,4 +1,4 @@
-"""Axes of a node's operands that must have the same size."""
+"""Finds axes of a node's operands that must have the same size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 Place = tuple[int, int]
-"""The number of an operand, and an axis of it."""
+"""The index of an operand, and an axis of it."""
 Rank = Callable[[int], int | None]
 """The rank of an operand; None if it is left out or unknown."""
 
@@ -23,14 +23,14 @@ _SAME_BATCH = {"GridSample", "DeformConv", "Attention", "AffineGrid"}
 
 @dataclass(frozen=True)
 class Group:
-    """Places of one size. In a `broadcast` group a size of 1 fits every other."""
+    """Places that must have one size. In a `broadcast` group a size of 1 also fits."""
 
     places: tuple[Place, ...]
     broadcast: bool = False
 
 
 def groups(node: ir.Node, rank: Rank) -> Iterator[Group]:
-    """The groups of a node of the default domain."""
+    """Yields the groups of a node of the default domain."""
     count, kind = len(node.inputs), node.op_type
     if kind in _BROADCASTING:
         yield from _aligned(range(count), rank)
@@ -75,7 +75,7 @@ def groups(node: ir.Node, rank: Rank) -> Iterator[Group]:
 
 
 def _aligned(operands: Sequence[int], rank: Rank, skipped: int = 0) -> Iterator[Group]:
-    """Axes that lie above each other when the operands are aligned to the right, without the last `skipped`."""
+    """Yields the axes that coincide when the operands are aligned to the right, without the last `skipped` axes."""
     ranks = {index: known for index in operands if (known := rank(index)) is not None}
     for back in range(1 + skipped, max(ranks.values(), default=0) + 1):
         places = tuple((index, known - back) for index, known in ranks.items() if known >= back)

@@ -1,4 +1,4 @@
-"""Sizes as products: a dimension is a tuple of factors in memory order, and each factor is a number or a symbol."""
+"""Sizes as products: a dimension is a tuple of factors in memory order, each a number or a symbol."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Dim = tuple[Factor, ...]
 
 
 def size(dim: Dim) -> int:
-    """The size of a dimension in the original."""
+    """Returns the size of a dimension in the original."""
     return math.prod(factor if isinstance(factor, int) else factor.size for factor in dim)
 
 
@@ -34,7 +34,7 @@ def is_open(dim: Dim) -> bool:
 
 
 def text(dim: Dim) -> str:
-    """The dimension as an expression: `12*batch`."""
+    """Returns the dimension as an expression: `12*batch`."""
     number = math.prod(factor for factor in dim if isinstance(factor, int))
     atoms = [factor.text for factor in dim if isinstance(factor, Atom)]
     named = [f"({one})" if not one.replace("_", "a").replace(".", "a").isalnum() else one for one in atoms]
@@ -44,7 +44,7 @@ def text(dim: Dim) -> str:
 
 
 def as_dim(dim: Dim) -> int | ir.SymbolicDim:
-    """The dimension as a shape holds it."""
+    """Returns the dimension in the form that a shape holds."""
     return ir.SymbolicDim(text(dim)) if is_open(dim) else size(dim)
 
 
@@ -52,8 +52,8 @@ def redistributed(dims: Sequence[Dim], sizes: Sequence[int]) -> list[Dim] | None
     """Distributes the factors of `dims`, in memory order, over dimensions of the given sizes, as a Reshape does.
     Returns None if a symbol would have to be divided.
 
-    A symbol of size 1 fits in several places. It becomes a dimension of its own if there is one, else it joins the
-    dimension before it: (L, 1, E) → (L, E) is (L·s, E).
+    A symbol s of size 1 fits in several places. It takes a target dimension of size 1 if there is one, else it joins
+    the dimension before it: (L, 1, E) → (L, E) becomes (L·s, E).
     """
     left = _merged(dims)
     if any(isinstance(factor, int) and factor == 0 for factor in left) or 0 in sizes:
@@ -72,7 +72,7 @@ def redistributed(dims: Sequence[Dim], sizes: Sequence[int]) -> list[Dim] | None
 
 
 def _merged(dims: Sequence[Dim]) -> list[Factor]:
-    """The factors in memory order, neighbouring numbers multiplied."""
+    """Returns the factors in memory order, with neighbouring numbers multiplied."""
     flat: list[Factor] = []
     for factor in (factor for dim in dims for factor in dim if factor != 1):
         last = flat[-1] if flat else None
@@ -84,8 +84,10 @@ def _merged(dims: Sequence[Dim]) -> list[Factor]:
 
 
 def _take(left: list[Factor], need: int, *, waits: bool) -> Dim | None:
-    """Takes factors with the product `need` from the front of `left`; with `waits`, a symbol of size 1 at the end is
-    left for the next dimension."""
+    """Removes factors with the product `need` from the front of `left` and returns them; None if that is impossible.
+
+    With `waits`, a symbol of size 1 at the end is left for the next dimension.
+    """
     taken: list[Factor] = []
     while left:
         factor = left[0]
@@ -110,8 +112,11 @@ def _take(left: list[Factor], need: int, *, waits: bool) -> Dim | None:
 
 
 def led_by(dims: Sequence[Dim], symbol: str) -> tuple[int, int] | None:
-    """The first axis whose slowest factor is the symbol, and the number of elements that belong to one index of it.
-    None if there is no such axis, or if the symbol is elsewhere too."""
+    """Returns the first axis whose slowest factor is the symbol, and the number of elements for each index of the
+    symbol.
+
+    None if there is no such axis, or if the symbol occurs elsewhere too.
+    """
     places = [axis for axis, dim in enumerate(dims) if any(_is(factor, symbol) for factor in dim)]
     if len(places) != 1:
         return None

@@ -1,4 +1,4 @@
-"""Operands and attributes that fix sizes: what they are in each operator, and what takes their place."""
+"""Replaces the operands and attributes by which a node fixes sizes, one rule for each operator."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _END = np.iinfo(np.int64).max
 
 
 def opened(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Replaces what fixes a size in a node; returns the dimensions of its first result if they are known thereby.
+    """Replaces operands that fix a size in a node. Returns the dimensions of its first result if the rule finds them.
 
     Raises:
-        OnnxsmithError: `edit/frozen-dim`.
+        OnnxsmithError: `edit/frozen-dim` if a size cannot be made symbolic.
     """
     rule = _RULES.get(node.op_type)
     return rule(opening, node) if rule is not None else None
 
 
 def count_rows(opening: Opening, node: ir.Node) -> None:
-    """Replaces the numbers of the rows, 0 to N - 1, in the constant indices of GatherND and ScatterND.
+    """Makes constant row numbers, 0 to N - 1, in the indices of GatherND and ScatterND follow the number of rows.
 
     Raises:
         OnnxsmithError: `edit/frozen-dim` if the constant selects other rows.
@@ -49,8 +49,10 @@ def count_rows(opening: Opening, node: ir.Node) -> None:
 
 
 def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Puts -1 where the symbol goes, or computes the shape. An existing -1 elsewhere becomes its static size, because
-    it has no meaning in a tensor without elements."""
+    """Puts -1 at the symbol's place in the target shape, or computes the shape.
+
+    An existing -1 elsewhere becomes its static size, because -1 has no meaning in a tensor without elements.
+    """
     dims, sizes = opening.dims(node.inputs[0]), _static(opening, node.outputs[0])
     if dims is None or sizes is None:
         return None
@@ -88,7 +90,7 @@ def _product(dims: Sequence[Dim]) -> Dim:
 
 
 def _expand(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Puts 1 where the data has the symbol: Expand keeps that size."""
+    """Puts 1 in the target shape where the data has the symbol: Expand then keeps the data's size."""
     dims, target = opening.dims(node.inputs[0]), opening.integers(node.inputs[1])
     if dims is None or target is None:
         return None
@@ -113,7 +115,7 @@ def _expand(opening: Opening, node: ir.Node) -> list[Dim] | None:
 
 
 def _resize(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Computes the sizes: a symbolic size is multiplied by the ratio that the original has."""
+    """Computes the target sizes: a symbolic size is multiplied by the ratio of the original."""
     dims, after = opening.dims(node.inputs[0]), _static(opening, node.outputs[0])
     if len(node.inputs) < 4 or dims is None or after is None or _constant(node.inputs[3]) is None:
         return None
@@ -129,7 +131,7 @@ def _resize(opening: Opening, node: ir.Node) -> list[Dim] | None:
 
 
 def _slice(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Lets a slice that ends at the end of the axis end at the end of any size."""
+    """Lets a slice that ends at the frozen size end at the end of the axis, whatever its size."""
     dims = opening.dims(node.inputs[0])
     if len(node.inputs) < 3 or dims is None:
         return None
@@ -171,7 +173,8 @@ def _as_int64(opening: Opening, node: ir.Node) -> None:
 
 
 def _block(dim: Dim) -> int:
-    """The size of the symbol at the end of `(4, batch)`, which is four blocks; 0 if there is none."""
+    """Returns the symbol's size if the dimension is blocks such as `(4, batch)`, four blocks of `batch`; 0 if it is
+    not."""
     last = dim[-1]
     return last.size if len(dim) > 1 and isinstance(dim[0], int) and not isinstance(last, int) else 0
 
@@ -181,7 +184,7 @@ def _atoms(dim: Dim) -> Dim:
 
 
 def _split(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Computes the parts of a split along the symbol, if they are multiples of it."""
+    """Computes the parts of a split along the symbol, if they are multiples of its size."""
     dims = opening.dims(node.inputs[0])
     parts = _constant(node.inputs[1]) if len(node.inputs) > 1 else None
     if dims is None:
@@ -214,9 +217,11 @@ def _squeeze(opening: Opening, node: ir.Node) -> list[Dim] | None:
 
 
 def _gather(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Lets indices of every row follow the number of rows: 0 to N - 1, or places in rows that lie one behind another.
+    """Lets constant indices of every row follow the number of rows: 0 to N - 1, or places in rows that lie one behind
+    another.
 
-    Other indices of an axis that has a single element are refused: which one they mean for other sizes is unknown."""
+    Other indices of an axis with a single element are refused, because what they select at other sizes is unknown.
+    """
     dims, index = opening.dims(node.inputs[0]), node.inputs[1]
     axis = node.attributes.get_int("axis", 0)
     if dims is None or index is None or not factors.is_open(dims[axis]):
@@ -241,13 +246,13 @@ def _static(opening: Opening, value: ir.Value) -> list[int] | None:
 
 
 def _constant(value: ir.Value | None) -> list[int] | None:
-    """The elements of a constant of integers."""
+    """Returns the elements of a constant of integers; None for any other value."""
     tensor = ir.convenience.get_const_tensor(value) if value is not None and not value.is_graph_input() else None
     return None if tensor is None else [int(one) for one in np.atleast_1d(tensor.numpy()).ravel()]
 
 
 def _says(held: Sequence[int | str | None] | None, wanted: Sequence[Dim]) -> bool:
-    """Whether a computed shape has the wanted sizes already."""
+    """Whether a computed shape already has the wanted sizes."""
     if held is None or len(held) != len(wanted) or not any(isinstance(one, str) for one in held):
         return False
     texts = [canonical(factors.text(dim)) if factors.is_open(dim) else factors.size(dim) for dim in wanted]

@@ -1,4 +1,4 @@
-"""Reads which dimensions get which name or size: `x:0=batch,2=height`, or `batch=1`."""
+"""Reads requests for dimension names and sizes: `x:0=batch,2=height`, or `batch=1`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIX = 'write "x:0=batch" for a symbolic dimension, "x:0=1" or "batch=1" for a s
 
 @dataclass(frozen=True)
 class Request:
-    """One dimension of one graph input, and the name or the size that it gets. `was` is the dimension now."""
+    """One dimension of one graph input, and its new name or size. `was` is the dimension now."""
 
     value: ir.Value
     axis: int
@@ -27,10 +27,11 @@ class Request:
 
 
 def requests(model: ir.Model, texts: Iterable[str]) -> list[Request]:
-    """The dimensions that the texts mean, without those that are so already.
+    """Returns the requested dimensions, without those that already are as requested.
 
     Raises:
-        OnnxsmithError: `edit/step-argument`, `edit/no-match`.
+        OnnxsmithError: `edit/step-argument` for a text that cannot be read or a conflict, `edit/no-match` for an
+            unknown name.
     """
     found: dict[tuple[ir.Value, int], Request] = {}
     for text in texts:
@@ -74,7 +75,7 @@ def _of_text(model: ir.Model, text: str) -> list[Request]:
 
 
 def _of_symbol(model: ir.Model, text: str) -> list[Request]:
-    """All dimensions of one name: `batch=1`."""
+    """Returns a request for each dimension of one name: `batch=1`."""
     name, equals, size = text.partition("=") if isinstance(text, str) else ("", "", "")
     if not equals or not size.strip().isdigit():
         raise _wrong(f"{text!r} is neither INPUT:AXIS=NAME nor NAME=SIZE")

@@ -1,4 +1,4 @@
-"""Compares a model with a symbolic dimension, at other sizes, with the original of a fixed size, row by row."""
+"""Compares a model with a symbolic dimension, at other sizes, with the original of fixed size, row by row."""
 
 from __future__ import annotations
 
@@ -26,14 +26,17 @@ from onnxsmith.verification.inputs.user_inputs import sizes
 from onnxsmith.verification.sessions import verify_models
 
 _CLOSE = 1e-4
-"""Change of a row, relative to its output, that counts as rounding when another row changes. A choice."""
+"""How much a row may change when another row changes, relative to its output, and still count as rounding. A choice."""
 
 
 @dataclass
 class Rows:
-    """What is compared for one symbol. `size` is its size in the original, `inputs` gives its axis in each input,
-    `outputs` its axis in each output with the number of elements of one row on it. `others` depend on the inputs and
-    have no rows. `known` are the sizes of all symbols of the step in the original."""
+    """The rows that are compared for one symbol.
+
+    `size` is the symbol's size in the original. `inputs` maps inputs to its axis; `outputs` maps outputs to its axis
+    and the number of elements for each row on it. `others` are outputs that depend on the inputs and have no rows.
+    `known` are the sizes of all symbols of the step in the original.
+    """
 
     work: Work
     symbol: str
@@ -46,7 +49,7 @@ class Rows:
     def compared(
         self, part: Verification, pair: tuple[Path | ir.Model, Path | ir.Model], settings: Verify
     ) -> Verification:
-        """Adds the comparison at other sizes to `part`, the comparison at the original's size."""
+        """Adds the comparison at other sizes to `part`, the comparison at the original size."""
         if not part.equal:
             return part
         original, candidate = pair
@@ -117,8 +120,11 @@ class Rows:
         outputs: Mapping[str, tuple[int, int]],
         feeds: Mapping[int, Feed],
     ) -> str:
-        """Why rows cannot be compared: an output of the original has rows that depend on other rows. With a single row
-        this cannot be seen in the original; then the edited model decides, except along axis 0."""
+        """Returns why rows cannot be compared: an output of the original has rows that depend on each other.
+
+        The test changes the first row and looks for changes in the others. With a single row the original cannot show
+        this; then the edited model decides, except along axis 0.
+        """
         if self.size < 2 and all(axis == 0 for axis in inputs.values()):
             return ""
         more = min((one for one in feeds if one > 1), default=0)
@@ -138,13 +144,13 @@ class Rows:
         return ""
 
     def _ran(self, part: Verification, found: Tried, why: str, without: list[str]) -> Verification:
-        """Notes at which other sizes the edited model runs, and that nothing was compared there."""
+        """Notes at which other sizes the edited model runs, without a comparison there."""
         what = why or (f"{', '.join(without)} has no axis for it" if without else "no output has an axis for it")
         said = f"{self.symbol} was compared at {self.size} only, because {what}; {found.said()}"
         return replace(part, untried=(*part.untried, said))
 
     def _empty(self, candidate: Path | ir.Model, settings: Verify) -> list[str]:
-        """A clause if the edited model does not take size 0."""
+        """Returns a clause if the edited model does not take size 0."""
         model = load(candidate)
         others = {name: self._original_size(name) for name in signature(model).symbols() if name != self.symbol}
         generator = Generator.for_model(inferred(model)[0]).under(signature(model))
@@ -156,7 +162,7 @@ class Rows:
 
 
 def _first_row_changed(values: Mapping[str, Any], inputs: Mapping[str, int]) -> dict[str, Any]:
-    """The values with the first row replaced by the second."""
+    """Returns the values with the first row replaced by the second."""
     changed = dict(values)
     for name, axis in inputs.items():
         array = np.array(values[name])

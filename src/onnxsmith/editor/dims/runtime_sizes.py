@@ -14,23 +14,24 @@ from onnxsmith.editor.node_placement import node_after
 from onnxsmith.graph.structure.fresh import Names
 
 Piece = int | tuple[Dim, int, int]
-"""A number, or a dimension times a number divided by a number."""
+"""A number, or (dimension, factor, divisor): a dimension times a number, divided by a number."""
 
 
 class Sizes:
-    """Makes nodes that compute sizes; the size of one symbol is computed once. `infer` is called with each new node."""
+    """Makes nodes that compute sizes. The size of each symbol is computed once. `infer` is called with each new
+    node."""
 
     def __init__(self, work: Work, infer: Callable[[ir.Node], None]) -> None:
         self._work, self._infer, self._names = work, infer, Names(work.model)
         self._known: dict[Atom, ir.Value] = {}
 
     def constant(self, array: np.ndarray | Sequence[int], name: str = "size") -> ir.Value:
-        """A new initializer of the main graph; lists are int64."""
+        """Adds an array as a new initializer of the main graph; lists become int64."""
         tensor = ir.tensor(array if isinstance(array, np.ndarray) else np.array(array, np.int64))
         return self.initializer(tensor, name)
 
     def initializer(self, tensor: ir.TensorProtocol, name: str) -> ir.Value:
-        """A tensor as a new initializer of the main graph."""
+        """Adds a tensor as a new initializer of the main graph."""
         value = ir.Value(name=self._names.free(name), type=ir.TensorType(tensor.dtype), const_value=tensor)
         value.shape = ir.Shape(tensor.shape.numpy())
         self._work.model.graph.initializers[value.name or ""] = value
@@ -41,7 +42,7 @@ class Sizes:
         return self._insert(graph_of(before), before, op, inputs, **attributes)
 
     def shape(self, pieces: Sequence[Piece], before: ir.Node) -> ir.Value:
-        """A list of sizes as an int64 tensor: a constant if all are numbers."""
+        """Returns a list of sizes as an int64 tensor: a constant if all are numbers."""
         if all(isinstance(piece, int) for piece in pieces):
             return self.constant([piece for piece in pieces if isinstance(piece, int)])
         parts: list[ir.Value] = []
@@ -58,7 +59,7 @@ class Sizes:
         return parts[0] if len(parts) == 1 else self.node(before, "Concat", parts, axis=0)
 
     def _piece(self, dim: Dim, times: int, over: int, before: ir.Node) -> ir.Value:
-        """One size, as a tensor of one element."""
+        """Returns one size, as a tensor of one element."""
         times *= math.prod(factor for factor in dim if isinstance(factor, int))
         shared = math.gcd(times, over)
         times, over = times // shared, over // shared

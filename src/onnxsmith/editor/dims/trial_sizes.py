@@ -1,7 +1,8 @@
-"""At which sizes of a dimension an edited model is tried, and which of them it takes.
+"""Tries an edited model at other sizes of a dimension.
 
-A model may take some sizes only: a U-Net that halves its picture twice takes multiples of 4. A size that it refuses is
-said, and is no error, as long as the model takes another size than the original's."""
+A model may take some sizes only: a U-Net that halves its picture twice takes multiples of 4. Refused sizes are
+reported. They are an error only if the model takes no size but the original's.
+"""
 
 from __future__ import annotations
 
@@ -20,34 +21,38 @@ from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.run import run
 
 _ENOUGH = 3
-"""Other sizes that have to run before no further ones are tried. A choice: as many as there are usual ones."""
+"""How many other sizes must run before no further ones are tried. A choice: the number of usual sizes."""
 
 
 @dataclass
 class Tried:
-    """What a model did at the sizes of one dimension. `feeds` are inputs of the sizes that it takes, with the
-    original's size of the other dimensions; `together` the sizes that it takes only if the other dimensions change too;
-    `refused` the sizes that it does not take, with the errors."""
+    """The results of a model at the sizes of one dimension.
+
+    `feeds` are inputs of the sizes that it takes while other dimensions keep the original's size. `together` are the
+    sizes that it takes only if other dimensions change too. `refused` are the sizes that it does not take, with the
+    errors.
+    """
 
     feeds: dict[int, Feed] = field(default_factory=dict)
     together: list[int] = field(default_factory=list)
     refused: dict[int, OnnxsmithError] = field(default_factory=dict)
 
     def said(self) -> str:
-        """`the edited model runs at 8, 16, 32, and not at 1, 17`."""
+        """Returns a clause: `the edited model runs at 8, 16, 32, and not at 1, 17`."""
         taken = ", ".join(str(size) for size in sorted([*self.feeds, *self.together]))
         return f"the edited model runs at {taken}{self.restriction(', and not at ')}"
 
     def restriction(self, start: str) -> str:
-        """The refused sizes behind a text; "" without any."""
+        """Returns the refused sizes behind the text `start`; "" without any."""
         return start + ", ".join(str(size) for size in sorted(self.refused)) if self.refused else ""
 
 
 def tried(
     candidate: Path | ir.Model, symbol: str, size: int, known: Mapping[str, int], given: Mapping[str, int], seed: int
 ) -> Tried:
-    """Runs the edited model at the original's `size` of `symbol`, and at others: at the one that is `given`, else at
-    the usual sizes, and at multiples if it takes none of these. `known` are the original's sizes of all symbols.
+    """Runs the edited model at the original's `size` of `symbol`, and at others. These are the size in `given`, if any;
+    else the usual sizes, and multiples if the model takes none of them. `known` are the original's sizes of all
+    symbols.
 
     Raises:
         OnnxsmithError: `edit/does-not-run` if the model takes no size but the original's.
@@ -88,12 +93,13 @@ def tried(
 
 
 def usual(size: int) -> list[int]:
-    """The sizes that are tried first: one, the next one, and more than twice as many."""
+    """Returns the sizes that are tried first: 1, the next one after `size`, and one more than twice `size`."""
     return [one for one in (1, size + 1, 2 * size + 1) if one != size]
 
 
 def _further(size: int) -> Iterator[int]:
-    """Sizes for a model that takes multiples of a number: of powers of two, and of the original's size."""
+    """Yields sizes for a model that takes only multiples of a number: powers of two above `size`, and multiples of
+    `size`."""
     step = 2
     while step < size:
         yield size + step
@@ -117,5 +123,5 @@ def _does_not_run(symbol: str, size: int, refused: Mapping[int, OnnxsmithError])
 
 
 def ran_on(source: Path | ir.Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The outputs of a model."""
+    """Runs a model and returns its outputs."""
     return dict(run(source, values).outputs)

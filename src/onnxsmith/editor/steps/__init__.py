@@ -1,1 +1,1 @@
-"""The steps of an edit, one a file. The file's name is the step's name in Python and in a patch file."""
+"""The steps of an edit, one in each file. The file's name is the step's name in Python and in a patch file."""

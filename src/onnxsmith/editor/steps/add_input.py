@@ -14,13 +14,13 @@ from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.structure import captures, tensor_paths
 
 _SHOWN = 5
-"""Constants that an error names. A choice: one line."""
+"""How many constants an error names. A choice: one line."""
 
 
 @dataclass(frozen=True)
 class AddInput(Step):
-    """Makes the constant `tensor` (an initializer, or the result of a Constant node, of the main graph only) a graph
-    input of the same dtype and shape. The model is compared with the original on the constant's own value."""
+    """Makes the constant `tensor` a graph input of the same dtype and shape. It is an initializer or the result of a
+    Constant node, of the main graph only. The model is compared with the original on the constant's own value."""
 
     first = ("tensor",)
 
@@ -75,7 +75,7 @@ def _refusal(work: Work, value: ir.Value, held: ir.TensorProtocol | None) -> Onn
 
 
 def _constant(model: ir.Model, name: str, tensor: ir.TensorProtocol) -> ir.Model:
-    """The edited model with the constant's value as its input."""
+    """Returns the edited model with the new input set to the constant's value."""
     value = next(one for one in model.graph.inputs if one.name == name)
     model.graph.inputs.remove(value)
     value.const_value = tensor

@@ -18,14 +18,14 @@ from onnxsmith.graph.operators import dtypes
 from onnxsmith.graph.structure import tensor_paths, walk
 
 _LEAST = 2
-"""Dimensions of a weight that is stored narrower unasked. A choice: biases and scales are small and sensitive."""
+"""How many dimensions a weight needs to be cast by default. A choice: biases and scales are small and sensitive."""
 
 
 @dataclass(frozen=True)
 class Cast(Step):
-    """Stores the constants `tensor` as dtype `to` (bfloat16, float16, float8e4m3fn, …). A Cast behind each gives its
-    readers the dtype that they read before. Without `tensor` these are all float initializers with two dimensions or
-    more. The numbers change by the rounding of `to`; the report says by how much at most."""
+    """Stores the constants `tensor` as dtype `to` (bfloat16, float16, float8e4m3fn, …). A Cast behind each constant
+    restores the dtype that its readers expect. Without `tensor`, all float initializers with two or more dimensions are
+    stored so. The numbers change by the rounding of `to`; the report gives the largest change."""
 
     first = ("to", "tensor")
 
@@ -72,7 +72,7 @@ def _weights(work: Work) -> list[ir.Value]:
 
 
 def _is_own(work: Work, value: ir.Value) -> bool:
-    """Whether the value is an initializer of the main graph, and no input too, which a caller gives in its dtype."""
+    """Whether the value is an initializer of the main graph and not also an input, whose dtype the caller relies on."""
     return work.model.graph.initializers.get(value.name or "") is value and not value.is_graph_input()
 
 
@@ -81,7 +81,7 @@ def _is_float(value: ir.Value) -> bool:
 
 
 def _stored(work: Work, value: ir.Value, dtype: ir.DataType) -> float:
-    """Stores one constant as `dtype`, and returns the largest relative change of an element."""
+    """Stores one constant as `dtype`. Returns the largest relative change of an element."""
     name, tensor = value.name or "", value.const_value
     graph = work.model.graph
     if tensor is None or not _is_own(work, value):

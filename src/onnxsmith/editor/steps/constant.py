@@ -19,7 +19,7 @@ from onnxsmith.graph.operators import constant_tensors
 class Constant(Step):
     """Gives the constant `tensor` (an initializer, or the result of a Constant node) a new `value`: a number, a list or
     an array. Numbers and lists take the constant's dtype, and a number fills its shape. An array of another dtype is
-    refused, because its readers expect the old one."""
+    refused, because readers of the constant expect its dtype."""
 
     first = ("tensor", "value")
 

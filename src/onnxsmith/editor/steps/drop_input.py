@@ -19,10 +19,10 @@ from onnxsmith.graph.structure import tensor_paths, walk
 
 @dataclass(frozen=True)
 class DropInput(Step):
-    """Removes the graph inputs `input` (a name, a name with `*`, or a list of names). If nodes read one, `value` takes
-    its place: a number, a list or an array. A number fills a shape without symbolic dimensions. Without `value` the
-    default of the input becomes a constant, as for weights that are inputs too. A model of IR version 3 then becomes
-    one of version 4, the first with constants that are no inputs. A name with `*` leaves out inputs that need a
+    """Removes the graph inputs `input` (a name, a name with `*`, or a list of names). If nodes read an input, `value`
+    takes its place: a number, a list or an array. A number fills a shape without symbolic dimensions. Without `value`
+    the default of the input becomes a constant, as for weights that are also inputs. A model of IR version 3 then
+    becomes one of version 4, the first with constants that are not inputs. A name with `*` skips inputs that need a
     value."""
 
     first = ("input", "value")
@@ -123,7 +123,7 @@ def _is_used(value: ir.Value) -> bool:
 
 
 def _allow_constants(work: Work) -> None:
-    """Raises the IR version where the old one has no constants of its own."""
+    """Raises the IR version if the old one requires constants to be graph inputs."""
     if not walk.has_own_initializers(work.model):
         was, work.model.ir_version = work.model.ir_version, walk.FIRST_WITH_CONSTANTS
         work.notes.append(
@@ -132,7 +132,7 @@ def _allow_constants(work: Work) -> None:
 
 
 _SHOWN = 3
-"""Readers that an error names. A choice: one line."""
+"""How many readers an error names. A choice: one line."""
 
 
 def _readers(value: ir.Value) -> str:
@@ -141,14 +141,14 @@ def _readers(value: ir.Value) -> str:
 
 
 def _example(value: ir.Value) -> str:
-    """A number of the input's dtype."""
+    """Returns an example number of the input's dtype."""
     if value.dtype == ir.DataType.BOOL:
         return "true"
     return "1" if value.dtype is not None and value.dtype.is_integer() else "1.0"
 
 
 def _fixed(model: ir.Model, name: str, tensor: ir.TensorProtocol | None) -> ir.Model:
-    """The original with the same value in place of the input."""
+    """Returns the original with the same value in place of the input."""
     value = next(one for one in model.graph.inputs if one.name == name)
     model.graph.inputs.remove(value)
     model.graph.initializers.pop(name, None)

@@ -1,4 +1,4 @@
-"""`drop_output`: removes graph outputs, and what only they needed."""
+"""`drop_output`: removes graph outputs, and the nodes that only they needed."""
 
 from __future__ import annotations
 

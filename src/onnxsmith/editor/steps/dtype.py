@@ -18,8 +18,8 @@ from onnxsmith.graph.structure.fresh import Names
 @dataclass(frozen=True)
 class Dtype(Step):
     """Changes the dtype of the graph input `input`, or of the graph output `output`, to `to` (int32, float16, …), by a
-    Cast next to it. Everything inside keeps its dtype. The original is compared with the same Casts around it: it gets
-    the inputs in the new dtype, too."""
+    Cast next to it. Everything inside keeps its dtype. For the comparison, the original gets the same Casts, and inputs
+    in the new dtype."""
 
     first = ("input", "to")
 
@@ -61,7 +61,7 @@ class Dtype(Step):
 
 
 def _inner_name(work: Work, name: str) -> str:
-    """What the original calls the tensor at a port once a Cast stands there: one name for each step."""
+    """Returns a name, unique to the step, for the original's tensor at a port once a Cast stands there."""
     return f"{name} (in its dtype before {work.step or 'the step'})"
 
 
@@ -82,8 +82,11 @@ def _refuse(value: ir.Value, old: ir.DataType | None, new: ir.DataType) -> None:
 
 
 def _cast_input(model: ir.Model, name: str, dtype: ir.DataType, inner: str) -> ir.Model:
-    """Puts a new input of the dtype in front of an input, which becomes the result of a Cast, called `inner`: all its
-    readers, those in bodies too, read what they read before."""
+    """Replaces an input by an input of the new dtype with a Cast behind it.
+
+    The old value becomes the result of the Cast, called `inner`. So all its readers, also those in bodies, read what
+    they read before.
+    """
     import_operators(model)
     graph = model.graph
     value = next(value for value in graph.inputs if value.name == name)
@@ -103,8 +106,10 @@ def _cast_input(model: ir.Model, name: str, dtype: ir.DataType, inner: str) -> i
 
 
 def _cast_output(model: ir.Model, name: str, dtype: ir.DataType, inner: str = "") -> ir.Model:
-    """Makes the result of a Cast the output, under its name, unless that is the name of an input. The tensor in front
-    of it is called `inner`, by default a free name."""
+    """Makes the result of a Cast the output, under the output's name unless an input has that name.
+
+    The tensor before the Cast is called `inner`, by default a free name.
+    """
     import_operators(model)
     graph = model.graph
     at = next(index for index, value in enumerate(graph.outputs) if value.name == name)

@@ -18,7 +18,8 @@ from onnxsmith.graph.surgery.exposing import expose
 @dataclass(frozen=True)
 class Expose(Step):
     """Makes `tensor`, or all selected tensors, graph outputs with their dtype and shape. `name` names the output of a
-    single tensor. A tensor of a branch or a body is brought out too: of each run of a body, as a stack or a list."""
+    single tensor. A tensor of a branch is exposed too. For a tensor of a body, the output has its value of each run, as
+    a stack or a list."""
 
     first = ("tensor",)
 
@@ -40,7 +41,8 @@ class Expose(Step):
         return ", ".join([*done, *(self._bring_out(work, inner) if inner else [])])
 
     def _values(self, work: Work) -> list[ir.Value]:
-        """The selected tensors. A name with `*` leaves out what is a graph output already, and a note says so."""
+        """Returns the selected tensors. A name with `*` skips tensors that are already graph outputs, and a note lists
+        them."""
         graph = work.model.graph
         if self.name is not None:
             return work.find.tensors(self.tensor)

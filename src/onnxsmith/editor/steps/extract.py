@@ -25,8 +25,8 @@ from onnxsmith.graph.surgery.graph_cuts import cut
 from onnxsmith.graph.surgery.joining import joined
 
 _LARGE = 2**30
-"""Bytes of weights outside the part above which the original is not run as a whole. A choice: 1 GiB is read in a second
-or two, and runtimes hold it twice."""
+"""Bytes of weights outside the part above which the original is not run as a whole. A choice: reading 1 GiB takes a
+second or two, and runtimes hold it twice."""
 
 _STARTS = Takes("tensor that is no constant", lambda value: ir.convenience.get_const_tensor(value) is None)
 _ENDS = Takes("computed tensor", lambda value: value.producer() is not None)
@@ -35,14 +35,15 @@ _ENDS = Takes("computed tensor", lambda value: value.producer() is not None)
 @dataclass(frozen=True)
 class Extract(Step):
     """Keeps the nodes that compute the tensors `to` (by default the graph outputs) from the tensors `from`, which
-    become the inputs of the part. Graph inputs that it needs besides have to be named in `from` too. Without `from` the
-    inputs are the graph inputs that the part needs. The part is verified in its place: the original, with the part
-    behind the tensors `from`, must give the same tensors `to`. If more than 1 GiB of weights lie outside the part, it
-    is compared with the original from the tensors `from` on.
+    become the inputs of the part. If the part also needs graph inputs, `from` has to name them too. Without `from`, the
+    inputs are the graph inputs that the part needs. The part is verified in place: the original, in which the part
+    computes everything behind `from`, must give the same tensors `to`. If more than 1 GiB of weights lie outside the
+    part, the original is only run from the tensors `from` on.
 
-    Tensors of a branch or a body give a part of it: its inputs are tensors of the body, and tensors that the body reads
-    from the graphs around it. `to` then names at least one tensor of the body. With `from` all of these inputs have to
-    be named; without it they are found."""
+    If `to` names tensors of a branch or a body, a part of it is extracted. Its inputs are tensors of the body, and
+    tensors that the body reads from the graphs around it. `to` then names at least one tensor of the body. If `from` is
+    given, it has to name all of these inputs; without it they are found.
+    """
 
     first = ("from_", "to")
 
@@ -105,7 +106,7 @@ class Extract(Step):
         return f"{count} from {', '.join(wires) or 'constants'} to {', '.join(outputs)}"
 
     def _refuse_undefined(self, part: ir.Model, starts: list[ir.Value], found: dict[str, str]) -> None:
-        """Raises if the part still needs a graph input that is not one of `from`."""
+        """Raises if the part still needs a graph input that `from` does not name."""
         if self.from_ is None:
             return
         allowed = {*found.values(), *(value.name for value in starts)}
@@ -125,7 +126,7 @@ class Extract(Step):
 
 
 def _refuse_constants(unused: list[ir.Value]) -> None:
-    """Raises if a tensor of `from` is a constant that is no node's result: only computed tensors can be cut."""
+    """Raises if a tensor of `from` is a constant that no node computes: only computed tensors can be cut."""
     for value in unused:
         if value.producer() is None and value.const_value is not None:
             raise problem(
@@ -140,7 +141,7 @@ def _refuse_constants(unused: list[ir.Value]) -> None:
 def _refuse_unused(
     whole: ir.Model, part: ir.Model, starts: list[ir.Value], ends: list[ir.Value], found: dict[str, str]
 ) -> None:
-    """Raises if no end needs one of the starts: it lies behind the ends, or beside them."""
+    """Raises if no end needs one of the starts, because it lies behind the ends or beside them."""
     used = {*found, *(one.name for one in part.graph.inputs)}
     unused = [value for value in starts if value.name not in used]
     if not unused:
@@ -160,12 +161,12 @@ def _refuse_unused(
 
 
 def _options(name: str, values: Iterable[str]) -> str:
-    """Options of the command line: `--from a --from b`."""
+    """Returns options of the command line: `--from a --from b`."""
     return " ".join(f"--{name} {shlex.quote(value)}" for value in values)
 
 
 def _body(work: Work, starts: list[ir.Value], ends: list[ir.Value]) -> ir.Graph | None:
-    """The branch or body that holds the ends; None for the main graph. It can read the starts.
+    """Returns the branch or body that holds the ends; None for the main graph. It can read the starts.
 
     Raises:
         OnnxsmithError: `edit/out-of-scope` if the ends are in several graphs, or a start is out of their reach.
@@ -191,7 +192,10 @@ def _bytes(model: ir.Model) -> int:
 
 
 def _started(model: ir.Model, wires: list[str], outputs: list[str]) -> ir.Model:
-    """The original from the tensors `wires` on, cut by onnx-ir: the part is compared with what others make of it."""
+    """Returns the original from the tensors `wires` on.
+
+    onnx-ir cuts it, so that the part is compared with the result of independent code.
+    """
     copy = inferred(model)[0]
     graph = ir.convenience.extract(copy.graph, wires, outputs)
     functions = list(copy.functions.values())
@@ -199,7 +203,8 @@ def _started(model: ir.Model, wires: list[str], outputs: list[str]) -> ir.Model:
 
 
 def _brought_out(model: ir.Model, inner: dict[str, str]) -> ir.Model:
-    """The model whose outputs are tensors of a body, each under its own name: one value for each run of the body."""
+    """Returns the model with tensors of a body as outputs, each under its own name: one value for each run of the
+    body."""
     exposed = expose(model, inner.values())
     if exposed.refused:
         name, why = next(iter(exposed.refused.items()))
@@ -219,7 +224,7 @@ def _brought_out(model: ir.Model, inner: dict[str, str]) -> ir.Model:
 
 
 def _in_body(original: ir.Model, body: ir.Graph, part: ir.Model) -> ir.Model:
-    """The original in whose body the part computes its outputs, brought out like those of the original."""
+    """Returns the original with the part computing in its body, and the part's outputs exposed like the original's."""
     part = opset_conversion.convert(
         part, opset_conversion.of(original)
     )  # the body belongs to the original, which stays as it is
@@ -230,7 +235,7 @@ def _in_body(original: ir.Model, body: ir.Graph, part: ir.Model) -> ir.Model:
 
 
 def _rename(model: ir.Model, names: list[str]) -> None:
-    """Names the outputs. Another tensor with such a name gets another one."""
+    """Names the outputs. Any other tensor with such a name is renamed."""
     outputs = list(model.graph.outputs)
     for place in tensor_paths.places(model):
         if place.value.name in names and place.value not in outputs:
@@ -240,7 +245,10 @@ def _rename(model: ir.Model, names: list[str]) -> None:
 
 
 def _at_one_opset(whole: ir.Model, part: ir.Model) -> tuple[ir.Model, ir.Model]:
-    """The two at one opset, if a later step of the edit converted the part: at the part's, else at the whole's."""
+    """Returns both models at one opset, as a later step of the edit may have converted the part.
+
+    This is the part's opset if the whole can be converted to it, else the whole's.
+    """
     try:
         return opset_conversion.convert(whole, opset_conversion.of(part)), part
     except OnnxsmithError:
@@ -248,8 +256,10 @@ def _at_one_opset(whole: ir.Model, part: ir.Model) -> tuple[ir.Model, ir.Model]:
 
 
 def _in_place(whole: ir.Model, part: ir.Model, wires: list[str]) -> ir.Model:
-    """The original in which the part computes its outputs, from the tensors that it starts at. The outputs are those
-    that the part has now: a later step of the edit may have renamed or removed some."""
+    """Returns the original in which the part computes its outputs, from the tensors at which it starts.
+
+    The outputs are the part's current ones: a later step of the edit may have renamed or removed some.
+    """
     whole, part = _at_one_opset(whole, part)
     outputs = [value.name or "" for value in part.graph.outputs]
     ports = [port.name or "" for port in part.graph.inputs]

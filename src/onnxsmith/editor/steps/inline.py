@@ -19,8 +19,8 @@ from onnxsmith.graph.surgery.inlining import inlined
 @dataclass(frozen=True)
 class Inline(Step):
     """Replaces the calls of the local function `function` (`domain::Name`), or of all functions, by their bodies. The
-    outputs keep their numbers. If the file declares the shapes of tensors inside the graph, those of the new tensors
-    are declared too."""
+    outputs keep their numbers. If the file declares shapes of intermediate tensors, those of the new tensors are
+    declared too."""
 
     first = ("function",)
 
@@ -57,7 +57,7 @@ class Inline(Step):
 
 
 def _inside(model: ir.Model) -> Iterator[ir.Value]:
-    """The results of nodes of the main graph, of branches and of bodies, without graph outputs."""
+    """Yields the results of nodes of the main graph, of branches and of bodies, without graph outputs."""
     for graph in walk.main_graphs(model):
         for node in graph:
             yield from (value for value in node.outputs if not value.is_graph_output())

@@ -20,13 +20,14 @@ HERE = "$"
 
 @dataclass(frozen=True)
 class Insert(Step):
-    """Inserts a node of operator `op` (`Clip`, `com.microsoft::Gelu`) behind the tensor `after`: everything that read
-    the tensor reads the first result, and a graph output keeps its name: the first result gets it. Or in front of the
-    operand `input` (0) of the node `before`: only this node reads the result.
+    """Inserts a node of operator `op` (`Clip`, `com.microsoft::Gelu`) behind the tensor `after`, or in front of the
+    operand `input` (0) of the node `before`. Behind a tensor, all its readers read the first result, and a graph output
+    keeps its name: the first result gets it. In front of an operand, only the node `before` reads the result.
 
     `operands` are names of tensors, numbers, lists and arrays for constants, and "" for a left-out operand; "$" is the
     tensor itself. Without "$" the tensor is the first operand, followed by `operands`. `attributes` are checked against
-    the schema. `name` names the node, `outputs` its results. With `same` the outputs must keep their numbers."""
+    the schema. `name` names the node, `outputs` its results. With `same` the outputs must keep their numbers.
+    """
 
     first = ("op",)
 
@@ -88,7 +89,7 @@ class Insert(Step):
         return first.value
 
     def _names(self, work: Work, value: ir.Value) -> Any:
-        """The names of the results. The first may be that of the graph output which the result replaces."""
+        """Returns the names of the results. The first may be the name of the graph output that the result replaces."""
         if self.after is None or not value.is_graph_output() or value.is_graph_input():
             return self.outputs
         if self.outputs == value.name:
@@ -126,7 +127,8 @@ def _is_here(one: Any) -> bool:
 
 
 def _behind_the_adapter(error: OnnxsmithError, value: ir.Value) -> OnnxsmithError:
-    """The error, with the tensor behind the Cast or Transpose that a step put next to an input, where there is one."""
+    """Returns the error. If only a Cast or Transpose of an earlier step reads the input, the fix names the tensor
+    behind it."""
     uses = list(value.uses())
     node = uses[0].node if len(uses) == 1 else None
     if not value.is_graph_input() or node is None or node.op_type not in ("Cast", "Transpose"):

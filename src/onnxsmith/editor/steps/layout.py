@@ -60,8 +60,11 @@ class Layout(Step):
 
 
 def _permute_input(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
-    """Lets the graph read a new input of the permuted shape. The value itself becomes the result of a Transpose, so
-    that all its readers, those in bodies too, read what they read before."""
+    """Makes a new input of the permuted shape.
+
+    The old value becomes the result of a Transpose, so that all its readers, also those in bodies, read what they read
+    before.
+    """
     graph, name = work.model.graph, value.name or ""
     original = work.inputs.get(name)
     port = ir.Value(
@@ -82,7 +85,7 @@ def _permute_input(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
 
 
 def _permute_output(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
-    """Makes the result of a Transpose the graph output. It takes over the name, unless that is a graph input's."""
+    """Makes the result of a Transpose the graph output. It takes over the name, unless an input has that name."""
     graph, name = work.model.graph, value.name or ""
     made = ir.Value(name=name, type=value.type, shape=_permuted(value.shape, axes))
     if value in graph.inputs:
@@ -110,7 +113,7 @@ def _transpose(graph: ir.Graph, value: ir.Value, result: ir.Value, perm: list[in
 
 
 def _move_default(graph: ir.Graph, old: ir.Value, new: ir.Value, axes: tuple[int, ...]) -> None:
-    """Gives the default of a graph input to the input of the same name that takes its place, with its axes permuted."""
+    """Moves the default of a graph input to the input that replaces it, with its axes permuted."""
     name, default = old.name or "", old.const_value
     graph.initializers.pop(name, None)
     old.const_value = None
@@ -125,12 +128,12 @@ def _permuted(shape: ir.Shape | None, axes: tuple[int, ...]) -> ir.Shape:
 
 
 def _now(ports: Mapping[str, str | None], original: str | None, name: str) -> str:
-    """The present name of the port: a later step may have renamed it."""
+    """Returns the current name of the port: a later step may have renamed it."""
     return next((now for now, old in ports.items() if original is not None and old == original), name)
 
 
 def _old_input(model: ir.Model, name: str, axes: tuple[int, ...]) -> ir.Model:
-    """The edited model with the old layout of an input: it permutes what it is given."""
+    """Returns the edited model with the old layout of an input: the model permutes that input itself."""
     graph = model.graph
     port = next((value for value in graph.inputs if value.name == name), None)
     if port is None:
@@ -145,7 +148,7 @@ def _old_input(model: ir.Model, name: str, axes: tuple[int, ...]) -> ir.Model:
 
 
 def _old_output(model: ir.Model, name: str, axes: tuple[int, ...]) -> ir.Model:
-    """The edited model with the old layout of an output: it permutes its result back."""
+    """Returns the edited model with the old layout of an output: the model permutes its result back."""
     graph = model.graph
     at = next((index for index, value in enumerate(graph.outputs) if value.name == name), None)
     if at is None:

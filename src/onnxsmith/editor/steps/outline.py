@@ -1,4 +1,4 @@
-"""`outline`: makes a local function of nodes, and calls it in their place."""
+"""`outline`: makes a local function of nodes, and calls the function in their place."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _OLDEST_IR = 8
 
 @dataclass(frozen=True)
 class Outline(Step):
-    """Makes the local function `to` (`domain::Name`), and calls it in place of the nodes that it was made of: all nodes
-    that `node` selects, each match of the pattern `find` (with `where` and `count`, as in `replace`), or the nodes of
-    each torch module whose path fits `module`. Matches and modules must be alike; attributes that differ become
-    attributes of the function, and what the nodes read becomes its inputs, weights too. The outputs keep their
-    numbers."""
+    """Makes the local function `to` (`domain::Name`), and calls it in place of the nodes that it was made of. These are
+    all nodes that `node` selects, each match of the pattern `find` (with `where` and `count`, as in `replace`), or the
+    nodes of each torch module whose path fits `module`. Matches and modules must be alike. Attributes that differ
+    become attributes of the function. Tensors that the nodes read become its inputs, including weights. The outputs
+    keep their numbers."""
 
     first = ("to",)
 
@@ -117,7 +117,7 @@ class Outline(Step):
         return domain, name
 
     def _imports(self, work: Work, layout: Layout) -> dict[str, int]:
-        """The operator sets that the nodes use."""
+        """Returns the opsets that the nodes use, by domain."""
         known = work.opsets(layout.nodes[0])
         used = {node.domain for node in layout.nodes}
         return {domain: known[domain] for domain in known if domain in used}

@@ -1,4 +1,4 @@
-"""`remove`: takes nodes out and joins their readers to one of their operands."""
+"""`remove`: removes nodes, and connects their readers to one of their operands."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SAME = frozenset({"Identity"})
 
 @dataclass(frozen=True)
 class Remove(Step):
-    """Removes the selected `node`, or all selected nodes. What read the result reads the operand `keep` instead (a
-    number from 0, or a name in the schema); `keep` may be left out if only one operand is not a constant, or if the
-    node has one operand. A graph output keeps its name. Constants that nothing reads any more go along. If the operand
-    has another dtype, as that of a Cast, the nodes behind compute in it, as far as their operators take it; graph
-    outputs keep their dtype, so that the Cast back has to be among the removed nodes. With `same` the outputs must keep
+    """Removes the selected `node`, or all selected nodes. Readers of the result read the operand `keep` instead (a
+    number from 0, or a name in the schema). `keep` may be left out if only one operand is not a constant, or if the
+    node has one operand. A graph output keeps its name. Constants that nothing reads any more are removed too. If the
+    operand has another dtype, as that of a Cast, the nodes behind compute in it, as far as their operators take it.
+    Graph outputs keep their dtype, so a Cast back has to be among the removed nodes. With `same` the outputs must keep
     their numbers."""
 
     first = ("node",)
@@ -58,7 +58,7 @@ class Remove(Step):
             )
 
     def _stand_ins(self, work: Work, nodes: list[ir.Node]) -> dict[ir.Value, ir.Value]:
-        """What stands for the result of each node once all of them are gone."""
+        """Returns the tensor that replaces each node's result once all the nodes are gone."""
         operands = {node.outputs[0]: self._operand(work, node) for node in nodes if _used(node)}
 
         def last(value: ir.Value) -> ir.Value:
@@ -69,7 +69,7 @@ class Remove(Step):
         return {value: last(value) for value in operands}
 
     def _follow_dtypes(self, work: Work, nodes: list[ir.Node], stands: dict[ir.Value, ir.Value]) -> None:
-        """Lets the nodes behind take another dtype, and says so in the report."""
+        """Lets the nodes behind take another dtype, and notes that in the report."""
         if any(value.dtype is None or value.dtype != new.dtype for value, new in stands.items()):
             work.infer()
         following = Following(work, dict.fromkeys(nodes), stands)

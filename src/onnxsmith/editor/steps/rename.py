@@ -96,7 +96,7 @@ class Rename(Step):
 
 
 def _said(place: tensor_paths.Place) -> str:
-    """What a tensor is in its model."""
+    """Returns a description of a tensor's role in the model."""
     value, node = place.value, place.value.producer()
     made = "an initializer"
     if node is not None:

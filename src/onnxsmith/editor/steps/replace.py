@@ -21,11 +21,11 @@ from onnxsmith.graph.structure import walk
 
 @dataclass(frozen=True)
 class Replace(Step):
-    """Replaces every match of the pattern `find` by the operators of `by`. Both are ONNX text with variables, or in
-    Python functions of operators. `by` reads variables of `find` and results inside of it, and has as many results; a
-    result may be a variable. `where` has conditions on what `find` names, `{x = {dtype = "float32", rank = 2}}`, and
-    `count` is the number of matches that there must be, or "all". The outputs must keep their numbers, unless `changes`
-    says that they change on purpose. Nodes of a match that others read stay."""
+    """Replaces every match of the pattern `find` by the operators of `by`. Both are ONNX text with variables, or, in
+    Python, functions of operators. `by` reads variables of `find` and intermediate results of `find`, and has as many
+    results; a result may be a variable. `where` has conditions on the names in `find`, `{x = {dtype = "float32", rank =
+    2}}`. `count` is the required number of matches, or "all". The outputs must keep their numbers, unless `changes`
+    says that they change on purpose. Nodes of a match that other nodes read stay."""
 
     first = ("find", "by")
 
@@ -39,7 +39,7 @@ class Replace(Step):
         for name, read in (("find", pattern_of), ("by", replacement_of)):
             given = getattr(self, name)
             if callable(given):
-                with contextlib.suppress(OnnxsmithError):  # what text cannot say stays a pattern, and is not recorded
+                with contextlib.suppress(OnnxsmithError):  # a pattern that text cannot express is not recorded
                     object.__setattr__(self, name, read(given).text())
 
     def apply(self, work: Work) -> str:

@@ -17,8 +17,8 @@ from onnxsmith.graph.structure import schema, walk
 
 @dataclass(frozen=True)
 class Set(Step):
-    """Sets `attributes` of the selected `node`, or of all selected nodes: `{ axis = 1 }`. The empty text removes an
-    attribute, so that its default counts. With `same` the outputs must keep their numbers."""
+    """Sets `attributes` of the selected `node`, or of all selected nodes: `{ axis = 1 }`. An empty text removes an
+    attribute, so that its default applies. With `same` the outputs must keep their numbers."""
 
     first = ("node", "attributes")
 

@@ -22,10 +22,10 @@ _CALL = re.compile(r"[A-Za-z_]\w*\(")
 
 @dataclass(frozen=True)
 class SetDim(Step):
-    """Gives dimensions of graph inputs a name or a size: `dims` is one or several texts such as "x:0=batch,2=height",
-    "x:0=1" or "batch=1". A name makes a fixed dimension symbolic: constants that hold its size are replaced. At the
-    old size the outputs keep their numbers, and at other sizes each row must be what the original computes. A dynamic
-    dimension that has no name only gets one."""
+    """Gives dimensions of graph inputs a name or a size. `dims` is one or several texts such as "x:0=batch,2=height",
+    "x:0=1" or "batch=1". A name makes a fixed dimension symbolic: constants that hold its size are replaced. At the old
+    size the outputs keep their numbers. At other sizes each row must be what the original computes. A dynamic dimension
+    without a name only gets the name."""
 
     first = ("dims",)
 
@@ -53,13 +53,13 @@ class SetDim(Step):
 
 
 def _fix(work: Work, found: list[Request]) -> None:
-    """Gives symbolic dimensions a size, in the reference of the comparison as well."""
+    """Gives symbolic dimensions a size, also in the reference of the comparison."""
     _replace(work, found)
     work.fix_symbols({one.was: one.new for one in found if isinstance(one.was, str) and isinstance(one.new, int)})
 
 
 def _replace(work: Work, found: list[Request]) -> None:
-    """Writes the new sizes and names into the inputs, in the reference of the comparison as well."""
+    """Writes the new sizes and names into the inputs, also in the reference of the comparison."""
     new: dict[str, dict[int, int | str]] = {}
     for one in found:
         new.setdefault(work.inputs.get(one.value.name or "") or "", {})[one.axis] = one.new
@@ -118,7 +118,8 @@ def _open(work: Work, found: list[Request]) -> None:
 
 
 def _forget_unreadable(work: Work) -> None:
-    """Removes inferred sizes with functions, as `Broadcast(a, b)`: the shape engine writes some that it cannot read."""
+    """Removes inferred sizes that contain functions, such as `Broadcast(a, b)`: the shape engine cannot read some that
+    it writes."""
     for graph in walk.graphs(work.model):
         for value in (value for node in graph for value in node.outputs if value.shape is not None):
             for axis, dim in enumerate(value.shape or ()):

@@ -18,9 +18,9 @@ KINDS = ("docs", "provenance", "metadata", "shapes")
 
 @dataclass(frozen=True)
 class Strip(Step):
-    """Removes `what`, one or several of: docs (doc strings), provenance (where nodes came from: metadata of nodes and
-    values), metadata (of the model), shapes (declared shapes of tensors that are no inputs or outputs). The outputs
-    keep their numbers."""
+    """Removes `what`, one or several of: docs (doc strings), provenance (the origin of nodes: metadata of nodes and
+    values), metadata (of the model), shapes (declared shapes of intermediate tensors). The outputs keep their
+    numbers."""
 
     first = ("what",)
 

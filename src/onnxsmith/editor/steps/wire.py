@@ -14,9 +14,9 @@ from onnxsmith.graph.structure import walk
 
 @dataclass(frozen=True)
 class Wire(Step):
-    """Lets `node` read `tensor` as its operand `input` (a number from 0, or the name in the schema: "B"). `tensor` is
-    the name of a tensor, a number, list or array for a constant, or "" to leave an optional operand out. With `same`
-    the outputs must keep their numbers."""
+    """Lets `node` read `tensor` as its operand `input` (a number from 0, or a name in the schema, such as "B").
+    `tensor` is the name of a tensor, a number, list or array for a constant, or "" to leave an optional operand out.
+    With `same` the outputs must keep their numbers."""
 
     first = ("node", "input", "tensor")
 
