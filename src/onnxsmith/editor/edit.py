@@ -266,7 +266,7 @@ class Edit:
                 hint = (
                     "; --write-unsure, Save(write_unsure=True) in Python, writes it anyway" if found.part.unsure else ""
                 )
-                return found, Written({}, f"what was to stay the same is not shown to be the same{hint}")
+                return found, Written({}, f"outputs that should stay the same were not shown to be the same{hint}")
             with stage("save"):
                 left = left_behind(target.target)
                 self._work.notes += [f"{file.name} is no longer used by {target.target.name}" for file in left]

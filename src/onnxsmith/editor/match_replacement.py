@@ -216,7 +216,7 @@ def _unknown(name: str, known: Mapping[str, Any]) -> OnnxsmithError:
 def _open(what: str) -> OnnxsmithError:
     return problem(
         "edit/replacement",
-        f"by cannot have {what}: it stands for several things",
-        why="the replacement says which nodes to make",
+        f"by cannot have {what}",
+        why="the replacement has to say exactly which nodes to make",
         fix="write operators, variables of find and constants",
     )

@@ -180,7 +180,7 @@ def _plain(value: Any, where: str, arrays: Arrays) -> Any:
         return value
     raise problem(
         "edit/not-recorded",
-        f"a patch file cannot say {value!r}",
+        f"a patch file cannot express {value!r}",
         where=where,
         why="it holds texts, numbers and arrays",
         fix="edit without record=",

@@ -78,7 +78,7 @@ class Arrays:
         if texts and not all(isinstance(one, str) for one in array.ravel().tolist()):
             raise problem(
                 "edit/not-recorded",
-                f"a patch file cannot say an array of {array.dtype.name}",
+                f"a patch file cannot express an array of {array.dtype.name}",
                 where=where,
                 why="it holds texts and numbers",
                 fix="give an array of numbers or of texts, or edit without record=",

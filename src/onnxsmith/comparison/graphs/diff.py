@@ -1,4 +1,4 @@
-"""Says what changed between two models."""
+"""`diff`: says what changed between two models."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ _SIDES = ("removed", "added")
 def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
     """Says what changed from one model to another: nodes, attributes, wiring, weights, interface, versions, metadata.
 
-    The models are not run. Nodes are paired by what they compute, how they are used, their weights, and what becomes of
-    them when both models are simplified, so that new names and another order of the nodes are no difference; other
-    names are listed. Of removed and added nodes the report says how many compute what other nodes of the other model
-    compute. Names of inputs and outputs are a difference,
-    because callers use them, and so is a weight that is stored in another form. The verdict is `different` if anything
-    differs, `cannot-tell` if nothing does but values are missing. `ignore` takes what does not count as a difference:
-    `names` (of inputs, outputs and dimensions), `weights`, `shapes` (declared for tensors inside the graph),
-    `metadata`, `doc`, `versions`.
+    The models are not run. Nodes are paired by their computation, their use, their weights, and the simplified forms of
+    both models. So other names and another node order are no difference; changed names are only listed. For removed and
+    added nodes, the report says how many compute the same as other nodes of the other model. Names of inputs and
+    outputs are a difference, because callers use them. So is a weight that is stored in another form. The verdict is
+    `different` if anything differs, and `cannot-tell` if nothing differs but values are missing. `ignore` lists what is
+    not a difference: `names` (of inputs, outputs and dimensions), `weights`, `shapes` (declared for intermediate
+    tensors), `metadata`, `doc`, `versions`.
 
     Raises:
         OnnxsmithError: `model/…` if a file is not a valid model, `diff/unknown-part` for an unknown word in `ignore`.
@@ -81,7 +80,7 @@ def _checked(ignore: Iterable[str]) -> set[str]:
     if unknown:
         raise problem(
             "diff/unknown-part",
-            f"{unknown[0]!r} is nothing that can be ignored",
+            f"{unknown[0]!r} cannot be ignored",
             fix=f"one of: {', '.join(IGNORED)}",
         )
     return words
@@ -127,7 +126,7 @@ def _notes(found: Found, missing: int) -> list[str]:
     if found.moved:
         notes.append(f"an attribute in one model and an equal input in the other: {several(found.moved, 'parameter')}")
     if found.idle:
-        notes.append(f"read by nodes of one model only, and held by both: {several(found.idle, 'weight')}")
+        notes.append(f"stored in both models, but read by nodes of only one: {several(found.idle, 'weight')}")
     if missing:
         notes.append(f"not compared, because the values are missing: {several(missing, 'weight')}")
     return notes
@@ -141,7 +140,7 @@ def _name(source: Source) -> str:
 
 
 def renamings(a: ir.Model, b: ir.Model, found: Found, functions: FunctionPairs) -> list[Renaming]:
-    """Returns the names that differ, without those of inputs and outputs, which are the interface."""
+    """Returns the names that differ, except those of inputs and outputs, which belong to the interface."""
     return list(_renamings(a, b, found, functions))
 
 

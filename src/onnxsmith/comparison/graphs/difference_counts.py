@@ -1,4 +1,4 @@
-"""Sorts what was found into report parts, counts it, and takes out what the caller ignores."""
+"""Sorts differences into report parts, counts them, and removes those that the caller ignores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnxsmith.base.report.parts.model_changes import (
 )
 
 IGNORED = ("names", "weights", "shapes", "metadata", "doc", "versions")
-"""What a caller can ignore."""
+"""The kinds of differences that a caller can ignore."""
 
 _WEIGHTS = {
     "form": "converted weight",
@@ -33,12 +33,12 @@ _PROPERTIES = {
     "doc": ("description", "doc"),
     "shape": ("declared shape", "shapes"),
 }
-"""The noun of a kind of property, and the word by which it is ignored."""
+"""The noun for each kind of property, and the word by which a caller ignores it."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """All that was found."""
+    """All differences, by kind."""
 
     changed: tuple[NodeChange, ...]
     regions: tuple[Region, ...]
@@ -46,12 +46,14 @@ class Rows:
     interface: tuple[PortChange, ...]
     properties: tuple[PropertyChange, ...]
     nested: tuple[int, int] = (0, 0)
-    """Removed and added nodes in branches and bodies of those in `regions`."""
+    """Removed and added nodes in branches and bodies of the nodes in `regions`."""
 
 
 class Counted:
-    """The differences that count: `parts` show them, `counts` and `ignored` count them by kind. `renamed` counts the
-    inputs, outputs and dimensions with another name."""
+    """The differences that count. `parts` show them; `counts` and `ignored` have their numbers by kind.
+
+    `renamed` is the number of inputs, outputs and dimensions with another name.
+    """
 
     def __init__(self, rows: Rows, ignore: Collection[str]) -> None:
         self._ignore = ignore
@@ -83,7 +85,7 @@ class Counted:
             yield PropertyChanges(properties)
 
     def _keeps(self, noun: str, word: str) -> bool:
-        """Counts a row, and says whether it counts as a difference."""
+        """Counts a row. Returns whether it counts as a difference."""
         is_kept = word not in self._ignore
         (self.counts if is_kept else self.ignored)[noun] += 1
         return is_kept

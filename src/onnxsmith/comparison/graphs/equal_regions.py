@@ -1,18 +1,18 @@
-"""Finds nodes without a partner that compute the same as other nodes of the other model.
+"""Finds nodes without a partner that together compute the same as other nodes of the other model.
 
-One model writes a LayerNormalization where the other writes nine nodes, or computes in each layer a size that the other
-computes once. Such nodes have no partner, but the tensors before and behind them do: a region is what stands between
-tensors that are certainly pairs, on both sides.
+One model writes a LayerNormalization where the other writes nine nodes, or computes a size in each layer that the other
+computes once. Such nodes have no partner, but the tensors before and behind them do. A region is the nodes between
+certain pairs of tensors, on both sides.
 
-A tensor is certain if equal nodes compute it from paired operands, in the models as they are or in their simplified
-forms. A region is counted only if it is small, if every tensor that it reads is certain or is the result of a pair, and
-if all that is computed from it inside the region ends in certain tensors.
+A pair of tensors is certain if equal nodes compute both from paired operands, in the models themselves or in their
+simplified forms. A region counts only if it is small, if every tensor that it reads is certain or the result of a pair,
+and if everything computed from it inside the region ends in certain tensors.
 
-Two nodes with other weights, such as a Conv and a Conv with a BatchNormalization folded into it, are no pair if both
-stand in one region: what differs in their weights is what the other nodes of the region make up for.
+Two nodes with different weights, such as a Conv and a Conv with a BatchNormalization folded into it, are no longer a
+pair if both are in one region: other nodes of the region make up for the difference of their weights.
 
-Nodes that compute only from stored tensors, such as the Identity of a weight, are in no region: nothing is computed
-otherwise by them. They are counted apart.
+Nodes that compute only from stored tensors, such as the Identity of a weight, are in no region, because they compute
+nothing in another way. They are counted apart.
 """
 
 from __future__ import annotations
@@ -30,24 +30,26 @@ from onnxsmith.comparison.graphs.simplified_forms import Carried
 from onnxsmith.graph.structure.walk import node_label, op_name
 
 _MOST_NODES = 40
-"""Nodes of one region on one side. A choice: attention with the arithmetic of its sizes has some thirty."""
+"""How many nodes a region may have on one side. A choice: attention with its size arithmetic has about thirty."""
 
 Cone = tuple[list[ir.Node], list[ir.Node], tuple[ir.Value, ir.Value]]
-"""The nodes of both models that compute a certain pair of tensors, and that pair."""
+"""The nodes of both models that compute a certain pair of tensors, and the pair."""
 
 
 @dataclass(frozen=True)
 class SameRegion:
-    """Nodes without a partner, of the first and of the second model, that compute the same. One side may be empty: then
-    nodes of that model that have partners, or are in another region, compute the same, too; `others` are these.
-    `ends` are the certain pairs of tensors that the region ends in."""
+    """Nodes of both models that have no partner and together compute the same.
+
+    If one side is empty, nodes of that model that have partners, or are in another region, compute the same; `others`
+    are these nodes. `ends` are the certain pairs of tensors in which the region ends.
+    """
 
     nodes: tuple[tuple[ir.Node, ...], tuple[ir.Node, ...]]
     ends: tuple[tuple[ir.Value, ir.Value], ...]
     others: tuple[tuple[ir.Node, ...], tuple[ir.Node, ...]] = ((), ())
 
     def named(self, side: int) -> tuple[ir.Node, ...]:
-        """The nodes of one model that stand for the region: its own, else others."""
+        """Returns the nodes of one model that represent the region: its own, or else others."""
         return self.nodes[side] or self.others[side]
 
 
@@ -60,7 +62,7 @@ def counted(regions: Sequence[SameRegion]) -> dict[str, int]:
 
 
 def rows(regions: Sequence[SameRegion]) -> tuple[report.SameRegion, ...]:
-    """Names the nodes of both models in each region, as a report does."""
+    """Returns the regions in the form of a report, with the names of their nodes."""
     return tuple(
         report.SameRegion(
             _named(region, 0), _named(region, 1), tuple((x.name or "", y.name or "") for x, y in region.ends)
@@ -76,8 +78,11 @@ def _named(region: SameRegion, side: int) -> tuple[report.RegionNode, ...]:
 
 
 def found(a: View, b: View, pairs: Pairs, carried: Carried) -> list[SameRegion]:
-    """Returns the regions of two graphs, each node in at most one of them. `carried` are pairs of tensors by the
-    simplified forms of both models. Takes pairs with other weights apart that stand in one region."""
+    """Returns the regions of two graphs; each node is in at most one.
+
+    `carried` are pairs of tensors from the simplified forms of both models. Pairs of nodes with different weights
+    inside a region are dissolved.
+    """
     unlike = _unlike(a, b, pairs)
     sides = _Side(a, pairs, set(unlike)), _Side(b, pairs, set(unlike.values()))
     for x, y in carried.other.items():
@@ -110,7 +115,7 @@ def found(a: View, b: View, pairs: Pairs, carried: Carried) -> list[SameRegion]:
 
 
 def _in_order(region: SameRegion, places: Sequence[Mapping[ir.Node, int]]) -> SameRegion:
-    """The region with its nodes in the order of their graphs."""
+    """Returns the region with its nodes in graph order."""
     nodes, others = (
         tuple(tuple(sorted(side, key=place.__getitem__)) for side, place in zip(both, places, strict=True))
         for both in (region.nodes, region.others)
@@ -119,14 +124,14 @@ def _in_order(region: SameRegion, places: Sequence[Mapping[ir.Node, int]]) -> Sa
 
 
 def _unlike(a: View, b: View, pairs: Pairs) -> dict[ir.Node, ir.Node]:
-    """The pairs whose nodes have other weights, by more than rounding."""
+    """Returns the pairs whose nodes have weights that differ by more than rounding."""
     same = Same(a, b, pairs)
     found = ((one, pairs.nodes[one]) for one in a.nodes if one in pairs.nodes)
     return {one: other for one, other in found if not reads_equal_constants(a, b, one, other, same)}
 
 
 def _sure(a: View, b: View, pairs: Pairs, carried: Carried) -> dict[ir.Value, ir.Value]:
-    """Returns the results of equal nodes that follow from inputs and carried tensors without a gap."""
+    """Returns the results of equal nodes that are computed only from inputs, carried tensors and other such results."""
     sure: dict[ir.Value, ir.Value] = {}
     loose: set[ir.Value] = set()
     for one, other, is_equal in judged(a, b, pairs):
@@ -142,9 +147,11 @@ def _sure(a: View, b: View, pairs: Pairs, carried: Carried) -> dict[ir.Value, ir
 def _assigned(
     cones: Iterable[Cone], inside: tuple[set[ir.Node], set[ir.Node]], pairs: Pairs, unlike: Mapping[ir.Node, ir.Node]
 ) -> Iterator[SameRegion]:
-    """Yields the regions of what lies inside. Cones with a node in common are one region, as long as it is small; a
-    node that belongs to two regions goes to the first. Of the pairs in `unlike` those are in a region whose nodes both
-    are."""
+    """Yields the regions made of the nodes `inside`.
+
+    Cones with a common node become one region, as long as it is small. A node of two regions goes to the first. A pair
+    of `unlike` is in a region only if both its nodes are.
+    """
     regions: list[_Growing] = []
     place: dict[ir.Node, _Growing] = {}
     for ours, theirs, ends in cones:
@@ -188,8 +195,10 @@ class _Growing:
         self.ends.append(end)
 
     def others(self, pairs: Pairs) -> tuple[tuple[ir.Node, ...], tuple[ir.Node, ...]]:
-        """The nodes in the cones of each side whose partners are not in those of the other; those that compute the ends
-        if all are."""
+        """Returns the nodes in each side's cones whose partners are not in the other side's cones.
+
+        If there are none, returns the nodes that compute the ends.
+        """
         ours, theirs = self.cones
         back = {pairs.nodes[one]: one for one in ours if one in pairs.nodes}
         found = (
@@ -206,8 +215,11 @@ class _Growing:
 
 @dataclass(eq=False)
 class _Side:
-    """One graph. `unlike` are nodes whose partner has other weights, `borders` are tensors that a
-    region may begin at, `ends` those that it may end in."""
+    """One graph.
+
+    `unlike` are nodes whose partners have different weights. `borders` are tensors at which a region may begin, `ends`
+    tensors in which it may end.
+    """
 
     view: View
     pairs: Pairs
@@ -220,12 +232,12 @@ class _Side:
         self.borders.update(value for value in outer if self.pairs.has(value))
 
     def end_at(self, value: ir.Value) -> None:
-        """Adds a certain tensor, in which a region may end, and behind which another may begin."""
+        """Adds a certain tensor: a region may end in it, and another may begin behind it."""
         self.borders.add(value)
         self.ends.add(value)
 
     def cone(self, end: ir.Value) -> list[ir.Node] | None:
-        """The nodes that compute a tensor from borders; None if they are too many, or read anything else."""
+        """Returns the nodes that compute a tensor from borders; None if they are too many, or read anything else."""
         first = self.view.producer(end)
         if first is None or first in self.view.of_weights:
             return None
@@ -245,7 +257,7 @@ class _Side:
         return list(nodes)
 
     def closed(self, inside: set[ir.Node]) -> set[ir.Node]:
-        """The nodes without a partner that lie in regions with all that reads them, up to certain tensors."""
+        """Returns the nodes without a partner all of whose readers, up to certain tensors, are in regions too."""
         done: set[ir.Node] = set()
         for node in reversed(self.view.nodes):
             if node not in inside:

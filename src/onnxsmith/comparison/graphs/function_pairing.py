@@ -17,7 +17,7 @@ Identifier = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class FunctionPairs:
-    """Functions of both models by identifier; and the identifiers of those that only one model has."""
+    """Pairs of functions by identifier, and the identifiers of functions that only one model has."""
 
     pairs: tuple[tuple[Identifier, Identifier], ...]
     removed: tuple[Identifier, ...]
@@ -25,7 +25,7 @@ class FunctionPairs:
 
 
 def view_of(side: Side, function: ir.Function) -> View:
-    """The body of a function as a graph."""
+    """Returns the body of a function as a graph."""
     return View(side, function.graph, function_name(function), function.opset_imports)
 
 
@@ -47,7 +47,7 @@ def paired(a: ir.Model, b: ir.Model, sides: tuple[Side, Side]) -> FunctionPairs:
 
 
 def numbered(pairs: FunctionPairs) -> tuple[Mapping[Identifier, int], Mapping[Identifier, int]]:
-    """Gives the functions of each pair one number."""
+    """Gives both functions of a pair the same number. Returns the numbers of each side."""
     ours = {one: number for number, (one, _) in enumerate(pairs.pairs)}
     return ours, {other: ours[one] for one, other in pairs.pairs}
 

@@ -14,16 +14,18 @@ from onnxsmith.comparison.graphs.pairing_view import CAPTURED, View
 from onnxsmith.comparison.graphs.pairs import Pairs
 
 _FARTHEST = 4
-"""Nodes without a partner that may stand between a pair and the next pair. A choice: most rewrites replace fewer."""
+"""How many nodes without a partner may lie between two pairs. A choice: most rewrites replace fewer."""
 _MOST = 12
-"""Nodes without a partner that are looked at on one side of a pair. A choice: it keeps the work linear."""
+"""How many nodes without a partner are examined on one side of a pair. A choice: it keeps the work linear."""
 _STEP = 0.25
-"""What each skipped node costs, in operands that two nodes have in common. A choice: near pairs come first."""
+"""The cost of each skipped node, in shared operands. A choice: near pairs come first."""
 
 
 def pair(a: View, b: View, pairs: Pairs, same: IsSame) -> None:
-    """Pairs nodes of one operator that are a few unpaired nodes away from a pair, in the same direction, where nothing
-    contradicts it: no operand and no reader of the two is in another pair."""
+    """Pairs nodes of one operator that lie a few unpaired nodes away from a pair, in the same direction.
+
+    Nothing may contradict the new pair: no operand and no reader of the two is in another pair.
+    """
     queue: list[tuple[float, int, ir.Node, ir.Node]] = []
     count = itertools.count()
 
@@ -59,7 +61,7 @@ def _crossed(
 
 
 def _before(view: View, value: ir.Value, pairs: Pairs) -> list[tuple[int, ir.Node]]:
-    """The unpaired nodes that a value is computed by, nearest first, up to paired ones."""
+    """Returns the unpaired nodes that compute a value, nearest first, up to paired nodes."""
     found: dict[ir.Node, int] = {}
     queue = [(0, value)]
     while queue and len(found) < _MOST:
@@ -73,7 +75,7 @@ def _before(view: View, value: ir.Value, pairs: Pairs) -> list[tuple[int, ir.Nod
 
 
 def _behind(view: View, value: ir.Value, pairs: Pairs) -> list[tuple[int, ir.Node]]:
-    """The unpaired nodes that read a value, and those behind them, nearest first, up to paired ones."""
+    """Returns the unpaired nodes that read a value, and those behind them, nearest first, up to paired nodes."""
     found: dict[ir.Node, int] = {}
     queue = [(0, value)]
     while queue and len(found) < _MOST:
@@ -106,7 +108,8 @@ def _is_consistent(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs,
 
 
 def _commutes_consistently(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs, same: IsSame) -> bool:
-    """Whether each settled operand of one node has a counterpart in the other, or an open one in its place."""
+    """Whether each operand with a partner in one node has its counterpart in the other, or could have an unpaired
+    one."""
     ours, theirs = ([value for value in node.inputs if value is not None] for node in (one, other))
     open_here = sum(_is_open(a, value, pairs) for value in ours)
     open_there = sum(_is_open(b, value, pairs) for value in theirs)

@@ -26,7 +26,7 @@ from onnxsmith.graph.structure.walk import node_label, op_name
 
 @dataclass
 class Found:
-    """What was found so far."""
+    """The differences of two models, while they are collected."""
 
     pairs: Pairs
     weights: WeightPairs
@@ -36,27 +36,27 @@ class Found:
     interface: list[PortChange] = field(default_factory=list)
     unread: list[WeightChange] = field(default_factory=list)
     moved: int = 0
-    """Parameters that are an attribute on one side and an equal input on the other."""
+    """The number of parameters that are an attribute on one side and an equal input on the other."""
     idle: int = 0
-    """Weights that nodes of only one model read, and that the other holds without use."""
+    """The number of weights that nodes of only one model read, and that the other stores unused."""
     swapped: int = 0
-    """Commutative nodes with their operands in another order."""
+    """The number of commutative nodes with operands in another order."""
     paths: list[tuple[ir.Node, ir.Node, str]] = field(default_factory=list)
     """The pairs of nodes, with their graphs."""
     changes: dict[ir.Node, NodeChange] = field(default_factory=dict)
-    """What changed in a node that has a partner, by the first model's node."""
+    """The change of each paired node that changed, by the first model's node."""
     same: list[SameRegion] = field(default_factory=list)
-    """Nodes without a partner that compute what other nodes of the other model compute."""
+    """Nodes without a partner that together compute the same as other nodes of the other model."""
     nested: list[int] = field(default_factory=lambda: [0, 0])
-    """How many nodes are in branches and bodies that only the first, or only the second model has."""
+    """The number of nodes in branches and bodies that only the first model, or only the second, has."""
     unrelated: str = ""
-    """The sentence on two models that have next to nothing in common; "" for others."""
+    """The sentence for two models that have almost nothing in common; "" for others."""
     of_weights: tuple[list[ir.Node], list[ir.Node]] = field(default_factory=lambda: ([], []))
     """Nodes without a partner, of the first and of the second model, that compute only from stored tensors."""
 
 
 def pair_ports(a: View, b: View, pairs: Pairs, *, by_name: bool) -> tuple[list[Pair], list[Pair]]:
-    """Returns the pairs of inputs, which are added to `pairs`, and those of outputs."""
+    """Returns the pairs of inputs, which are added to `pairs`, and the pairs of outputs."""
     inputs = ports.paired(_inputs(a), _inputs(b), by_name=by_name)
     for one, other in inputs:
         pairs.add_values(one, other)
@@ -68,8 +68,11 @@ def _inputs(view: View) -> list[ir.Value]:
 
 
 def compare(a: View, b: View, found: Found, *, by_name: bool, forms: SimplifiedForms | None = None) -> None:
-    """Compares two graphs, with the graphs inside them. `by_name`: callers of the graph use the names of its ports.
-    `forms` are the simplified forms of two main graphs."""
+    """Compares two graphs and the graphs inside them.
+
+    `by_name` says that callers of the graph use the names of its ports. `forms` are the simplified forms of two main
+    graphs.
+    """
     ours, theirs = _inputs(a), _inputs(b)
     inputs, outputs = pair_ports(a, b, found.pairs, by_name=by_name)
     pair_nodes(a, b, found.pairs, outputs, forms)
@@ -136,7 +139,7 @@ class _Comparison:
             self._found.changed.append(change)
 
     def _operand(self, x: ir.Value | None, y: ir.Value | None, reader: str, op: str, slot: str) -> list[WiringChange]:
-        """Compares one operand: a weight, or a tensor. Returns the change of wiring that nothing else explains."""
+        """Compares one operand, a weight or a tensor. Returns the wiring changes that nothing else explains."""
         a, b = self._a, self._b
         if self._weights(x, y, reader) or self._same(x, y):
             return []
@@ -148,8 +151,10 @@ class _Comparison:
         return [WiringChange(slot, old, new)]
 
     def _weights(self, x: ir.Value | None, y: ir.Value | None, reader: str) -> bool:
-        """Adds the pair of weights that an operand is on both sides, or that a Cast turns into it on one side; returns
-        whether both are weights themselves."""
+        """Adds the pair of weights, if an operand is a weight on both sides, or becomes one by a Cast on one side.
+
+        Returns whether both operands are weights themselves.
+        """
         a, b = self._a, self._b
         if x is None or y is None:
             return False
@@ -167,7 +172,7 @@ class _Comparison:
             self._found.changed.append(change)
 
     def _bodies(self, one: ir.Node, other: ir.Node) -> list[AttributeChange]:
-        """Compares the branches and bodies of two nodes; returns those that only one of them has."""
+        """Compares the branches and bodies of two nodes. Returns those that only one of the nodes has."""
         ours, theirs = dict(self._a.bodies(one)), dict(self._b.bodies(other))
         for name in ours:
             if name in theirs:
@@ -182,7 +187,8 @@ class _Comparison:
         ]
 
     def _unread(self) -> None:
-        """Compares initializers that no node reads, by name. One that the other model's nodes read is no difference."""
+        """Compares initializers that no node reads, by name. One that nodes of the other model read is no
+        difference."""
         ours, theirs = (_unread_in(view) for view in (self._a, self._b))
         for name in ours.keys() & theirs.keys():
             self._found.weights.add(self._a.path, ours[name], theirs[name], "")
@@ -217,7 +223,7 @@ def _made_by(value: ir.Value) -> str:
 
 
 def _outputs(one: ir.Node, other: ir.Node) -> list[WiringChange]:
-    """Results that only one of the nodes computes."""
+    """Returns the results that only one of the nodes computes."""
     ours, theirs = list(one.outputs), list(other.outputs)
     found = []
     for n in range(max(len(ours), len(theirs))):

@@ -1,4 +1,4 @@
-"""Numbers for structures: equal structures of both models get equal numbers."""
+"""Numbers for structures: structures that are equal, within or across the two models, get the same number."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from enum import IntEnum
 
 
 class Level(IntEnum):
-    """How much of a node counts when two nodes are compared.
+    """How much of a node is compared.
 
-    EXACT: operator, attributes and values of constants. SHAPED: instead of the values, dtypes and shapes. BARE: the
-    operator alone.
+    EXACT: operator, attributes and values of constants. SHAPED: dtypes and shapes instead of the values. BARE: only the
+    operator.
     """
 
     EXACT = 0
@@ -19,8 +19,11 @@ class Level(IntEnum):
 
 
 class Numbers:
-    """Gives each structure a number. A structure is a tuple that may hold the numbers of smaller structures, so that a
-    graph of any depth is compared by one number, without the collisions of a hash."""
+    """Gives each structure a number.
+
+    A structure is a tuple that may contain the numbers of smaller structures. So graphs of any depth are compared by
+    one number, without the collisions of a hash.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Hashable, int] = {}

@@ -21,8 +21,11 @@ Models = tuple[ir.Model, ir.Model]
 
 
 def paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
-    """Pairs the nodes of both models. Functions that only one model has are inlined first, so that their nodes are
-    compared with the nodes that the other model has in the place of the calls."""
+    """Pairs the nodes of both models.
+
+    Functions that only one model has are inlined first, so that their nodes are compared with the nodes that replace
+    the calls in the other model.
+    """
     notes = _left_out(models)
     sides, pairs = _sides(models)
     inlining = pairs
@@ -55,7 +58,7 @@ def paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
 
 
 def _of_main(models: Models) -> tuple[View, View, Pairs]:
-    """Pairs the nodes of two main graphs, and those inside them no further."""
+    """Pairs the nodes of two main graphs, without the nodes inside them."""
     sides, _ = _sides(models)
     a, b = _main(models, sides)
     pairs = Pairs()

@@ -15,14 +15,16 @@ from onnxsmith.comparison.graphs.pairing_view import CAPTURED, Slot, View
 from onnxsmith.comparison.graphs.pairs import Pairs, hints
 
 CROWD = 16
-"""Readers of one tensor in one role, beyond which they are not tried one by one. A choice: it keeps the work linear for
-a tensor that thousands of nodes read."""
+"""How many readers a tensor may have in one role for them to be tried one by one. A choice: it keeps the work linear
+for a tensor that thousands of nodes read."""
 IsSame = Callable[[ir.Value | None, ir.Value | None], bool]
 
 
 def around(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs) -> Iterator[tuple[ir.Node, ir.Node]]:
-    """Yields nodes that are not paired yet and stand in the same place beside the nodes of a pair: they compute the
-    same operand, or read the same result in the same role."""
+    """Yields unpaired nodes in the same position beside the nodes of a pair.
+
+    They compute the same operand, or read the same result in the same role.
+    """
     for ours, theirs in operand_pairs(a, b, one, other):
         first, second = a.producer(ours), b.producer(theirs)
         if first is not None and second is not None and not pairs.has(first) and not pairs.has(second):
@@ -32,7 +34,7 @@ def around(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs) -> Iter
 
 
 def operand_pairs(a: View, b: View, one: ir.Node, other: ir.Node) -> Iterator[tuple[ir.Value, ir.Value]]:
-    """Yields operands that stand in the same place; for commutative operators every two."""
+    """Yields operands in the same position; for commutative operators, every combination."""
     ours = [value for value in one.inputs if value is not None]
     if a.commutes(one) and b.commutes(other):
         theirs = [value for value in other.inputs if value is not None]
@@ -58,7 +60,7 @@ def _by_role(view: View, value: ir.Value, pairs: Pairs) -> dict[tuple[Hashable, 
 
 
 def follow(a: View, b: View, pairs: Pairs, same: IsSame, may: Callable[[ir.Node, ir.Node], bool]) -> None:
-    """Pairs neighbours of pairs, the most alike first, and goes on from there. `may` says which nodes may be a pair."""
+    """Pairs neighbours of pairs, the most alike first, then their neighbours. `may` says which nodes may be a pair."""
     queue: list[tuple[float, int, ir.Node, ir.Node]] = []
 
     def push(found: Iterable[tuple[ir.Node, ir.Node]]) -> None:
@@ -82,7 +84,7 @@ def follow(a: View, b: View, pairs: Pairs, same: IsSame, may: Callable[[ir.Node,
 
 
 def likeness(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs, same: IsSame) -> float:
-    """How much two nodes have in common: operands, readers, constants, and a little for names."""
+    """Returns how much two nodes have in common: operands, readers, constants, and a little for names."""
     score = 2.0 * (a.own(one, Level.EXACT) == b.own(other, Level.EXACT))
     for x, y in zip(one.inputs, other.inputs, strict=False):
         if x is None or y is None:
@@ -101,7 +103,7 @@ def likeness(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs, same:
 def likeliest(
     a: View, b: View, ours: Sequence[ir.Node], theirs: Sequence[ir.Node], pairs: Pairs, same: IsSame
 ) -> Iterator[tuple[ir.Node, ir.Node]]:
-    """Yields pairs of the nodes of one group, those with the most in common first."""
+    """Yields pairs of nodes of one group, those with the most in common first."""
     if max(len(ours), len(theirs)) > CROWD:
         return
     scores = [(-likeness(a, b, x, y, pairs, same), n, m) for n, x in enumerate(ours) for m, y in enumerate(theirs)]

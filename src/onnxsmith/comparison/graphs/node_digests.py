@@ -1,7 +1,7 @@
-"""Numbers for what a node computes, and for how its results are used.
+"""Numbers for the computation of a node, and for the use of its results.
 
 Equal numbers of a forward walk mean the same computation; equal numbers of a backward walk mean the same use. Both
-begin at values of which both sides know that they are a pair.
+walks begin at values that are known to be pairs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Nodes = dict[ir.Node, int]
 
 
 def forward(view: View, seeds: Mapping[ir.Value, int], level: Level) -> tuple[Values, Nodes]:
-    """Numbers for what each value and node computes from the values in `seeds`."""
+    """Returns numbers for the computation of each value and node from the values in `seeds`."""
     values: Values = dict(seeds)
     return values, _forward(view, view.graph, values, level)
 
@@ -38,7 +38,7 @@ def _forward(view: View, graph: ir.Graph, values: Values, level: Level) -> Nodes
 
 
 def _passed_on(view: View, node: ir.Node, values: Values, level: Level) -> int | None:
-    """The number of an `Identity`'s result, which is its operand; None for other nodes."""
+    """Returns the number of an `Identity`'s result, which is that of its operand; None for other nodes."""
     read = node.inputs[0] if node.op_type == "Identity" and not node.domain and len(node.inputs) == 1 else None
     if read is None or not (view.is_stored(read) or read in values):
         return None
@@ -77,7 +77,7 @@ def _bodies(view: View, node: ir.Node, values: Values, level: Level) -> Hashable
 
 
 def _captured(view: View, node: ir.Node, values: Values) -> Values:
-    """The numbers of the outer values that a node's bodies read."""
+    """Returns the numbers of the outer values that a node's bodies read."""
     known = view.captured.get(node) or captures.captured(node)
     return {value: values[value] for value in known if value in values}
 
@@ -91,7 +91,7 @@ def _number(view: View, value: ir.Value, values: Values, level: Level) -> int:
 def backward(
     view: View, seeds: Mapping[ir.Node, int], outputs: Mapping[ir.Value, Hashable], level: Level
 ) -> tuple[Values, Nodes]:
-    """Numbers for how each value and node is used, up to the nodes in `seeds` and the outputs of the graph."""
+    """Returns numbers for the use of each value and node, up to the nodes in `seeds` and the outputs of the graph."""
     numbers = view.side.numbers
     values: Values = {}
     found: Nodes = dict(seeds)
@@ -115,7 +115,7 @@ def _use(view: View, value: ir.Value, nodes: Nodes, values: Values, outputs: Map
 
 
 def _own_reads(view: View, node: ir.Node, level: Level) -> Hashable:
-    """The constants that a node reads; other operands count by their presence."""
+    """Returns a key of the constants that a node reads. For other operands only their presence counts."""
     reads: list[Hashable] = []
     for position, value in enumerate(trimmed(node)):
         if value is not None and view.is_stored(value):

@@ -16,14 +16,14 @@ from onnxsmith.comparison.graphs.pairs import Same
 from onnxsmith.graph.reading.exact_text import attribute_text, elements
 
 _SHOWN = 16
-"""Elements of an input that became an attribute, or was one, that are shown. A choice: one line."""
+"""How many elements are shown of an input that is an attribute in the other model. A choice: one line."""
 
 Operand = ir.Value | None
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A parameter that is an attribute of one node and an input of the other. `slots` are its positions as an input."""
+    """The parameters that are attributes of one node and inputs of the other. `slots` are their positions as inputs."""
 
     names: frozenset[str]
     slots: tuple[frozenset[int], frozenset[int]]
@@ -65,8 +65,10 @@ def _equal(attribute: ir.Attr, tensor: ir.TensorProtocol) -> bool:
 def pairs(
     a: View, b: View, one: ir.Node, other: ir.Node, same: Same, without: Moved
 ) -> Iterator[tuple[int, Operand, Operand]]:
-    """Yields the operands of two nodes that stand in the same place, with the position on the first side. The operands
-    of a commutative operator stand where they fit."""
+    """Yields the operands in the same position of two nodes, with the position on the first side.
+
+    Operands of a commutative operator are ordered so that equal ones meet.
+    """
     ours = [None if n in without.slots[0] else value for n, value in enumerate(trimmed(one))]
     theirs = [None if n in without.slots[1] else value for n, value in enumerate(trimmed(other))]
     count = max(len(ours), len(theirs))
@@ -78,7 +80,8 @@ def pairs(
 
 
 def _fitted(a: View, b: View, ours: list[Operand], theirs: list[Operand], same: Same) -> list[Operand]:
-    """The second side's operands in the order of the first: equal ones together, the others as they are."""
+    """Returns the second side's operands in the order of the first. Operands without a match fill the remaining
+    places."""
     left = list(range(len(theirs)))
     places: dict[int, int] = {}
     for level in Level:
@@ -104,7 +107,7 @@ def _fits(a: View, b: View, x: Operand, y: Operand, same: Same, level: Level) ->
 
 
 def slot_name(node: ir.Node, position: int, opsets: Mapping[str, int]) -> str:
-    """`input 1 (W)`: the position, and the name in the specification."""
+    """Returns the position of an operand, and its name in the specification: `input 1 (W)`."""
     known = attribute_changes.schema_at(node, opsets)
     name = known.input_name(position) if known is not None else ""
     return f"input {position}{f' ({name})' if name else ''}"

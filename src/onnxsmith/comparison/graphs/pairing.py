@@ -1,17 +1,17 @@
-"""Finds which nodes of two graphs are a pair.
+"""Finds the pairs of nodes of two graphs.
 
-In this order, each step for the nodes that the steps before left:
+The steps, each for the nodes that the steps before it left:
 
 1. the same computation, from the inputs of the graph on;
 2. the same use, from the outputs of the graph back;
 3. equal weights that no other node has, unless their pairs contradict each other's order;
 4. equal tensors in the simplified forms of both models (`simplified_forms.py`);
-5. the same computation or use between nodes that are paired, first with equal constants, then with constants of equal
-   shape, then whatever the attributes and constants are; and neighbours of pairs with the same operator;
+5. the same computation or use between paired nodes: first with equal constants, then with constants of equal shape,
+   then with any attributes and constants; and neighbours of pairs with the same operator;
 6. the same operator a few nodes further on, where the nodes between have no partner;
 7. another operator with the same operands and the same readers.
 
-Names decide only between nodes that are alike otherwise.
+Names decide only between nodes that are otherwise alike.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from onnxsmith.comparison.graphs.pairs import Pairs, Same, hints
 from onnxsmith.comparison.graphs.simplified_forms import SimplifiedForms
 
 _ROUNDS = 4
-"""Repetitions of step 5 at one level. A choice: each round begins at the pairs of the one before, and most models need
-one."""
+"""How often step 5 is repeated at one level. A choice: each round starts from the pairs of the last, and most models
+need one."""
 
 Key = Callable[[ir.Node], Hashable]
 Keys = tuple[Key, Key]
@@ -45,8 +45,11 @@ def pair_nodes(
     outputs: Sequence[tuple[ir.Value, ir.Value]],
     forms: SimplifiedForms | None = None,
 ) -> None:
-    """Pairs the nodes of two graphs. `pairs` has the pairs of their inputs, and of the outer values that they read;
-    `outputs` are the pairs of their outputs. `forms` are those of the models whose main graphs these are."""
+    """Pairs the nodes of two graphs.
+
+    `pairs` has the pairs of their inputs, and of the outer values that they read. `outputs` are the pairs of their
+    outputs. `forms` are the simplified forms of the models, if these are their main graphs.
+    """
     _Pairing(a, b, pairs, outputs, forms).run()
 
 
@@ -93,7 +96,7 @@ class _Pairing:
         neighbours.replaced(*self._views, self._pairs, self._same())
 
     def _simplified(self) -> None:
-        """Pairs nodes of one operator whose results the simplified forms of both models compute alike."""
+        """Pairs nodes of one operator whose results are equal tensors in the simplified forms of both models."""
         if self._forms is None or not self._forms.are_worth_it(len(self._pairs.nodes)):
             return
         a, b = self._views
@@ -112,8 +115,8 @@ class _Pairing:
         neighbours.follow(*self._views, self._pairs, self._same(), may)
 
     def _unambiguous(self, level: Level) -> None:
-        """Pairs nodes that the pairs around them leave no choice for, so that what was left open is decided by all that
-        is certain."""
+        """Pairs nodes for which the pairs around them leave only one partner. So certain pairs decide before uncertain
+        ones."""
         for _ in range(_ROUNDS):
             before = len(self._pairs.nodes)
             if not self._left():
@@ -127,7 +130,7 @@ class _Pairing:
                 break
 
     def _match_unique(self, keys: Keys) -> None:
-        """Pairs nodes with equal keys that no other node has."""
+        """Pairs nodes with equal keys, if no other node has that key."""
         ours, theirs = (self._grouped(view.nodes, key) for view, key in zip(self._views, keys, strict=True))
         for key, found in ours.items():
             if len(found) == 1 and len(theirs.get(key, ())) == 1:
@@ -158,7 +161,7 @@ class _Pairing:
         return Same(*self._views, self._pairs)
 
     def _both(self, level: Level, *, fresh: bool = False) -> tuple[tuple[tuple[Any, Any], Any], Any]:
-        """The numbers of both walks for both graphs. With `fresh`, no pairs of nodes are known."""
+        """Returns the numbers of both walks for both graphs. With `fresh`, no pairs of nodes are used."""
         tokens: tuple[dict[ir.Value, int], dict[ir.Value, int]] = {}, {}
         for known, token, view in zip(self._pairs.exact, tokens, self._views, strict=True):
             token.update((value, known[value]) for value in view.outside if value in known)
@@ -178,7 +181,7 @@ class _Pairing:
         return ((ahead[0][0], ahead[1][0]), (ahead[0][1], ahead[1][1])), (back[0], back[1])
 
     def _match(self, keys: Keys, ties: tuple[Keys, ...], *, unequal: bool = False) -> None:
-        """Pairs nodes with equal keys. With `unequal`, also where one side has more of them."""
+        """Pairs nodes with equal keys. With `unequal`, also if one side has more of them."""
         ours, theirs = (self._grouped(view.nodes, key) for view, key in zip(self._views, keys, strict=True))
         for key, found in ours.items():
             if key in theirs:
@@ -194,7 +197,7 @@ class _Pairing:
     def _settle(
         self, ours: list[ir.Node], theirs: list[ir.Node], ties: tuple[Keys, ...], keys: Keys, unequal: bool
     ) -> None:
-        """Pairs the nodes of one group: those that a further key tells apart first."""
+        """Pairs the nodes of one group, first those that a further key distinguishes."""
         ours, theirs = self._free(ours), self._free(theirs)
         if not ours or not theirs or (len(ours) != len(theirs) and not unequal):
             return
@@ -224,8 +227,10 @@ class _Pairing:
         return [node for node in nodes if not self._pairs.has(node)]
 
     def _accept(self, a: ir.Node, b: ir.Node, keys: Keys) -> None:
-        """Adds a pair, and pairs around it that have equal keys, so that the nodes of one branch among equal branches
-        are paired with those of one other branch."""
+        """Adds a pair, and pairs around it with equal keys.
+
+        So, among equal branches, the nodes of one branch are all paired with nodes of the same other branch.
+        """
         if self._pairs.has(a) or self._pairs.has(b):
             return
         self._pairs.add(a, b)

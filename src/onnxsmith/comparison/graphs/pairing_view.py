@@ -1,4 +1,4 @@
-"""One graph of a model as the pairing sees it: nodes that compute, the tensors they read, and who reads a tensor."""
+"""One graph of a model in the form that pairing needs: its computing nodes, the tensors they read, and the readers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _COMMUTATIVE = frozenset(
     {"Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Max", "Min"}
 )
 _OF_TWO = frozenset({"Sum", "Mean"})
-"""These round after each operand, so that only two of them may change places."""
+"""Operators that round after each operand: only with two operands may these change places."""
 
 _FORMS = frozenset({"Cast", "Identity", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
-"""Operators whose result holds the elements of the first operand in another form (`forms.py` recognises them)."""
+"""Operators whose result holds the elements of the first operand in another form (`weight_forms.py` recognises
+them)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """What one of the two models knows about its operators: numbers of its functions by identifier."""
+    """The facts of one model that all its graphs share: constants, and numbers of its functions by identifier."""
 
     numbers: Numbers
     constants: Constants
@@ -47,9 +48,9 @@ class View:
     path: str
     opsets: Mapping[str, int]
     outside: tuple[ir.Value, ...] = ()
-    """Values that a branch or body reads from around it."""
+    """Values that a branch or body reads from outside."""
     around: View | None = None
-    """The graph that a branch or body is in."""
+    """The graph that contains a branch or body."""
     nodes: list[ir.Node] = field(init=False)
     captured: dict[ir.Node, tuple[ir.Value, ...]] = field(init=False)
     readers: dict[ir.Value, list[tuple[ir.Node, Slot]]] = field(init=False)
@@ -86,16 +87,16 @@ class View:
         return frozenset(found)
 
     def is_of_weights(self, value: ir.Value) -> bool:
-        """Whether the value is a constant of the file, or is computed only from such."""
+        """Whether the value is a constant of the file, or computed only from constants."""
         return self.is_stored(value) or value.producer() in self.of_weights
 
     def operator(self, node: ir.Node) -> Hashable:
-        """The operator of a node; functions of both models that are a pair are the same operator."""
+        """Returns the operator of a node. Two paired functions count as the same operator."""
         function = self.side.functions.get(node.op_identifier())
         return function if function is not None else node.op_identifier()
 
     def own(self, node: ir.Node, level: Level) -> int:
-        """The number of a node without its operands."""
+        """Returns the number of a node without its operands."""
         known = self._own.get((node, level))
         if known is None:
             key = attribute_changes.key(node, self.opsets) if level is not Level.BARE else None
@@ -103,13 +104,13 @@ class View:
         return known
 
     def commutes(self, node: ir.Node) -> bool:
-        """Whether the operands may change places without any effect."""
+        """Whether the operands may change places without effect."""
         if node.domain:
             return False
         return node.op_type in _COMMUTATIVE or (node.op_type in _OF_TWO and len(node.inputs) == 2)
 
     def slot(self, node: ir.Node, slot: Slot) -> Slot:
-        """The slot as far as it matters."""
+        """Returns the slot, or "any" where the order of operands has no effect."""
         return "any" if slot != CAPTURED and self.commutes(node) else slot
 
     def is_stored(self, value: ir.Value) -> bool:
@@ -117,21 +118,22 @@ class View:
         return value in self.side.constants
 
     def path_of(self, value: ir.Value) -> str:
-        """The path of the graph that holds a value: this one, or one around it."""
+        """Returns the path of the graph that contains a value: this graph, or one around it."""
         view = self
         while view.around is not None and value.graph is not view.graph:
             view = view.around
         return view.path
 
     def stored_behind(self, value: ir.Value | None) -> ir.Value | None:
-        """The constant that a value is, or holds in another form: cast, transposed, reshaped."""
+        """Returns the constant behind a value, if it is one or holds one in another form: cast, transposed,
+        reshaped."""
         while value is not None and not self.is_stored(value):
             node = value.producer()
             value = node.inputs[0] if node is not None and node.op_type in _FORMS and not node.domain else None
         return value
 
     def producer(self, value: ir.Value) -> ir.Node | None:
-        """The node of this graph that computes a value."""
+        """Returns the node of this graph that computes a value."""
         node = value.producer()
         return node if node is not None and node.graph is self.graph and not self.is_stored(value) else None
 
@@ -143,7 +145,7 @@ class View:
             yield name, View(self.side, graph, path, self.opsets, self.captured.get(node, ()), self)
 
     def values(self) -> Iterator[ir.Value]:
-        """Yields the values that the nodes can read, without constants: outer ones, inputs, results."""
+        """Yields the values that nodes can read, except constants: outer values, inputs, results."""
         yield from self.outside
         yield from self.graph.inputs
         for node in self.nodes:
@@ -151,7 +153,7 @@ class View:
 
 
 def trimmed(node: ir.Node) -> Sequence[ir.Value | None]:
-    """A node's inputs without omitted ones at the end."""
+    """Returns a node's inputs without omitted ones at the end."""
     found = list(node.inputs)
     while found and found[-1] is None:
         found.pop()

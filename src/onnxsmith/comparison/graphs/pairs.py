@@ -1,4 +1,4 @@
-"""The pairs found so far: nodes, and the values that they compute."""
+"""The pairs of two models so far: nodes, and the values that they compute."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from onnxsmith.graph.structure import provenance
 
 
 class Pairs:
-    """Pairs of nodes and values of two models, in all their graphs. `exact` has, for both sides, a number for the whole
-    computation of each value."""
+    """Pairs of nodes and values of two models, in all their graphs.
+
+    `exact` has, for each side, a number for the whole computation of each value.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[ir.Node, ir.Node] = {}
@@ -27,7 +29,7 @@ class Pairs:
             self.add_values(one, other)
 
     def part(self, a: ir.Node, b: ir.Node) -> None:
-        """Takes a pair of nodes apart, and the pairs of their results."""
+        """Dissolves a pair of nodes, and the pairs of their results."""
         del self.nodes[a]
         self._taken.difference_update((a, b))
         for one, other in zip(a.outputs, b.outputs, strict=False):
@@ -51,7 +53,7 @@ class Pairs:
 
 
 class Same:
-    """Whether an operand of one side is the same tensor as an operand of the other."""
+    """Tells whether an operand of one side is the same tensor as an operand of the other."""
 
     def __init__(self, a: View, b: View, pairs: Pairs) -> None:
         self._a, self._b, self._pairs = a, b, pairs
@@ -65,8 +67,10 @@ class Same:
         return self._pairs.values.get(a) is b or self._is_twin(a, b)
 
     def _is_twin(self, a: ir.Value, b: ir.Value) -> bool:
-        """Whether the values are one computation that a model contains several times, so that it does not matter which
-        copy is whose partner: the partner has to be used as often as the value itself."""
+        """Whether the values are the same computation, which a model contains several times.
+
+        Then it does not matter which copy is the partner, as long as the partner is used as often as the value itself.
+        """
         if not self._pairs.same_computation(a, b):
             return False
         partner = self._pairs.values.get(a)
@@ -78,7 +82,7 @@ class Same:
 
 
 def hints(node: ir.Node) -> tuple[str, ...]:
-    """What may tell a node from others that are alike: its origin in a torch program, its name, its result's name."""
+    """Returns texts that tell a node from similar ones: its origin in a torch program, its name, its result's name."""
     origin = provenance.of(node)
     place = f"{provenance.fx_name(node)}|{origin.module}" if origin.module or origin.source else ""
     return place, node.name or "", next((value.name for value in node.outputs if value.name), "")

@@ -56,14 +56,14 @@ def type_text(value: ir.Value) -> str:
 
 
 class Dimensions:
-    """Names of symbolic dimensions: each name of one model stands for one name of the other."""
+    """Pairs the names of symbolic dimensions: each name of one model corresponds to one name of the other."""
 
     def __init__(self) -> None:
         self._new: dict[str, str] = {}
         self._old: dict[str, str] = {}
 
     def same(self, a: ir.Value, b: ir.Value) -> bool:
-        """Whether two values have the same type, up to the names of dimensions. Remembers these names."""
+        """Whether two values have the same type, up to names of dimensions. Remembers the pairs of names."""
         if type_text(a) == type_text(b) and a.shape is None:
             return True
         if str(a.type) != str(b.type) or a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
@@ -87,14 +87,14 @@ class Dimensions:
         return True
 
     def renamed(self) -> list[tuple[str, str]]:
-        """Returns the dimensions with another name."""
+        """Returns the dimensions whose names differ."""
         return [(x, y) for x, y in self._new.items() if x != y]
 
 
 def changes(
     side: str, ours: Values, theirs: Values, pairs: Sequence[Pair], path: str, dimensions: Dimensions
 ) -> Iterator[PortChange]:
-    """Yields what differs in the ports of one side (`input` or `output`)."""
+    """Yields the differences of the ports of one side (`input` or `output`)."""
     place: Callable[[Values, ir.Value], str] = lambda values, one: str([v is one for v in values].index(True))  # noqa: E731
     old, new = {a for a, _ in pairs}, {b for _, b in pairs}
     for a, b in pairs:

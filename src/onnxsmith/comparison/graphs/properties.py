@@ -1,4 +1,5 @@
-"""Compares what two models have beside their graphs: versions, metadata, documentation, functions, declared types."""
+"""Compares properties of two models besides their graphs: versions, metadata, documentation, functions, declared
+types."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from onnxsmith.graph.structure import attribute_keys
 from onnxsmith.graph.structure.walk import node_label, op_name
 
 _QUANTIZATION = "quant_parameter_tensor_names"
-"""Key of a value's `meta` in which onnx-ir keeps the quantization annotation of a tensor."""
+"""The key of a value's `meta` under which onnx-ir keeps a tensor's quantization annotation."""
 
 
 def changes(a: ir.Model, b: ir.Model, functions: FunctionPairs, found: Found) -> Iterator[PropertyChange]:
@@ -42,7 +43,8 @@ def _versions(a: ir.Model, b: ir.Model, found: Found) -> Iterator[PropertyChange
 
 
 def _affected(found: Found, domain: str, old: int | None, new: int | None) -> str:
-    """Operators of the paired nodes that another version of the domain defines anew."""
+    """Returns a text with the operators of paired nodes whose definition differs between the two versions of the
+    domain."""
     if old is None or new is None:
         return ""
     counts: Counter[str] = Counter()
@@ -140,7 +142,7 @@ def _of_values(found: Found) -> Iterator[PropertyChange]:
 
 
 def _gathered(rows: Iterable[PropertyChange], noun: str) -> Iterator[PropertyChange]:
-    """One row for each property that many nodes or tensors have."""
+    """Yields one row for each property that several nodes or tensors have."""
     groups: dict[tuple[str, str], list[PropertyChange]] = defaultdict(list)
     for row in rows:
         groups[row.kind, row.name].append(row)

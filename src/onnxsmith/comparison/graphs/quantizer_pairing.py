@@ -1,8 +1,9 @@
-"""Pairs the nodes of a model with those of its quantised form, in which QuantizeLinear and DequantizeLinear stand
-between all the others.
+"""Pairs the nodes of a model with those of its quantised form.
 
-Both models are copied without these nodes: what reads through them reads the tensor before them, and a stored tensor of
-integers becomes the floats that it stands for. The pairs of the copies are pairs of the models."""
+In that form QuantizeLinear and DequantizeLinear stand between the other nodes. Both models are copied without these two
+operators: their readers read the tensor before them, and a stored tensor of integers becomes the floats that it
+represents. Pairs of the copies are pairs of the models.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +21,15 @@ from onnxsmith.graph.structure.model_copy import cloned
 Models = tuple[ir.Model, ir.Model]
 Floats = npt.NDArray[np.float32]
 _READ = 256 * 2**20
-"""Bytes of integers that are turned into floats, in a model. A choice: they only help to tell equal layers apart."""
+"""How many bytes of integers are turned into floats in one model. A choice: they only help to tell equal layers
+apart."""
 
 
 def pairs_behind(models: Models, pair: Callable[[Models], Pairs]) -> Iterator[tuple[ir.Node, ir.Node]]:
-    """Yields pairs of nodes of the main graphs, if one model has more quantizers than the other. `pair` pairs the
-    nodes of two models."""
+    """Yields pairs of nodes of the main graphs, if the models have different numbers of quantizers.
+
+    `pair` pairs the nodes of two models.
+    """
     counts = [sum(is_quantizer(node) for node in model.graph) for model in models]
     if counts[0] == counts[1]:
         return
@@ -46,7 +50,7 @@ def is_quantizer(node: ir.Node) -> bool:
 
 
 def strip(graph: ir.Graph) -> None:
-    """Takes DequantizeLinear out of a graph, and each QuantizeLinear that nothing reads then."""
+    """Removes DequantizeLinear from a graph, and each QuantizeLinear that is then unread."""
     spent = 0
     for node in list(graph):
         if not is_quantizer(node) or node.op_type != "DequantizeLinear" or node.inputs[0] is None:
@@ -54,7 +58,7 @@ def strip(graph: ir.Graph) -> None:
         result, quantised = node.outputs[0], node.inputs[0]
         maker = quantised.producer()
         if result.is_graph_output():
-            continue  # its name is that of the model's output
+            continue  # removing it would change the name of the output
         if maker is not None and is_quantizer(maker) and maker.inputs[0] is not None:
             result.replace_all_uses_with(maker.inputs[0])
         elif quantised.const_value is not None and weights.readable(quantised.const_value):
@@ -69,7 +73,7 @@ def strip(graph: ir.Graph) -> None:
 
 
 def _floats(graph: ir.Graph, node: ir.Node, *, read: bool) -> ir.Value:
-    """Adds the stored floats that a DequantizeLinear makes of integers. Not `read` is a tensor without values."""
+    """Adds the floats that a DequantizeLinear makes of stored integers. With `read=False` the tensor has no values."""
     result = node.outputs[0]
     stored = node.inputs[0]
     assert stored is not None
@@ -86,8 +90,10 @@ def _floats(graph: ir.Graph, node: ir.Node, *, read: bool) -> ir.Value:
 
 
 def dequantised(node: ir.Node) -> Floats | None:
-    """Returns the floats that a DequantizeLinear makes of stored integers; None if they or a parameter are computed, or
-    the parameters do not fit."""
+    """Returns the floats that a DequantizeLinear makes of stored integers.
+
+    None if the integers or a parameter are computed, or if the parameters do not fit.
+    """
     held = [None if value is None else value.const_value for value in (*node.inputs, None, None)][:3]
     if held[0] is None or held[1] is None or (held[2] is None and len(node.inputs) > 2 and node.inputs[2] is not None):
         return None
@@ -108,7 +114,7 @@ def _as_floats(tensor: ir.TensorProtocol) -> Floats:
 
 
 def _spread(one: Floats, array: Floats, axis: int, block: int) -> Floats:
-    """A scale or zero point in a shape that goes with the elements."""
+    """Returns a scale or zero point in a shape that broadcasts to the elements."""
     if one.size == 1:
         return one.reshape(())
     if block:

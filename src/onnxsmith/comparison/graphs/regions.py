@@ -1,4 +1,4 @@
-"""Groups the nodes that only one of two models has into connected regions."""
+"""Groups nodes that only one of two models has into connected regions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from onnxsmith.graph.structure.walk import node_label, op_name
 
 
 class Regions:
-    """The nodes without a partner. Nodes are in one region if one reads the other's result, or if a pair of nodes reads
-    the result of a removed node in one model and of an added node in the other, at the same place."""
+    """The nodes without a partner, in regions.
+
+    Two nodes are in one region if one reads the other's result. So are a removed and an added node whose results a pair
+    of nodes reads at the same place.
+    """
 
     def __init__(self) -> None:
         self._nodes: dict[ir.Node, tuple[int, View]] = {}
@@ -23,7 +26,7 @@ class Regions:
         self._readers: dict[ir.Node, list[Reader]] = defaultdict(list)
 
     def add(self, side: int, view: View, node: ir.Node) -> None:
-        """Adds a node of the first side (removed) or of the second (added)."""
+        """Adds a node of the first side (removed) or of the second side (added)."""
         self._nodes[node] = side, view
         self._parent[node] = node
 
@@ -31,7 +34,7 @@ class Regions:
         return node in self._nodes
 
     def read(self, made: tuple[ir.Node | None, ir.Node | None], reader: Reader) -> None:
-        """Notes a pair whose operand is computed by nodes without a partner, on one side or both."""
+        """Notes a pair of nodes whose operand is computed by nodes without a partner, on one side or both."""
         held = [node for node in made if node is not None and node in self._nodes]
         self._readers[held[0]].append(reader)
         if len(held) == 2:
@@ -82,14 +85,14 @@ def own_node(view: View, node: ir.Node) -> OwnNode:
 
 
 def _inside(view: View, node: ir.Node) -> int:
-    """The elements of the initializers in the node's bodies."""
+    """Returns the number of elements of the initializers in the node's bodies."""
     graphs = walk.subgraphs(node)
     tensors = [value.const_value for graph in graphs for value in graph.initializers.values()]
     return sum(one.size for one in tensors if one is not None)
 
 
 def describe(view: View, value: ir.Value | None) -> str:
-    """Names an operand: a tensor by its name, a constant with its type, too."""
+    """Returns the name of an operand; for a constant, with its type."""
     if value is None:
         return "omitted"
     if not view.is_stored(value):

@@ -1,8 +1,8 @@
 """Pairs tensors of two models by the simplified forms of both.
 
-Two exporters write one network in different nodes: sizes, splits, casts. Simplified, most of that is the same, and a
-tensor keeps its name as long as it is computed. What both simplified forms compute alike, the models themselves compute
-alike, too.
+Two exporters write the same network with different nodes: sizes, splits, casts. Simplifying removes most of that, and a
+tensor keeps its name as long as it is computed. Tensors that both simplified forms compute alike are also equal in the
+models themselves.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ Paired = tuple[View, View, Pairs]
 """Both main graphs, and the pairs of their nodes."""
 
 _MOST_NODES = 20_000
-"""Nodes of both models up to which they are simplified. A choice: some ten seconds of a processor."""
+"""How many nodes both models may have to be simplified. A choice: about ten seconds of a processor."""
 _FEW = 200
-"""One node in so many without a partner is too little to simplify the models for. A choice: it keeps an edit of a large
-model as quick to compare as it was."""
+"""Models are simplified only if more than one in so many nodes has no partner. A choice: edits of large models stay as
+quick to compare as before."""
 
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """Pairs of tensors by what makes them in the simplified forms: `equal` by equal nodes from paired tensors, `other`
-    by a pair of nodes that differ, or read what has no partner."""
+    """Pairs of tensors, by their nodes in the simplified forms.
+
+    `equal` are results of equal nodes with paired operands. `other` are results of paired nodes that differ, or that
+    read a tensor without a partner.
+    """
 
     equal: dict[ir.Value, ir.Value] = field(default_factory=dict)
     other: dict[ir.Value, ir.Value] = field(default_factory=dict)
@@ -57,9 +60,8 @@ _NAMED = frozenset(
         "fuse/swish",
     }
 )
-"""Rules that write one operator where some exporters write several or another. Beside them only rules are used that
-keep every value: the others scale weights and merge products, after which few tensors of the models are left to
-compare."""
+"""Rules that write one operator where some exporters write several, or another one. All other rules in use keep every
+value; rules that scale weights or merge products would leave few tensors to compare."""
 
 
 @lru_cache(maxsize=1)
@@ -69,20 +71,22 @@ def _unsuitable() -> tuple[str, ...]:
 
 
 class SimplifiedForms:
-    """What the simplified forms of two models have in common. They are made when they are first asked for; `pair` pairs
-    the nodes of two models."""
+    """The pairs of tensors that the simplified forms of two models provide. They are made on first use.
+
+    `pair` pairs the nodes of two models.
+    """
 
     def __init__(self, models: Models, pair: Callable[[Models], Paired]) -> None:
         self._models, self._pair = models, pair
 
     def are_worth_it(self, paired: int) -> bool:
-        """Whether enough nodes have no partner yet, and both models are small enough."""
+        """Whether enough nodes still lack a partner, and both models are small enough."""
         counts = [walk.count_nodes(model) for model in self._models]
         return sum(counts) <= _MOST_NODES and max(counts) - paired > max(counts) // _FEW
 
     @cached_property
     def tensors(self) -> Carried:
-        """The pairs of tensors, made by nodes of the main graphs. There are none if a model cannot be simplified."""
+        """The pairs of tensors that nodes of the main graphs compute. Empty if a model cannot be simplified."""
         try:
             skip = _unsuitable()
             forms = simplified(self._models[0], skip=skip)[0], simplified(self._models[1], skip=skip)[0]
@@ -105,7 +109,7 @@ class SimplifiedForms:
                 found.equal.update(named)
             elif len(named) == len(one.outputs):
                 found.other.update(named)
-            else:  # what follows it is only known beside a tensor that neither model has
+            else:  # tensors computed from it are only equal relative to a tensor that neither model has
                 loose.update(one.outputs)
         return found
 
@@ -116,8 +120,10 @@ def _results(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def _with_sizes(models: Models, pairs: Pairs) -> frozenset[str]:
-    """Infers the shapes of both models from inputs whose dimensions have the same names in both, and returns these
-    names. The second model gets the names of the first."""
+    """Infers the shapes of both models from inputs with common dimension names. Returns these names.
+
+    The second model gets the names of the first.
+    """
     symbols: set[str] = set()
     for value in models[0].graph.inputs:
         other = pairs.values.get(value)

@@ -1,4 +1,4 @@
-"""Says when two models have next to nothing in common, so that what differs between them is not worth a list."""
+"""Recognises two models that have almost nothing in common, so that a list of their differences is useless."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from onnxsmith.graph.reading.weights import constant
 from onnxsmith.graph.structure import walk
 
 _SHARE = 0.1
-"""Share of both models' nodes with a partner, below which the models are called different. A choice: networks of one
-kind have more in common even if every weight differs."""
+"""Share of both models' nodes with a partner below which the models are called different. A choice: networks of one
+kind share more, even if every weight differs."""
 _WEIGHTS = 64, 4 * 2**20
-"""Elements of the smallest and bytes of the largest weight that is compared. A choice: smaller ones are equal by
-chance, and few models have only larger ones."""
+"""Least elements and most bytes of a weight that is compared. A choice: smaller weights are equal by chance, and few
+models have only larger ones."""
 _FEWEST = 10
-"""Nodes of the smallest model that is called so. A choice: in a smaller one every change is a large part."""
+"""Least number of nodes of a model that is called unrelated. A choice: in a smaller one every change is a large
+part."""
 
 
 def are_few(partners: int, old: int, new: int) -> bool:
@@ -30,20 +31,23 @@ def are_few(partners: int, old: int, new: int) -> bool:
 
 
 def are_unrelated(a: View, b: View, partners: int, counts: tuple[int, int]) -> bool:
-    """Whether few of the nodes of two models, `counts` each, have a partner, and the models share no weights: one
-    network may be written in two ways, such as in a branch and in the main graph."""
+    """Whether few nodes of two models have a partner, and the models share no weights.
+
+    `counts` are the numbers of nodes. Weights decide because one network may be written in two ways, such as in a
+    branch and in the main graph.
+    """
     return are_few(partners, *counts) and not _share_weights(a, b)
 
 
 def told(partners: int, old: int, new: int) -> str:
-    """The sentence on two such models."""
+    """Returns the sentence for two unrelated models."""
     return f"these are different models: {partners:,} of {old:,} and {new:,} nodes have a partner"
 
 
 def part_weak(a: View, b: View, pairs: Pairs) -> None:
-    """Takes pairs apart that differ, in two graphs that are unrelated: two Casts are then no changed node.
+    """Dissolves pairs that differ, if the two graphs are unrelated: so two Casts are not listed as one changed node.
 
-    A pair that is equal only because of one that was taken apart goes, too.
+    A pair that is equal only because of a dissolved pair is dissolved too.
     """
     ours = [node for node in a.nodes if node in pairs.nodes]
     if not are_unrelated(a, b, len(ours), (len(a.nodes), len(b.nodes))):
@@ -57,7 +61,7 @@ def part_weak(a: View, b: View, pairs: Pairs) -> None:
 
 
 def _share_weights(a: View, b: View) -> bool:
-    """Whether a weight of one model is a weight of the other, in any order of its elements."""
+    """Whether both models have a common weight, in any order of its elements."""
     ours, theirs = (_sums(view.graph) for view in (a, b))
     known = set(theirs)
     return any(one in known for one in ours)

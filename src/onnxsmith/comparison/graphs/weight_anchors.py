@@ -12,14 +12,16 @@ from onnxsmith.comparison.graphs.pairing_view import View
 from onnxsmith.comparison.graphs.pairs import Pairs
 
 _LEARNED = 8
-"""Elements from which a constant can identify a node. A choice: smaller ones are mostly shapes, axes and scales."""
+"""Least elements of a constant that can identify a node. A choice: smaller ones are mostly shapes, axes and scales."""
 _MOST_BITS = 2**31
-"""Nodes times pairs up to which the order of the pairs is compared: 256 MiB of bits."""
+"""Nodes times pairs up to which the order of pairs is compared: 256 MiB of bits."""
 
 
 def found(a: View, b: View, pairs: Pairs) -> list[tuple[ir.Node, ir.Node]]:
-    """Returns pairs of nodes with equal weights, without pairs that contradict the order of others: where two layers
-    changed their weights, the layers stay in their places."""
+    """Returns pairs of nodes with equal weights, without pairs that contradict the order of most others.
+
+    So, if two layers exchanged their weights, each layer is still paired with the one in its place.
+    """
     ours, theirs = _unique(a, pairs), _unique(b, pairs)
     pairs_found = [(node, theirs[key]) for key, node in ours.items() if key in theirs]
     if len(pairs_found) * max(len(a.nodes), len(b.nodes)) > _MOST_BITS:
@@ -28,7 +30,7 @@ def found(a: View, b: View, pairs: Pairs) -> list[tuple[ir.Node, ir.Node]]:
 
 
 def _unique(view: View, pairs: Pairs) -> dict[Hashable, ir.Node]:
-    """The nodes with weights of their own, by operator and weights."""
+    """Returns the nodes whose weights no other node has, by operator and weights."""
     groups: dict[Hashable, list[ir.Node]] = defaultdict(list)
     for node in view.nodes:
         if pairs.has(node):
@@ -49,7 +51,7 @@ def _size(view: View, value: ir.Value) -> int:
 
 
 def _in_order(a: View, b: View, pairs: list[tuple[ir.Node, ir.Node]]) -> list[tuple[ir.Node, ir.Node]]:
-    """Removes the pairs that most others contradict, until no two contradict each other."""
+    """Removes the pairs that most other pairs contradict, until no two contradict each other."""
     anchors = [(view, [pair[side] for pair in pairs]) for side, view in enumerate((a, b))]
     before, after = ([walk(*one) for one in anchors] for walk in (_before, _after))
     against = [
@@ -71,7 +73,7 @@ def _in_order(a: View, b: View, pairs: list[tuple[ir.Node, ir.Node]]) -> list[tu
 
 
 def _before(view: View, anchors: list[ir.Node]) -> list[int]:
-    """For each anchor, the anchors on paths that lead to it, as bits."""
+    """Returns for each anchor the anchors on paths that lead to it, as bits."""
     bit = {node: 1 << n for n, node in enumerate(anchors)}
     reached: dict[ir.Node, int] = {}
     for node in view.nodes:
@@ -85,7 +87,7 @@ def _before(view: View, anchors: list[ir.Node]) -> list[int]:
 
 
 def _after(view: View, anchors: list[ir.Node]) -> list[int]:
-    """For each anchor, the anchors on paths from it, as bits."""
+    """Returns for each anchor the anchors on paths from it, as bits."""
     bit = {node: 1 << n for n, node in enumerate(anchors)}
     reached: dict[ir.Node, int] = {}
     for node in reversed(view.nodes):

@@ -21,16 +21,16 @@ from onnxsmith.graph.structure import provenance, sparse, tensor_keys
 from onnxsmith.verification.metrics.base import Array, is_numeric, widen
 
 _SHOWN = 8
-"""Elements of a changed weight, and readers of it, that the report names. A choice: one line."""
+"""How many elements and readers of a changed weight the report names. A choice: one line."""
 _WHOLE = 3 * 4096
-"""Bytes up to which equal numbers mean equal tensors (`constants.py`)."""
+"""Bytes up to which equal numbers mean equal tensors (`constant_recognition.py`)."""
 _WEIGHT = 16
-"""Elements from which a constant of a removed node is looked for among those of added nodes. A choice: smaller ones are
-equal by chance."""
+"""Least elements of a removed node's constant that is compared with constants of added nodes. A choice: smaller ones
+are equal by chance."""
 
 
 class WeightPairs:
-    """The pairs of weights that nodes read at the same place, each compared once."""
+    """The pairs of weights that paired nodes read at the same place. Each pair is compared once."""
 
     def __init__(self, constants: Constants) -> None:
         self._constants = constants
@@ -42,7 +42,7 @@ class WeightPairs:
         self._readers.setdefault((a, b), (path, []))[1].append(reader)
 
     def add_own(self, side: int, path: str, value: ir.Value, reader: str) -> None:
-        """Adds a constant that a node reads that only one side has."""
+        """Adds a constant that a node without a partner reads."""
         self._own[side].setdefault(value, (path, []))[1].append(reader)
 
     def pairs(self) -> list[tuple[ir.Value, ir.Value]]:
@@ -50,7 +50,7 @@ class WeightPairs:
         return list(self._readers)
 
     def elements(self) -> int:
-        """The elements of the first side's weights."""
+        """Returns the number of elements of the first side's weights."""
         tensors = [self._constants.tensor(a) for a, _ in self._readers]
         return sum(tensor.size for tensor in tensors if tensor is not None)
 
@@ -78,7 +78,7 @@ class WeightPairs:
             return pair.change("unreadable")
 
     def _elsewhere(self) -> Iterator[WeightChange]:
-        """Yields weights of removed nodes that added nodes read, in another form."""
+        """Yields weights of removed nodes that added nodes read in another form."""
         paired = {value for pair in self._readers for value in pair}
         groups: dict[tuple[object, ...], list[ir.Value]] = defaultdict(list)
         for value in self._own[1]:
@@ -99,7 +99,7 @@ class WeightPairs:
                     break
 
     def _fingerprint(self, value: ir.Value) -> tuple[object, ...] | None:
-        """Equal for weights that are equal but for the order of their elements."""
+        """Returns a key that is equal for weights with the same elements in any order."""
         tensor = self._constants.tensor(value)
         if tensor is None or tensor.size < _WEIGHT or tensor.dtype == ir.DataType.STRING:
             return None
@@ -121,18 +121,18 @@ class _Pair:
     readers: tuple[str, ...]
 
     def storage(self) -> str:
-        """`initializer → Constant`; "" if both are stored alike."""
+        """Returns how the place of storage differs, such as `initializer → Constant`; "" if it does not."""
         old, new = _place(self.a, self.one), _place(self.b, self.other)
         return f"{old} → {new}" if old != new else ""
 
     def stored_otherwise(self) -> WeightChange | None:
-        """The row of equal weights; None if they are stored alike, too."""
+        """Returns the row for equal weights that are stored differently; None if they are not."""
         return self.change("form", form=self.storage()) if self.storage() else None
 
     def change(
         self, kind: str, *, form: str = "", arrays: tuple[Array, Array] | None = None, changed: float | None = None
     ) -> WeightChange:
-        """The row of two weights that differ; `arrays` are compared in numbers."""
+        """Returns the row for two weights that differ; `arrays` are compared in numbers."""
         found = figures(*arrays) if arrays is not None and arrays[0].size else None
         if found is not None and arrays is not None:
             changed = found.changed / arrays[0].size
@@ -172,7 +172,7 @@ def _numbers(pair: _Pair, one: ir.TensorProtocol, other: ir.TensorProtocol) -> W
     found = in_form(first, second)
     if found is not None:
         form = ", ".join(filter(None, (found[0], pair.storage())))
-        if found[2]:  # of a cast alone the figures say what it rounds
+        if found[2]:  # for a mere cast, the figures show its rounding
             return pair.change("form", form=form, arrays=(first, second) if same_shape and not same_dtype else None)
         if rounded_weights.within(found[1], second):
             return pair.change("rounding", form=form, arrays=(found[1], second))
@@ -206,7 +206,7 @@ def _shape(value: ir.Value, tensor: ir.TensorProtocol | None) -> tuple[int, ...]
 
 
 def own(value: ir.Value, tensor: ir.TensorProtocol | None, kind: str, path: str) -> WeightChange:
-    """The row of a weight that only one side has, and that no node reads."""
+    """Returns the row for a weight that only one side has and no node reads."""
     dtype, shape = dtype_name(tensor.dtype if tensor is not None else value.dtype), _shape(value, tensor)
     is_old = kind == "removed"
     return WeightChange(
@@ -218,16 +218,18 @@ def own(value: ir.Value, tensor: ir.TensorProtocol | None, kind: str, path: str)
 # Recognises a weight that is stored in another form: transposed, reshaped, cast.
 
 _MOST_AXES = 5
-"""Axes up to which every permutation is tried. A choice: 120 permutations, of which few fit the shape."""
+"""How many axes an array may have for every permutation to be tried. A choice: 120 permutations, of which few fit."""
 _SAMPLE = 512
-"""Elements that a permutation is tried on before all are compared. A choice."""
+"""How many elements a permutation is tried on before all are compared. A choice."""
 _ALIKE = 0.9
-"""Cosine of samples from which a weight is the same weight, transposed and changed. A choice."""
+"""Least cosine of samples at which a transposed weight counts as the same weight, changed. A choice."""
 
 
 def in_form(a: Array, b: Array) -> tuple[str, Array, bool] | None:
-    """Returns how `b` stores the weight `a` otherwise, `a` in that form, and whether they are equal then. None if the
-    two have nothing in common, or no other form."""
+    """Returns the form in which `b` stores the weight `a`, `a` in that form, and whether the two are then equal.
+
+    None if the two have nothing in common, or `b` has no other form.
+    """
     if a.size != b.size or not a.size or not is_numeric(a) or not is_numeric(b):
         return None
     narrow = a if a.dtype == b.dtype else cast(a, b)
@@ -275,7 +277,7 @@ def _orders(a: Array, b: Array) -> Iterator[tuple[int, ...]]:
 
 
 def _cosine(a: Array, b: Array) -> float:
-    """The cosine of the same elements of both arrays, some hundred of them."""
+    """Returns the cosine of the same few hundred elements of both arrays."""
     rng = np.random.default_rng(0)
     places = tuple(rng.integers(0, size, _SAMPLE) for size in a.shape) if a.size > _SAMPLE else ...
     x, y = (np.nan_to_num(widen(np.asarray(one[places])).reshape(-1), posinf=1.0, neginf=-1.0) for one in (a, b))

@@ -1,4 +1,4 @@
-"""The smallest changes that may undo the error of a layer: one attribute, weight or operand, or a node left out."""
+"""Finds small changes that may undo the error of a layer: of one attribute, weight or operand, or a left-out node."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ from onnxsmith.verification.term_counts import MOVING
 from onnxsmith.verification.value_comparison import is_float
 
 _MOST_STEPS = 12
-"""Nodes of a layer that are looked at. A choice: more are seldom one operation."""
+"""How many nodes of a layer are examined. A choice: more are seldom one operation."""
 _SHORT = 8
-"""Elements of a constant that a text shows. A choice: part of a line."""
+"""How many elements of a constant a text shows. A choice: part of a line."""
 _MOST_ORDERED = 2**22
-"""Elements of a weight whose order is looked for. A choice: some seconds."""
+"""How many elements a weight may have for its order to be searched. A choice: some seconds."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A change of one node: `edit` makes it, `changes` say how the node differs, `rank` orders attempts of one layer,
-    and `patch` makes the change in a file, "" if a patch file cannot express it."""
+    """A change of one node. `edit` makes it, and `changes` describe how the node differs.
+
+    `rank` orders the attempts of one layer. `patch` makes the change in a file; "" if a patch file cannot express it.
+    """
 
     node: str
     changes: tuple[str, ...]
@@ -43,7 +45,7 @@ class Attempt:
 
 
 class Attempts:
-    """Finds the changes of a layer's nodes. `partners` maps the reference's tensors to the candidate's."""
+    """Finds changes for the nodes of a layer. `partners` maps the reference's tensors to the candidate's."""
 
     def __init__(
         self,
@@ -59,7 +61,7 @@ class Attempts:
         self._made |= {value.name or "" for value in sides[1].model.graph.inputs}
 
     def of(self, layer: Layer) -> list[Attempt]:
-        """The changes of a layer, those of one number or weight first."""
+        """Returns the changes for a layer, those of a single number or weight first."""
         labels = layer.steps[:_MOST_STEPS]
         nodes = [self._nodes[label] for label in labels if label in self._nodes]
         known = [(node, self._matches.counterparts.get(node_label(node))) for node in nodes]
@@ -77,8 +79,10 @@ class Attempts:
         return sorted(found, key=lambda attempt: attempt.rank)
 
     def whole(self, layer: Layer) -> Attempt | None:
-        """The layer computed as in the reference. Only for a layer in which one node computes, the others move data:
-        otherwise no node could be named."""
+        """Returns the attempt that computes the layer as in the reference.
+
+        Only for a layer in which one node computes and the others move data: otherwise the fault could not be placed.
+        """
         nodes = [self._nodes[label] for label in layer.steps if label in self._nodes]
         depends = self._sides[1].outline.moving
         computing = [
@@ -105,7 +109,7 @@ class Attempts:
         )
 
     def _left_out(self, node: ir.Node) -> Iterator[Attempt]:
-        """A node that only the candidate has is left out: what reads it reads the tensor that it reads."""
+        """Yields attempts without a node that only the candidate has: its readers read its operand instead."""
         moving = self._sides[1].outline.moving
         if len(node.outputs) != 1 or node.outputs[0].name not in moving:
             return
@@ -168,8 +172,10 @@ class Attempts:
                 yield Attempt(label, (row.said(),), change, 2)
 
     def _nearest_weight(self, node: ir.Node, layer: Layer) -> Iterator[Attempt]:
-        """A weight of a node without a counterpart is exchanged for the most similar one of the layer's nodes in the
-        reference, if no equal one is there."""
+        """Yields attempts that exchange a weight of a node without a counterpart for a similar one of the reference.
+
+        The weight becomes the most similar one of the layer's nodes in the reference, unless an equal one is there.
+        """
         stored = self._of_layer(layer)
         for place, value in enumerate(node.inputs):
             theirs = self._stored[1].array(value)
@@ -182,7 +188,7 @@ class Attempts:
             yield self._exchanged(node, place, value, nearest, theirs)
 
     def _of_layer(self, layer: Layer) -> list[Array]:
-        """The weights of a layer's nodes in the reference."""
+        """Returns the weights of a layer's nodes in the reference."""
         cuts = {name for name in self._partners if name != layer.reference}
         steps, _ = self._sides[0].outline.segment(layer.reference, cuts)
         labels = {step.label for step in steps}
@@ -191,7 +197,7 @@ class Attempts:
         return [one for one in arrays if one is not None and is_float(one)]
 
     def weights_are_known(self, layer: Layer) -> frozenset[str]:
-        """The nodes of a layer all of whose weights the layer has in the reference, too."""
+        """Returns the nodes of a layer all of whose weights also occur in the layer's reference nodes."""
         stored, found = self._of_layer(layer), set()
         for label in layer.steps[:_MOST_STEPS]:
             node = self._nodes.get(label)
@@ -203,7 +209,7 @@ class Attempts:
 
 
 def _forms(one: Array, other: Array) -> Iterator[Array]:
-    """A weight in the shape and dtype of another one, as it is and transposed."""
+    """Yields a weight in the shape and dtype of another weight, as it is and transposed."""
     if one.size == other.size:
         yield one.reshape(other.shape).astype(other.dtype)
         if one.ndim == 2:

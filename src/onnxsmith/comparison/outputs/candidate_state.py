@@ -1,4 +1,4 @@
-"""Hands the candidate of a comparison its own state over several steps, and says what becomes of the difference."""
+"""Runs the candidate over several steps with its own state, and judges how the difference develops."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ Met = Mapping[str, Difference]
 
 @dataclass(frozen=True)
 class Own:
-    """A step with the candidate's own state: the output that is furthest from the reference's, its difference, and
-    whether that is more than rounding in so many steps explains, with the reason."""
+    """A step in which the candidate has its own state.
+
+    `output` is the output furthest from the reference's, with its difference. `reason` says why rounding over that many
+    steps does not explain it; "" if it does.
+    """
 
     output: str
     difference: float
@@ -41,8 +44,8 @@ def compared(
     pairs: Sequence[Fed],
     exact: Callable[[], Session | None],
 ) -> tuple[Steps, Verification]:
-    """The part on the steps, and the verification with a drift, if there is one. `met` has the differences of each
-    step from the reference's state by label, `exact` makes the reference in float64."""
+    """Returns the report part on the steps, and the verification, which is different if the state drifts. `met` has, by
+    label, the differences of each step from the reference's state. `exact` makes the reference in float64."""
     checks = {output.name: output for output in part.outputs}
     first = next((label for label in _labels(rolled) if any(one.reason for one in met.get(label, {}).values())), "")
     own, failed = _own(rolled, candidate, pairs, checks)
@@ -72,7 +75,7 @@ def _numbered(rolled: Rolled) -> Iterator[tuple[int, str]]:
 
 
 def _chained(session: Session, rolled: Rolled, pairs: Sequence[Fed]) -> Iterator[Outputs]:
-    """The outputs of each step with the session's own state.
+    """Yields the outputs of each step with the session's own state.
 
     Raises:
         OnnxsmithError: the error of the first step that the session refuses.
@@ -88,7 +91,7 @@ def _chained(session: Session, rolled: Rolled, pairs: Sequence[Fed]) -> Iterator
 def _own(
     rolled: Rolled, candidate: Session, pairs: Sequence[Fed], checks: Mapping[str, OutputCheck]
 ) -> tuple[list[Own], str]:
-    """Each step with the candidate's own state, as far as it runs, and why it ended early."""
+    """Returns the steps with the candidate's own state, as far as they run, and why they ended early."""
     found: list[Own] = []
     since = 0
     try:
@@ -101,7 +104,8 @@ def _own(
 
 
 def _furthest(ours: Outputs, theirs: Outputs, checks: Mapping[str, OutputCheck], since: int) -> Own:
-    """The output that is furthest off. Rounding may add up over the steps `since` both had the same state."""
+    """Returns the output that is furthest off. Rounding may add up over the `since` steps after both had the same
+    state."""
     ranked = []
     for name, value in ours.items():
         check = checks.get(name)
@@ -120,8 +124,11 @@ def _drift(
     pairs: Sequence[Fed],
     exact: Callable[[], Session | None],
 ) -> tuple[str, bool]:
-    """What a difference with the own state means, where every step agrees from the reference's state: rounding that
-    grows, if float64 is as far from the reference as from the candidate, or errors too small for a single step."""
+    """Judges a difference with the own state, if every single step agrees from the reference's state.
+
+    It is growing rounding if the reference in float64 is as far from the reference as from the candidate. Otherwise
+    small errors add up.
+    """
     label, one = _labels(rolled)[beyond], own[beyond]
     said = f"with its own state the candidate is {one.difference:.2g} of the scale off in {label}, output {one.output}"
     truth = _exact(rolled, pairs, beyond, exact)
@@ -134,7 +141,7 @@ def _drift(
 
 
 def _exact(rolled: Rolled, pairs: Sequence[Fed], beyond: int, exact: Callable[[], Session | None]) -> Outputs | None:
-    """The outputs of a step of the reference in float64 with its own state; None if it does not run."""
+    """Returns the outputs of one step of the reference in float64, with its own state; None if it does not run."""
     try:
         session = exact()
         if session is None:
@@ -174,7 +181,7 @@ def _pair(pair: Fed, rolled: Rolled) -> StatePair:
 
 
 def _with_drift(part: Verification, own: Own | None, drift: str) -> Verification:
-    """The verification with the output that drifts as different."""
+    """Returns the verification in which the drifting output is different."""
     name = own.output if own is not None else part.outputs[0].name
     outputs = tuple(
         replace(one, equal=False, reason=drift, where="the last steps") if one.name == name else one
@@ -184,14 +191,15 @@ def _with_drift(part: Verification, own: Own | None, drift: str) -> Verification
 
 
 class Recorder:
-    """Collects the differences of each run of a comparison. `first` is the first given input that differs."""
+    """Collects the differences of each run of a comparison. `differing` are the runs on given inputs with a
+    difference."""
 
     def __init__(self) -> None:
         self.met: dict[str, Met] = {}
         self.differing: list[Run] = []
 
     def __call__(self, run: Run, found: Met) -> None:
-        """Takes in a run and the difference of each output."""
+        """Adds a run and the difference of each output."""
         if run.generated:
             return
         self.met[run.feed.label] = found

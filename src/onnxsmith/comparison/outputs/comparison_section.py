@@ -16,8 +16,8 @@ from onnxsmith.graph.structure.signature import signature
 
 @dataclass(frozen=True)
 class Section:
-    """The tensors between which both models are cut, by name or as selectors. Empty means the graph inputs or the
-    graph outputs."""
+    """The tensors between which both models are cut, by name or as selectors. Empty means the graph inputs or
+    outputs."""
 
     start: Sequence[Any] = ()
     end: Sequence[Any] = ()
@@ -31,7 +31,7 @@ WHOLE = Section()
 
 
 def sections(section: Section, a: SideSource, b: SideSource) -> tuple[SideSource, SideSource]:
-    """Returns both sides, each cut to the part by `extract`. One file that runs in two ways is cut once.
+    """Returns both sides, each cut to the part by `extract`. If both sides are one file, it is cut once.
 
     Raises:
         OnnxsmithError: `compare/no-part` for a side that is no ONNX graph; `edit/…` if a model has no such part.
@@ -45,7 +45,7 @@ def _cut(section: Section, side: SideSource) -> SideSource:
     if side.model is None:
         raise problem(
             "compare/no-part",
-            "a part can be compared of ONNX models only",
+            "only ONNX models can be compared in part",
             where=side.label,
             why="a torch model has no tensors by name before it is exported",
             fix="export it, and compare the file",
@@ -60,7 +60,7 @@ def _cut(section: Section, side: SideSource) -> SideSource:
 
 
 def _moved(cut: SideSource, side: SideSource) -> SideSource:
-    """The side with the graph of another that was cut."""
+    """Returns the side with the graph of another side that was cut."""
     assert cut.model is not None
     name, _, runtime = side.label.rpartition(" on ")
     label = f"a part of {name} on {runtime}"

@@ -1,4 +1,4 @@
-"""Sets up a comparison: two sides, their inputs, and the tolerances."""
+"""Prepares a comparison: two sides, their inputs, and the tolerances."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ from onnxsmith.verification.verify import Evidence
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison that is set up. `tolerances` are by output, in the names of the reference `a`; `tolerance` is the
-    one that the user asked for."""
+    """A prepared comparison.
+
+    `tolerances` are by output, in the names of the reference `a`; `tolerance` is the user's own.
+    """
 
     a: SideSource
     b: SideSource
@@ -55,15 +57,15 @@ class Compared:
     notes: tuple[str, ...]
     coarser: Mapping[str, float]
     few_steps: bool
-    """Whether only one side quantises, or may do so: the tolerance then follows from the steps of quantisers alone."""
+    """Whether only one side quantises, or may do so: the tolerance then follows only from the quantisers' steps."""
     calls: Calls | None = None
-    """Calls in a row with a state, if they were asked for; the given inputs of `plan` are then without the state."""
+    """Calls in a row with a state, if requested. The given inputs of `plan` then lack the state."""
     clauses: tuple[str, ...] = ()
     """Clauses for the headline: the runtime, if it is not the usual one."""
 
 
 def elsewhere(read: Compared, refusal: Problem, stack: ExitStack) -> Compared:
-    """The same comparison on the next runtime that accepts both graphs, with a clause on that; it ends with `stack`.
+    """Returns the comparison on the next runtime that accepts both graphs, with a clause on that. It ends with `stack`.
 
     Raises:
         OnnxsmithError: `refusal`, if no runtime accepts them.
@@ -77,8 +79,10 @@ def elsewhere(read: Compared, refusal: Problem, stack: ExitStack) -> Compared:
 
 
 def evidence(read: Compared, stack: ExitStack) -> Evidence:
-    """The means to measure rounding and the power of the comparison: probes of the sides' graphs, as far as there are
-    graphs. They end with `stack`."""
+    """Returns the means to measure rounding and the power of the comparison: probes of the sides' graphs.
+
+    Sides without a graph have no probe. The probes end with `stack`.
+    """
     elsewhere, arbiter = _elsewhere(read), _arbiter(read.a, read.b)
     if arbiter is not None:
         stack.callback(arbiter.close)
@@ -103,7 +107,10 @@ def _alike(a: SideSource, b: SideSource) -> bool:
 
 
 def _elsewhere(read: Compared) -> Callable[[Feed], Problem | None]:
-    """A function that says why the candidate's runtime refuses the reference's graph; never, if both run alike."""
+    """Returns a function that says why the candidate's runtime refuses the reference's graph.
+
+    It never does if both sides run alike.
+    """
     a, b = read.a, read.b
     if a.model is None or b.model is None or _alike(a, b):
         return lambda _: None
@@ -121,14 +128,14 @@ def _elsewhere(read: Compared) -> Callable[[Feed], Problem | None]:
 
 
 def exact(a: SideSource) -> Session | None:
-    """The reference in float64; None if it cannot be widened."""
+    """Returns the reference in float64; None if it cannot be widened."""
     if isinstance(a.source, TorchProgram):
         return a.runtime.prepare(programs.in_double(a.source))
     return None if a.model is None else float64_session.in_double(a.model)
 
 
 def _arbiter(a: SideSource, b: SideSource) -> Arbiter | None:
-    """The reference in float64, and the candidate if it is a graph."""
+    """Returns an arbiter with the reference in float64, and the candidate if it is a graph."""
     program, graph, other = a.source, a.model, b.model
     if isinstance(program, TorchProgram):
         return Arbiter(lambda: a.runtime.prepare(programs.in_double(program)))
@@ -145,7 +152,7 @@ def _arbiter(a: SideSource, b: SideSource) -> Arbiter | None:
 
 
 def _probe(side: SideSource, model: ir.Model, wanted: Signature) -> Probe:
-    """A probe of the side with the port names of `wanted`; weights keep their names."""
+    """Returns a probe of the side with the port names of `wanted`. Weights keep their names."""
     plain = Options(optimization="disable") if "disable" in side.runtime.levels else side.options
     names = renamed(side.interface, wanted)
 
@@ -180,11 +187,11 @@ def compared(
 
     Raises:
         OnnxsmithError: the errors of loading either side; `verify/…` if their interfaces do not match;
-            `compare/no-part` and `edit/…` if a side has no such section; `compare/state` without a pair of its ports;
-            `compare/number` for fewer than no steps.
+            `compare/no-part` and `edit/…` if a side has no such section; `compare/state` if `state` names no pair
+            of ports, or none is found; `compare/number` for a negative number of steps.
     """
     if steps < 0:
-        raise problem("compare/number", f"{steps} calls are none", fix="give a number from 1: --steps 5")
+        raise problem("compare/number", f"{steps} is not a number of calls", fix="give a number from 1: --steps 5")
     first = side(reference, runtime, stack, in_pieces=per_layer)
     second = side(candidate, runtime, stack, in_pieces=per_layer, beside=first)
     if section:
@@ -209,7 +216,8 @@ def compared(
 def _without_draws(
     a: SideSource, b: SideSource, notes: tuple[str, ...]
 ) -> tuple[SideSource, SideSource, tuple[str, ...], tuple[str, ...]]:
-    """Both graphs with fixed numbers in place of random ones, if there are any, with clauses and notes on that."""
+    """Returns both graphs with fixed numbers instead of random ones, if there are any, with clauses and notes on
+    that."""
     if a.model is None or b.model is None or not random_draws.nodes(a.model):
         return a, b, (), notes
     fixed = random_draws.fixed(a.model, b.model)
@@ -220,7 +228,7 @@ def _without_draws(
 
 
 def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
-    """The input in a bundle, with the reference's names."""
+    """Returns the input in a bundle, with the reference's names."""
     names = renamed(bundle.interface, a.interface)
     held = bundle.only_input or {}
     values = {mine: held[theirs] for mine, theirs in names.items() if theirs in held}
@@ -228,14 +236,16 @@ def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
 
 
 def _may_differ_inside(a: SideSource, b: SideSource) -> bool:
-    """Whether one of two runtimes may quantise what the other computes with floats."""
+    """Whether one of two runtimes may quantise tensors that the other computes in floats."""
     return type(a.runtime) is not type(b.runtime) and a.inferred is not None and leaves_activations_open(a.inferred)
 
 
 def from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator, Mapping[str, float], bool]:
-    """Takes tolerances and input values from the ONNX graphs, the larger tolerance of two; two torch modules have none
-    and must agree to the bit. Also returns how many times coarser the second side computes, by the count of operations,
-    and whether only one side quantises, or may do so."""
+    """Takes tolerances and input values from the ONNX graphs; of two tolerances the larger.
+
+    Two torch modules have no tolerances and must agree to the bit. Also returns how many times coarser the second side
+    computes, by its number of operations, and whether only one side quantises, or may do so.
+    """
     graphs = [one.inferred for one in (a, b) if one.inferred is not None]
     if not graphs:
         return {}, Generator(a.interface), {}, False

@@ -1,7 +1,7 @@
-"""Finds the difference of two graphs that explains a difference of their outputs, by taking it out.
+"""Finds the difference of two graphs that explains a difference of their outputs, by undoing it.
 
-The differences of the graphs are undone one at a time in a copy of the candidate: first those of the layers that err,
-then the others. If all outputs then agree but for rounding, the node is the cause.
+The differences of the graphs are undone one at a time in a copy of the candidate: first those of the layers with
+errors, then the others. If all outputs then agree except for rounding, the node is the cause.
 """
 
 from __future__ import annotations
@@ -30,26 +30,28 @@ from onnxsmith.verification.by_layer.pair_difference import value_difference
 from onnxsmith.verification.by_layer.tap import Values
 
 _MOST_TRIED = 12
-"""Differences that are tried. A choice: each is a session and a run."""
+"""How many differences are tried. A choice: each takes a session and a run."""
 _LARGE = 2**30
-"""Bytes of weights from which on only a few are tried: their sessions take seconds each. A choice."""
+"""Bytes of weights above which only a few differences are tried, because each session takes seconds. A choice."""
 _FEW = 3
 _HELPS = 0.5
-"""A node whose change leaves at most this share of the difference is named as a cause, beside others. A choice."""
+"""A node is named as a cause beside others if undoing it leaves at most this share of the difference. A choice."""
 _NARROW = 2.0**-15
-"""The difference of the outputs from which on a Cast that only the candidate has is tried, where all else excuses it:
-a sixteenth of float16's unit roundoff, far above the rounding of float32. A choice."""
+"""The difference of outputs above which a Cast that only the candidate has is tried, even if nothing else is
+suspicious: a sixteenth of float16's unit roundoff, far above the rounding of float32. A choice."""
 _GONE = 0.1
-"""The share of the difference that may be left by rounding where the outputs agree. A choice: what the bound of a whole
-network excuses may hide a small fault."""
+"""The largest share of the difference that may remain as rounding if the outputs agree. A choice: the bound of a whole
+network may hide a small fault."""
 _SHOWN = 6
-"""Differences of the nodes of a layer that the report lists. A choice: one line or two."""
+"""How many differences of a layer's nodes the report lists. A choice: one line or two."""
 
 
 @dataclass(frozen=True)
 class _Outputs:
-    """How far the outputs are from the reference: the worst in root mean square over its scale, and whether all agree
-    but for rounding."""
+    """The distance of the outputs from the reference.
+
+    `apart` is the worst root mean square over its scale. `agree` says whether all agree except for rounding.
+    """
 
     apart: float
     agree: bool
@@ -63,9 +65,12 @@ def with_cause(
     *,
     equal: bool = False,
 ) -> Layers:
-    """Adds the cause to a comparison by layer, if taking out one difference of the graphs makes the outputs agree, or
-    most of their difference disappear. The layer of that node is then the first culprit, unless no layer errs and the
-    outputs are `equal` within the tolerance of the candidate's own dtypes."""
+    """Adds the cause to a comparison by layer, if undoing one difference of the graphs removes all or most of the
+    outputs' difference.
+
+    The layer of that node is then the first culprit, unless no layer errs and the outputs are `equal` within the
+    tolerance of the candidate's own dtypes.
+    """
     listed = _listed(found, matches)
     pairs = [Pair(one.reference, one.name, "port") for one in found.layers if one.paired_by == "port"]
     if not pairs:
@@ -97,7 +102,8 @@ class _Trying:
         self._local = Attempts(sides, matches, trial.feeds, self._partners)
 
     def cause(self) -> Cause | None:
-        """The node whose change makes the outputs agree, else the one that helps most; None if none does."""
+        """Returns the node whose change makes the outputs agree, or else the one that helps most; None if none
+        helps."""
         values = self._trial.candidate({}, self._names)
         before = self._judged(values)
         is_wrong = bool(self._found.culprits) or self._is_beyond(values)
@@ -116,8 +122,11 @@ class _Trying:
         return best
 
     def _attempts(self, *, only_narrowing: bool) -> Iterator[Attempt]:
-        """The changes that are tried: first those of one attribute, weight or node that computes otherwise, then of one
-        operand or node left out, then other differences of the graphs, and last a whole layer."""
+        """Yields the changes to try.
+
+        First come those of one attribute, weight or node that computes otherwise, then of one operand or left-out node,
+        then other differences of the graphs, and last a whole layer.
+        """
         suspects = [self._attempt(one) for one in self._suspects(only_narrowing=only_narrowing)]
         if only_narrowing:
             yield from suspects
@@ -130,8 +139,10 @@ class _Trying:
         yield from filter(None, map(self._local.whole, layers))
 
     def _attempt(self, suspect: Suspect) -> Attempt:
-        """A difference of the graphs as a change to try. Its rank is 0 if one pair of nodes computes otherwise, and
-        nothing else differs there."""
+        """Returns a difference of the graphs as a change to try.
+
+        Its rank is 0 if one pair of nodes computes otherwise, and nothing else differs there.
+        """
         known = self._matches.counterparts.get(suspect.node)
         patch = attributes_patch(suspect.node, suspect.attributes, known.node) if known is not None else ""
         is_single = len(suspect.changes) == 1 and suspect.is_strong
@@ -140,7 +151,7 @@ class _Trying:
         )
 
     def _suspects(self, *, only_narrowing: bool) -> Sequence[Suspect]:
-        """The differences that are tried, the most suspicious first."""
+        """Returns the differences to try, the most suspicious first."""
         blamed = {label: place for place, label in enumerate(self._blamed())}
         places = {
             one: min((blamed[label] for label in (one.node, *one.undo) if label in blamed), default=len(blamed))
@@ -161,7 +172,8 @@ class _Trying:
 
     @cached_property
     def _forms(self) -> Mapping[str, ir.Node]:
-        """The reference's nodes in the candidate's opset, by the name of their first output, if that is newer."""
+        """The reference's nodes in the candidate's opset, by the name of their first output. Empty unless that opset is
+        newer."""
         old, new = (side.model.opset_imports.get("", 0) for side in self._sides)
         if not 0 < old < new:
             return {}
@@ -175,7 +187,7 @@ class _Trying:
 
     @cached_property
     def _exact(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The nodes of both sides that compute equal layers, and nothing else that is compared."""
+        """The nodes of both sides that compute only layers found equal."""
         cuts = {one.name for one in self._found.layers}
         theirs = {one.reference for one in self._found.layers}
         right: tuple[set[str], set[str]] = set(), set()
@@ -187,8 +199,10 @@ class _Trying:
         return frozenset(right[0] - wrong[0]), frozenset(right[1] - wrong[1])
 
     def _trimmed(self, suspect: Suspect) -> Suspect | None:
-        """A region without the nodes that compute equal tensors; None if nothing is left of it. With a Cast or a
-        quantiser it stays whole: what that loses may pass as its rounding."""
+        """Returns a region without the nodes that compute equal tensors; None if nothing is left.
+
+        A region with a Cast or a quantiser stays whole, because the loss may pass as its rounding.
+        """
         if suspect.narrows:
             return suspect
         removed = tuple(node for node in suspect.removed if node.name not in self._exact[0])
@@ -203,7 +217,7 @@ class _Trying:
         return replace(suspect, node=node, changes=texts_of(removed, added), removed=removed, added=added)
 
     def _blamed(self) -> Iterator[str]:
-        """The nodes of the layers that err."""
+        """Yields the nodes of the layers with errors."""
         for name in self._found.culprits:
             yield from self._found.layer(name).steps
 
@@ -218,7 +232,7 @@ class _Trying:
             undoing.undo_output(outputs[old], new)
 
     def _tried(self, attempt: Attempt) -> _Outputs | None:
-        """The outputs with a difference undone; None if that is impossible."""
+        """Returns the outputs with a difference undone; None if that is impossible."""
 
         def edit(model: ir.Model) -> None:
             undoing = Undoing(model, self._sides[0].model, self._partners, self._forms)
@@ -239,8 +253,10 @@ class _Trying:
         return _Outputs(float(most), agree)
 
     def _is_beyond(self, values: Values) -> bool:
-        """Whether an output differs by more than the rounding of the reference's own dtypes explains: a Cast to float16
-        that only the candidate has excuses nothing."""
+        """Whether an output differs by more than the rounding of the reference's own dtypes.
+
+        A Cast to float16 that only the candidate has excuses nothing here.
+        """
         partners = [pair.reference for pair in self._trial.pairs]
         allowed = self._sides[0].roundings(frozenset(), partners)
         return any(
@@ -266,12 +282,12 @@ class _Trying:
 
 
 def _size(suspect: Suspect) -> int:
-    """The nodes that a change touches: the smallest is tried first."""
+    """Returns how many nodes a change touches. The smallest is tried first."""
     return len(suspect.undo) + len(suspect.outputs) + len(suspect.removed) + len(suspect.added)
 
 
 def _named(found: Layers, cause: Cause, listed: tuple[str, ...]) -> Layers:
-    """The comparison with the layer of the cause as its first culprit, and the node as the first of its steps."""
+    """Returns the comparison with the cause's layer as its first culprit, and the node as that layer's first step."""
     if not cause.agrees and found.culprits:
         first = found.layer(found.culprits[0])
         return replace(found, cause=cause, differences=listed) if cause.node in first.steps else found
@@ -286,7 +302,7 @@ def _named(found: Layers, cause: Cause, listed: tuple[str, ...]) -> Layers:
 
 
 def _layer_of(found: Layers, label: str) -> Layer | None:
-    """The first layer that the node computes, preferably one that is a culprit already."""
+    """Returns the first layer that the node computes, preferably one that is a culprit already."""
     holding = [one for one in found.layers if label in one.steps]
     return next((one for one in holding if one.name in found.culprits), holding[0] if holding else None)
 

@@ -1,8 +1,9 @@
-"""Makes a torch module a graph for a comparison by layer with a file that does not say where its nodes come from.
+"""Exports a torch module to a graph, for a comparison by layer with a file that does not record the origin of its
+nodes.
 
-Operations of a traced program have other names and other borders than the nodes of such a file. The graph that the
-current exporter writes for the module has the same operators as the file, and says for each node which module and line
-it comes from. It stands for the module only if its outputs are the module's.
+Operations of a traced program have other names and other boundaries than the nodes of such a file. The graph that the
+current exporter writes has the same operators as the file, and records the module and line of each node. It represents
+the module only if its outputs are the module's.
 """
 
 from __future__ import annotations
@@ -21,25 +22,26 @@ from onnxsmith.verification.by_layer.pair_difference import value_difference
 from onnxsmith.verification.by_layer.side_outline import Outline
 
 _KNOWN = 0.5
-"""The share of a file's nodes that name the operation they come from, from which on the traced program is paired with
-them by these names. A choice."""
+"""Least share of a file's nodes that name their torch operation for these names to be used for pairing. A choice."""
 
 _LONG = 200
-"""Characters of an error in a note. A choice."""
+"""How many characters of an error a note shows. A choice."""
 _NOTE = "{} was exported for this comparison, {}; the outputs of the exported graph agree with the module"
 NO_ORIGINS = "because the file does not say which operations of the module its nodes come from"
 TO_MATCH = "because graphs can be matched node by node"
 
 
 def says_origins(outline: Outline) -> bool:
-    """Whether most nodes of a graph name the operation of the traced program that they come from."""
+    """Whether most nodes of a graph name the operation of the traced program from which they come."""
     named = sum(bool(step.origin) for step in outline.steps)
     return named >= _KNOWN * len(outline.steps)
 
 
 def as_graph(side: SideSource, feeds: Feeds, why: str = NO_ORIGINS) -> OnnxTap | str:
-    """The graph that the current exporter writes for the module of a side, on onnxruntime; or a sentence that says why
-    there is none: the export fails, or its outputs on `feeds` are not the module's. `why` says what it is for."""
+    """Exports the module of a side to a graph, on onnxruntime. `why` is the purpose of the export, for the note.
+
+    Returns a sentence instead if the export fails, or if the graph's outputs on `feeds` are not the module's.
+    """
     from onnxsmith.exporter.graph.program_capture import capture
     from onnxsmith.exporter.strategies.torch_export import TorchExport
     from onnxsmith.exporter.taps.module_tap import fixed
@@ -66,7 +68,7 @@ def as_graph(side: SideSource, feeds: Feeds, why: str = NO_ORIGINS) -> OnnxTap |
 
 
 def _agrees(side: SideSource, made: OnnxTap, feeds: Feeds) -> bool:
-    """Whether a graph gives the outputs of the module, but for rounding."""
+    """Whether a graph gives the outputs of the module, except for rounding."""
     names = made.outline.outputs
     try:
         with side.prepare() as session:

@@ -1,4 +1,4 @@
-"""The sides of a comparison in float32, for sides in float16 or bfloat16 whose own rounding hides too much."""
+"""Copies a comparison to float32, for sides in float16 or bfloat16 whose own rounding hides too much."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from onnxsmith.verification import single_precision
 
 
 def single(read: Compared) -> Compared | None:
-    """The comparison of float32 copies; None if there are none, if the user chose a tolerance, or if both sides are one
-    file: then what is compared are the runtimes' kernels of the narrow dtype.
+    """Returns the comparison of float32 copies. None if there are none, if the user chose a tolerance, or if both sides
+    are one file, because then the runtimes' kernels of the narrow dtype are compared.
 
     Raises:
         OnnxsmithError: `runtime/failed` if a torch module cannot be copied.

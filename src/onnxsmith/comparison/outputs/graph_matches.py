@@ -20,11 +20,11 @@ from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 from onnxsmith.verification.by_layer.tap import Tap
 
 _OPERATORS = 4
-"""Operators of a region that a text names. A choice: one line."""
+"""How many operators of a region a text names. A choice: one line."""
 _NARROWING = ("Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
-"""Operators whose rounding may excuse what they lose."""
+"""Operators whose rounding may excuse a loss."""
 _NO_DIFFERENCE = ("rounding", "form", "unreadable")
-"""Kinds of changed weights that change no value but by rounding: the same numbers, stored otherwise."""
+"""Kinds of weight changes with no effect beyond rounding: the same numbers, stored in another form."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,14 @@ class Counterpart:
 
 @dataclass(frozen=True)
 class Suspect:
-    """One difference of the graphs that may be the cause of different outputs: that of a pair of nodes, or of a region
-    that only one graph has.
+    """One difference of the graphs that may cause different outputs: within a pair of nodes, or a region that only one
+    graph has.
 
-    `undo` are the candidate's nodes that have to be made what they are in the reference, `outputs` the outputs of the
-    graph that have to be computed as there; `node` is the node to name, and `changes` say how the graphs differ.
-    `is_strong` is False for differences that a tool may have made without any effect: other nodes, other wiring.
-    `attributes` are the names of the attributes if nothing else differs. `narrows` says whether a Cast or a quantiser
-    is among the nodes that only the candidate has. `removed` and `added` are the nodes of a region, of the reference
-    and of the candidate.
+    `undo` are the candidate's nodes that have to become as in the reference, `outputs` the graph outputs that have to
+    be computed as there. `node` is the node to name, and `changes` describe the difference. `is_strong` is False for
+    differences that a tool may have made without any effect: other nodes, other wiring. `attributes` are the names of
+    differing attributes, if nothing else differs. `narrows` says whether the nodes that only the candidate has include
+    a Cast or a quantiser. `removed` and `added` are the nodes of a region, of the reference and of the candidate.
     """
 
     node: str
@@ -61,15 +60,17 @@ class Suspect:
 
 @dataclass(frozen=True)
 class GraphMatches(Matches):
-    """`counterparts` are those of the candidate's nodes, by name."""
+    """The matches of two graphs. `counterparts` are those of the candidate's nodes, by name."""
 
     counterparts: Mapping[str, Counterpart] = field(default_factory=dict)
     suspects: tuple[Suspect, ...] = ()
 
 
 def matches(reference: Tap, candidate: Tap) -> GraphMatches:
-    """Pairs the nodes of two graphs by what they compute, how they are used, their weights, and their simplified forms;
-    names decide only between nodes that are alike otherwise. Without a graph on both sides nothing is matched."""
+    """Pairs the nodes of two graphs by their computation, their use, their weights, and their simplified forms.
+
+    Names decide only between nodes that are otherwise alike. Nothing is matched unless both sides have a graph.
+    """
     if not isinstance(reference, OnnxTap) or not isinstance(candidate, OnnxTap):
         return GraphMatches()
     with stage("match"), no_collection():
@@ -95,8 +96,11 @@ def _tensors(found: Found, graph: ir.Graph) -> Iterator[tuple[str, str]]:
 
 
 def _folded(found: Found, weights: Sequence[WeightChange], graph: ir.Graph) -> Iterator[tuple[str, str]]:
-    """Pairs of a region's results, and of nodes with other weights that make up for nodes behind them which only one
-    model has: a convolution with a normalisation folded into it."""
+    """Yields pairs of a region's results, and of tensors behind nodes whose weights make up for nodes that only one
+    model has.
+
+    An example is a convolution with a normalisation folded into it.
+    """
     for region in found.same:
         yield from _named(region.ends)
     others = {label for row in weights for label in row.readers}
@@ -113,7 +117,7 @@ def _folded(found: Found, weights: Sequence[WeightChange], graph: ir.Graph) -> I
 
 
 def _end(value: ir.Value, partners: Mapping[ir.Node, ir.Node]) -> ir.Value:
-    """The last tensor of the chain of nodes without a partner that begins with the only reader of a tensor."""
+    """Returns the last tensor of a chain of nodes without a partner, which begins with the only reader of `value`."""
     while len(value.uses()) == 1 and not value.is_graph_output():
         reader = next(iter(value.uses())).node
         if reader in partners or len(reader.outputs) != 1 or reader.graph is not value.graph:
@@ -154,7 +158,7 @@ class _Differences:
                 self._add_region(region)
 
     def suspects(self) -> Iterator[Suspect]:
-        """The differences that can be undone: those of pairs, and regions. Strong ones first."""
+        """Yields the differences that can be undone, of pairs and regions. Strong ones come first."""
         groups: dict[str, list[NodeDifference]] = defaultdict(list)
         for row in self.rows:
             if row.reference and row.what != "removed":
@@ -184,7 +188,7 @@ class _Differences:
 
 
 def texts_of(removed: Sequence[OwnNode], added: Sequence[OwnNode]) -> tuple[str, ...]:
-    """How a region differs: `MatMul, Add only in the reference`."""
+    """Returns how a region differs: `MatMul, Add only in the reference`."""
     sides = (removed, "reference"), (added, "candidate")
     return tuple(f"{_counted(nodes)} only in the {side}" for nodes, side in sides if nodes)
 

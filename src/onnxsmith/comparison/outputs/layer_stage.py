@@ -1,4 +1,4 @@
-"""The stage of a comparison that goes layer by layer: on which inputs, and what it adds to the report."""
+"""Compares layers as a stage of `compare`: chooses the inputs, and adds the results to the report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from onnxsmith.verification.inputs.generate import Feed
 
 @dataclass(frozen=True)
 class Staged:
-    """What the stage adds to a report; `verdict` is None if it changes none."""
+    """The stage's additions to a report. `verdict` is None if the stage does not change it."""
 
     parts: tuple[Part, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -29,8 +29,11 @@ class Staged:
 
 
 def layered(read: Compared, part: Verification, worst: Feed, recorder: Recorder, options: LayerOptions) -> Staged:
-    """Compares the layers on the inputs that show most. An error of that comparison is a problem of the report, which
-    still has the result for the outputs. `recorder` has the given inputs on which outputs differ."""
+    """Compares the layers on the inputs that show most.
+
+    An error of this comparison becomes a problem of the report, which keeps the result for the outputs. `recorder` has
+    the given inputs on which outputs differ.
+    """
     feeds, note = _feeds(read, worst, [run.feed for run in recorder.differing])
     sure = part.equal and not part.unsure
     try:
@@ -45,7 +48,7 @@ def layered(read: Compared, part: Verification, worst: Feed, recorder: Recorder,
 
 
 def _feeds(read: Compared, worst: Feed, differing: Sequence[Feed]) -> tuple[list[Feed], str]:
-    """The inputs on which layers are compared: of steps the first that differs, of several given inputs all."""
+    """Returns the inputs on which layers are compared: the first step that differs, or all given inputs."""
     if read.calls is not None:
         return [differing[0] if differing else worst], ""
     if len(read.plan.given) > 1:
@@ -54,7 +57,8 @@ def _feeds(read: Compared, worst: Feed, differing: Sequence[Feed]) -> tuple[list
 
 
 def _exposed(layers: Layers, part: Verification, feed: Feed, met: Met | None) -> str:
-    """A sentence if exposing all tensors changed whether outputs differ: it keeps the runtime from fusing nodes."""
+    """Returns a sentence if exposing all tensors changed which outputs differ: it keeps the runtime from fusing
+    nodes."""
     ports = {layer.reference: layer.differs for layer in layers.layers if layer.paired_by == "port"}
     if met is not None:
         plain = {name: bool(one.reason) for name, one in met.items()}
@@ -71,7 +75,8 @@ def _exposed(layers: Layers, part: Verification, feed: Feed, met: Met | None) ->
 
 
 def blamed(layers: Layers, candidate: str) -> tuple[Problem, ...]:
-    """The problem of the first culprit; empty without one. `candidate` is the path of the candidate, "" without one."""
+    """Returns the problem of the first culprit; empty without one. `candidate` is the candidate's path, "" if it has
+    none."""
     if not layers.culprits:
         return ()
     first, cause = layers.layer(layers.culprits[0]), layers.cause
@@ -100,7 +105,7 @@ def blamed(layers: Layers, candidate: str) -> tuple[Problem, ...]:
 
 
 def _fix(cause: Cause | None, candidate: str) -> str:
-    """What to do about a culprit: a patch that undoes its cause where there is one."""
+    """Returns the fix for a culprit: a patch that undoes its cause, if there is one."""
     if cause is None or not cause.agrees:
         return "compare the attributes and weights of this node with the reference's"
     if not cause.patch or not candidate:

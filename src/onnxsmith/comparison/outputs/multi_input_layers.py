@@ -1,4 +1,4 @@
-"""Compares two sides layer by layer on several inputs, and says on which one each layer differs first."""
+"""Compares two sides layer by layer on several inputs, and says on which input each layer differs first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.comparison.outputs.single_input_layers import LayerOptions, by_la
 from onnxsmith.verification.inputs.generate import Feed
 
 _MOST = 16
-"""Inputs on which layers are compared. A choice: each takes as long as a comparison by layer of one input."""
+"""How many inputs layers are compared on. A choice: each takes as long as a comparison by layer of one input."""
 
 
 def on_inputs(
@@ -24,8 +24,8 @@ def on_inputs(
     *,
     equal: bool = False,
 ) -> tuple[Layers, LayersByInput | None]:
-    """The comparison by layer on the first of the `feeds` with a layer that errs; if there is none, on the one with the
-    largest difference. With several feeds, also what was found on each.
+    """Compares layers on all `feeds`. Returns the comparison on the first feed with an erring layer, or else on the
+    feed with the largest difference. With several feeds, also returns a summary of each.
 
     Raises:
         OnnxsmithError: `compare/unpaired`; the errors of the runtimes.
@@ -41,8 +41,11 @@ def on_inputs(
 
 
 def chosen(given: Sequence[Feed], differing: Sequence[Feed], worst: Feed) -> tuple[list[Feed], str]:
-    """The feeds on which layers are compared, in their order, with a note if some are left out: all that were given,
-    and the one with the largest difference. Of many, those on which outputs differ come first."""
+    """Returns the feeds on which layers are compared, in their order, with a note if some are left out.
+
+    These are all given feeds, and the one with the largest difference. If there are too many, those on which outputs
+    differ take precedence.
+    """
     every = [*given, *([] if _among(worst, given) else [worst])]
     if len(every) <= _MOST:
         return every, ""
@@ -74,7 +77,7 @@ def _one(found: Layers) -> OneInput:
 
 
 def _first_seen(found: Sequence[Layers]) -> list[FirstSeen]:
-    """The layers with an error of their own, in the order in which the inputs show them."""
+    """Returns the layers with an error of their own, in the order in which the inputs show them."""
     seen: dict[str, FirstSeen] = {}
     for one in found:
         for name in one.culprits:

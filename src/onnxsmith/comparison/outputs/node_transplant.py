@@ -1,5 +1,4 @@
-"""Makes a node of one graph what its counterpart in the other graph is: its operator, attributes, constants and
-operands."""
+"""Makes a node of one graph equal to its counterpart in the other: operator, attributes, constants and operands."""
 
 from __future__ import annotations
 
@@ -14,17 +13,19 @@ from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.runtimes.base import Array
 
 _MOST_NODES = 8
-"""Nodes of the other graph that one operand may need. A choice: more is another network, and no mistake."""
+"""How many nodes of the other graph may be copied. A choice: more is another network, not a mistake."""
 
 
 class CannotUndo(Exception):  # noqa: N818 — an answer, not an error
-    """The counterpart reads what this graph does not have."""
+    """The counterpart needs something that this graph does not have."""
 
 
 class Undoing:
-    """Changes nodes of `model` to what they are in the graph of `other`. `partners` maps the other graph's tensors to
-    this one's, by name. `forms` are the other graph's nodes as the operator set of `model` writes them, by the name of
-    their first output; empty if nothing is written differently."""
+    """Changes nodes of `model` to their form in the graph of `other`.
+
+    `partners` maps the other graph's tensors to this graph's, by name. `forms` are the other graph's nodes in the opset
+    of `model`, by the name of their first output; empty if the opset makes no difference.
+    """
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class Undoing:
         self._copies: dict[ir.Value, ir.Value] = {}
 
     def undo(self, output: str, one: ir.Node) -> None:
-        """Gives the node that computes the tensor `output` everything that `one`, its counterpart, has.
+        """Replaces the node that computes the tensor `output` by a copy of its counterpart `one`.
 
         Raises:
             CannotUndo: if an operand has no counterpart and cannot be copied.
@@ -69,8 +70,8 @@ class Undoing:
             self._values[name or ""] = value
 
     def set_attributes(self, output: str, one: ir.Node, names: Collection[str]) -> None:
-        """Gives the node that computes the tensor `output` these attributes of `one`; those that `one` does not have
-        are removed."""
+        """Gives the node that computes the tensor `output` these attributes of `one`, and removes those that `one`
+        lacks."""
         node = self._node(output)
         given = {attribute.name: attribute for attribute in self._attributes(one)}
         for name in names:
@@ -79,20 +80,20 @@ class Undoing:
                 node.attributes.add(given[name])
 
     def set_operand(self, output: str, place: int, name: str) -> None:
-        """Lets the node that computes the tensor `output` read this model's tensor `name` at a place."""
+        """Lets the node that computes the tensor `output` read this model's tensor `name` as operand `place`."""
         if name not in self._values:
             raise CannotUndo
         self._node(output).replace_input_with(place, self._values[name])
 
     def set_constant(self, output: str, place: int, array: Array) -> None:
-        """Lets the node that computes the tensor `output` read an array at a place."""
+        """Lets the node that computes the tensor `output` read an array as operand `place`."""
         value = ir.Value(name=self._names.free(f"{output}.constant"), const_value=ir.tensor(array))
         value.type, value.shape = ir.TensorType(ir.DataType.from_numpy(array.dtype)), ir.Shape(array.shape)
         self._model.graph.register_initializer(value)
         self._node(output).replace_input_with(place, value)
 
     def bypass(self, output: str, place: int) -> None:
-        """Lets all that read the tensor `output` read the operand of its node at a place."""
+        """Lets all readers of the tensor `output` read operand `place` of its node instead."""
         node = self._node(output)
         read = node.inputs[place]
         if read is None:
@@ -111,7 +112,7 @@ class Undoing:
         self._replace(old, made)
 
     def _replace(self, old: ir.Value, new: ir.Value) -> None:
-        """Lets all readers of `old` read `new`; an output of the graph keeps its name."""
+        """Lets all readers of `old` read `new`. A graph output keeps its name."""
         for place, value in enumerate(self._model.graph.outputs):
             if value is old:
                 name = old.name or ""
@@ -144,10 +145,10 @@ class Undoing:
         graph.outputs[place] = node.outputs[0]
 
     def finish(self) -> None:
-        """Brings the nodes into an order again in which each follows what it reads.
+        """Sorts the nodes, so that each follows the nodes that it reads from.
 
         Raises:
-            CannotUndo: if there is none.
+            CannotUndo: if there is no such order.
         """
         try:
             self._model.graph.sort()
@@ -155,7 +156,7 @@ class Undoing:
             raise CannotUndo from error
 
     def _attributes(self, one: ir.Node) -> list[ir.Attr]:
-        """All attributes, the defaults of the other model's operator set too: this model may have another one."""
+        """Returns all attributes, including the defaults of the other model's opset, which this model may not share."""
         same = self._other.opset_imports.get(one.domain) == self._model.opset_imports.get(one.domain)
         if same or one.graph is not self._other.graph:
             return list(one.attributes.values())

@@ -1,4 +1,4 @@
-"""Writes the steps of a patch file for `onnxsmith edit` that undo a cause."""
+"""Writes patch steps for `onnxsmith edit` that undo a cause."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ _KINDS = ir.AttributeType
 _PLAIN = (_KINDS.INT, _KINDS.INTS, _KINDS.FLOAT, _KINDS.FLOATS, _KINDS.STRING, _KINDS.STRINGS)
 """Kinds of attributes that a patch file can hold."""
 _MOST_NUMBERS = 512
-"""Numbers that a patch lists. A choice: a command line has to hold them."""
+"""How many numbers a patch lists. A choice: it has to fit into a command line."""
 
 
 def attributes_patch(label: str, names: Sequence[str], counterpart: ir.Node) -> str:
-    """The step that sets the attributes to their values in the reference; one that is not given there is removed. "" if
-    a patch file cannot hold a value."""
+    """Returns the step that sets attributes to their values in the reference, or removes those that the reference
+    lacks.
+
+    "" if a patch file cannot hold a value.
+    """
     if not names:
         return ""
     given = {name: counterpart.attributes.get(name) for name in names}
@@ -31,7 +34,8 @@ def attributes_patch(label: str, names: Sequence[str], counterpart: ir.Node) -> 
 
 
 def constant_patch(value: ir.Value, array: Array) -> str:
-    """The step that gives a constant the reference's value; "" if other nodes read it too, or if it is large."""
+    """Returns the step that gives a constant the reference's value; "" if other nodes read it too, or if it is
+    large."""
     if array.size > _MOST_NUMBERS or len(value.uses()) != 1 or value.is_graph_input() or array.dtype.kind not in "fiub":
         return ""
     held = ir.convenience.get_const_tensor(value)
@@ -41,7 +45,7 @@ def constant_patch(value: ir.Value, array: Array) -> str:
 
 
 def layout_patch(label: str, place: int, steps: Sequence[tuple[str, object]]) -> str:
-    """The steps that put a weight in front of an operand of a node into the reference's order."""
+    """Returns the steps that bring a weight into the reference's order, in front of the node's operand."""
     texts = []
     for kind, given in steps:
         if kind == "transpose":
@@ -59,7 +63,7 @@ def layout_patch(label: str, place: int, steps: Sequence[tuple[str, object]]) ->
 
 
 def _toml(value: object, dtype: npt.DTypeLike = np.float32) -> str:
-    """The value as TOML; a float has the digits that its dtype needs, by default that of an attribute."""
+    """Returns the value as TOML. A float has the digits that its dtype needs, by default the dtype of attributes."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(_toml(one, dtype) for one in value)}]"
     if isinstance(value, str | bytes):

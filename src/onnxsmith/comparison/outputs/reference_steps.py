@@ -1,7 +1,7 @@
 """Calls the reference of a comparison several times in a row, each time with the state that it returned.
 
-The calls are inputs of the comparison like any others: each has the state of the reference, so a candidate that
-differs in a step errs in that step. `comparison/outputs/candidate_state.py` then hands the candidate its own state.
+The calls become ordinary inputs of the comparison. Each has the state of the reference, so that a candidate that
+differs in a step errs in that step. `comparison/outputs/candidate_state.py` then runs the candidate with its own state.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_proposals import Sizes, batches, of_feed
 
 FEW = 5
-"""Steps, if neither `--steps` nor the inputs say how many. A choice."""
+"""How many steps are run if neither `--steps` nor the inputs say it. A choice."""
 _MOST_TRIED = 48
-"""Choices of sizes that are tried for the first steps. A choice: each is two runs."""
+"""How many choices of sizes are tried for the first steps. A choice: each takes two runs."""
 _BEGINNINGS = (0, 1)
-"""Sizes of a past along the axes that grow, in the order of trial: nothing, else one."""
+"""Sizes of the past along the axes that grow, in the order of trial: first 0, then 1."""
 
 
 @dataclass(frozen=True)
 class Calls:
-    """The request: `pairs` hand the state on, `count` is the number of steps; 0 if the inputs say it."""
+    """The request for calls in a row. `pairs` pass the state on; `count` is the number of steps, 0 if the inputs
+    determine it."""
 
     pairs: tuple[Fed, ...]
     count: int = 0
@@ -48,8 +49,11 @@ class Calls:
 
 @dataclass(frozen=True)
 class Rolled:
-    """The steps of the reference: a feed with its state for each, its outputs, and the steps before which a given state
-    took the place of its own, counted from 0."""
+    """The steps of the reference.
+
+    `feeds` has the inputs of each step with its state. `given` are the steps, counted from 0, in which a given state
+    replaced the reference's own.
+    """
 
     feeds: tuple[Feed, ...]
     outputs: tuple[Outputs, ...]
@@ -58,8 +62,8 @@ class Rolled:
 
 
 def rolled(session: Session, plan: Plan, calls: Calls) -> Rolled:
-    """Runs the reference step by step on the given inputs of the plan, or on generated ones if there are none. The last
-    input is repeated if there are more steps. A state that an input gives takes the place of the own one.
+    """Runs the reference step by step on the given inputs of the plan, or on generated ones if there are none. If there
+    are more steps than inputs, the last input is repeated. A given state replaces the reference's own.
 
     Raises:
         OnnxsmithError: `compare/step` if the reference refuses a step; the errors of the runtime.
@@ -69,14 +73,16 @@ def rolled(session: Session, plan: Plan, calls: Calls) -> Rolled:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Sizes of generated steps: `past` along the growing axes at first; `sizes` of the other symbols, each with whether
-    the past is added to it."""
+    """Sizes of generated steps.
+
+    `past` is the first size along the growing axes. `sizes` has the other symbols, each with whether the past is added.
+    """
 
     past: int
     sizes: Mapping[str, tuple[int, bool]]
 
     def at(self, past: int) -> Sizes:
-        """The sizes in a step after which the past is `past` long."""
+        """Returns the sizes in a step with a past of this length."""
         return {symbol: size + (past if follows else 0) for symbol, (size, follows) in self.sizes.items()}
 
 
@@ -127,7 +133,7 @@ class _Rolling:
         choice: _Choice,
         starts: bool,
     ) -> Feed:
-        """The inputs of a step: what was given for it, the state, and generated values for the rest."""
+        """Returns the inputs of a step: the given ones, the state, and generated values for the rest."""
         held = {name: value for name, value in own.items() if starts or name not in self._calls.state}
         if before is not None:
             states = {pair.input: before[pair.output] for pair in self._calls.pairs}
@@ -144,7 +150,7 @@ class _Rolling:
         return Feed(label, of_feed(self._interface, held), held)
 
     def _made(self, sizes: Sizes, at: int) -> dict[str, Any]:
-        """Generated values of all inputs."""
+        """Returns generated values for all inputs."""
         assert self._search is not None
         ones = {name: 1 for name, values in self._plan.generator.choices().items() if 1 in values}
         chosen = {**self._search.chosen, **ones}
@@ -152,7 +158,7 @@ class _Rolling:
         return self._plan.generator.feed(sizes, seed=seed, chosen=chosen, manner=manner).values
 
     def _first(self, sizes: Sizes, past: int) -> dict[str, Any]:
-        """The state before the first step: as the file says, else zeros, and nothing along the axes that grow."""
+        """Returns the state before the first step: as the file says, or else zeros, empty along the axes that grow."""
         return {pair.input: self._beginning(pair, sizes, past) for pair in self._calls.pairs}
 
     def _beginning(self, pair: Fed, sizes: Sizes, past: int) -> Any:
@@ -177,7 +183,10 @@ class _Rolling:
         return 1 if known is None else known
 
     def _chosen(self, sets: Sequence[Mapping[str, Any]]) -> _Choice:
-        """The sizes with which the reference takes the first steps; the first ones if it takes none."""
+        """Returns the first sizes with which the reference accepts the first steps, preferably with finite outputs.
+
+        If it accepts none, returns the first choice.
+        """
         choices = list(itertools.islice(self._choices(generated=not sets[0]), _MOST_TRIED))
         if len(choices) == 1:
             return choices[0]
@@ -190,7 +199,7 @@ class _Rolling:
         return (taken or choices)[0]
 
     def _tried(self, sets: Sequence[Mapping[str, Any]], choice: _Choice) -> Outputs | None:
-        """The outputs of the last of a few steps; None if the reference refuses one."""
+        """Returns the outputs of the last of a few steps; None if the reference refuses one."""
         outputs: Outputs | None = None
         for at, own in enumerate(sets):
             try:
@@ -217,7 +226,7 @@ class _Rolling:
                 yield _Choice(past, dict(zip(free, some, strict=True)))
 
     def _base(self) -> Sizes:
-        """Sizes at which the reference takes generated inputs, with any state."""
+        """Returns sizes at which the reference accepts generated inputs, with any state."""
         self._search = Search(Tries(self._session, self._plan))
         found = self._search.base()
         if found is None and not self._growing:
@@ -225,8 +234,8 @@ class _Rolling:
         return {} if found is None else found.feed.sizes
 
     def _sizes(self, symbol: str, base: Sizes) -> list[tuple[int, bool]]:
-        """Sizes of a symbol in a generated step, the likeliest first: one token; as in the base; growing with the
-        past."""
+        """Returns sizes to try for a symbol in a generated step, the likeliest first: one token, growing with the past,
+        or as in the base."""
         known = self._plan.known.get(symbol)
         if known is not None:
             return [(known, False)]
@@ -254,8 +263,10 @@ class _Rolling:
 
 
 def _growing(interface: Signature, calls: Calls) -> frozenset[str]:
-    """The symbols of axes of the state that change from call to call: the output calls them otherwise, and no other
-    input has them."""
+    """Returns the symbols of state axes that change from call to call.
+
+    The output names such an axis differently, and no other input has the symbol.
+    """
     inputs = {port.name: port for port in interface.inputs}
     fixed = {dim for port in interface.inputs if port.name not in calls.state for dim in port.shape or ()}
     found: set[str] = set()

@@ -29,8 +29,10 @@ from onnxsmith.verification.session_view import View
 
 @dataclass(eq=False)
 class SideSource:
-    """One side before it is prepared. `example` are a torch module's example inputs by name; `model` is the graph, if
-    the side has one."""
+    """One side before it is prepared.
+
+    `example` are a torch module's example inputs by name. `model` is the graph, if the side has one.
+    """
 
     label: str
     source: Path | ir.Model | Program
@@ -54,16 +56,16 @@ class SideSource:
 
     @cached_property
     def preparer(self) -> Preparer:
-        """Prepares the side, whole, cut, and with other weights, in one process. It keeps two sessions."""
+        """Prepares the side, whole, cut, or with other weights, in one process. It keeps two sessions."""
         return self.runtime.preparer(keep=2)
 
     @property
     def only_input(self) -> Mapping[str, Any] | None:
-        """The one input for which it has outputs, if it is a saved bundle."""
+        """The only input for which a saved bundle has outputs; None for other sides."""
         return self.source.inputs() if isinstance(self.source, Recording) else None
 
     def prepare(self) -> Session:
-        """A session of the side. It ends when two others were prepared. Raises the runtime's errors."""
+        """Returns a session of the side. It ends when two others were prepared. Raises the runtime's errors."""
         return self.preparer.prepare(self.source, self.options, interface=self.interface)
 
     def close(self) -> None:
@@ -74,10 +76,12 @@ class SideSource:
 def side(
     value: Any, runtime: str | None, stack: ExitStack, *, in_pieces: bool, beside: SideSource | None = None
 ) -> SideSource:
-    """Reads the side that a text, a path, a graph, a module or `(module, args)` stands for; `runtime` is for files that
-    name none themselves. A file that is also the side `beside` is read once. If the side is run `in_pieces`, all pieces
-    refer to one copy of its large weights, which exists until `stack` ends. For a torch module, other threads cannot
-    run or trace torch modules until then, because it may be the same module."""
+    """Reads the side that a text, a path, a graph, a module or `(module, args)` stands for.
+
+    `runtime` is for files that name none themselves. A file that is also the side `beside` is read once. With
+    `in_pieces`, all pieces of the side refer to one copy of its large weights, which exists until `stack` ends. For a
+    torch module, other threads cannot run or trace torch modules until then, because they may use the same module.
+    """
     if isinstance(value, str) and _is_target(value):
         stack.enter_context(alone())
         return _torch_side(factory.load(value), value)
@@ -111,15 +115,17 @@ def side(
 
 
 def on_runtime(side: SideSource, name: str) -> SideSource:
-    """The side on another runtime, in a separate process; a torch side is unchanged."""
+    """Returns the side on another runtime, in a separate process. A torch side is unchanged."""
     if side.model is None:
         return side
     return replace(side, label=f"{side.label.rpartition(' on ')[0]} on {name}", runtime=runtimes.get(name))
 
 
 def _read(path: Path, label: str, stack: ExitStack | None) -> tuple[ir.Model, tuple[str, ...]]:
-    """The model in a file, with notes. With a stack, its large weights are mapped from a copy that exists until the
-    stack ends."""
+    """Reads the model in a file, with notes.
+
+    With a stack, its large weights are mapped from a copy that exists until the stack ends.
+    """
     model, notes = _loaded(path, label)
     if stack is not None:
         share_weights(model, Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")
@@ -132,13 +138,13 @@ def _loaded(source: Source, label: str) -> tuple[ir.Model, tuple[str, ...]]:
 
 
 def _is_target(text: str) -> bool:
-    """Whether the text names a factory: `m.onnx@onnxruntime:disable` does not, though it ends like one."""
+    """Whether the text names a factory. `m.onnx@onnxruntime:disable` does not, though it ends like one."""
     on_runtime = Path(text.rpartition("@")[0]).suffix in (".onnx", *TEXT_SUFFIXES)
     return factory.is_target(text) and not on_runtime and not Path(text).exists()
 
 
 def _torch_side(model: factory.TorchModel, label: str) -> SideSource:
-    eager = runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
+    eager = runtimes.get("torch-eager")  # raises, with installation advice, if torch is missing
     from onnxsmith.exporter.tracing.on_cpu import on_cpu
 
     here = on_cpu(model)
@@ -148,7 +154,7 @@ def _torch_side(model: factory.TorchModel, label: str) -> SideSource:
 
 
 def is_program(value: Any) -> bool:
-    """Whether the value is a program of torch.export or a `.pt2` file; decided without importing torch."""
+    """Whether the value is a program of torch.export or a `.pt2` file. Does not import torch."""
     if isinstance(value, str | Path):
         return Path(value).suffix == ".pt2"
     kind = type(value)
@@ -169,12 +175,13 @@ class _Later(Program):
 
 
 def as_programs(a: SideSource, b: SideSource) -> tuple[SideSource, SideSource]:
-    """Both sides, with torch modules as programs that have the dynamic axes of the other side."""
+    """Returns both sides, with torch modules as programs that have the dynamic axes of the other side."""
     return _as_program(a, b.interface), _as_program(b, a.interface)
 
 
 def _as_program(side: SideSource, other: Signature) -> SideSource:
-    """A torch side with the dynamic axes of the other; the module is set to evaluation mode, as in an export."""
+    """Returns a torch side with the dynamic axes of the other side. Sets the module to evaluation mode, as in an
+    export."""
     if side.torch_model is None:
         return side
     from onnxsmith.exporter.inputs import module_program as programs
@@ -209,7 +216,7 @@ def _opened(mine: Port, theirs: Port) -> Port:
 
 
 def check_pairing(a: SideSource, b: SideSource) -> tuple[str, ...]:
-    """Pairs ports by name; if only the names differ, by position, which is returned as notes.
+    """Pairs ports by name, or by position if only the names differ. Returns notes on pairs by position.
 
     Raises:
         OnnxsmithError: `verify/interface`, `verify/outputs-differ` if one side has more ports.
@@ -234,7 +241,7 @@ def check_pairing(a: SideSource, b: SideSource) -> tuple[str, ...]:
 
 
 def paired(theirs: Sequence[Port], mine: Sequence[Port]) -> list[tuple[Port, Port]]:
-    """Pairs of ports of two signatures: by name if all of `theirs` exist in `mine`, else by position."""
+    """Returns pairs of ports of two signatures: by name if all of `theirs` exist in `mine`, else by position."""
     by_name = {port.name: port for port in mine}
     if all(port.name in by_name for port in theirs):
         return [(port, by_name[port.name]) for port in theirs]
@@ -248,7 +255,7 @@ def renamed(own: Signature, wanted: Signature) -> dict[str, str]:
 
 
 def under(session: Session, own: Signature, wanted: Signature) -> View:
-    """The session with the port names and the order of the other side."""
+    """Returns the session with the port names and the order of the other side."""
     inputs = paired(own.inputs, wanted.inputs)
     outputs = paired(own.outputs, wanted.outputs)
     theirs = {mine.name: replace(port, name=mine.name) for port, mine in inputs}

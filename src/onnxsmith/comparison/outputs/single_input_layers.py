@@ -25,11 +25,11 @@ from onnxsmith.verification.inputs.generate import Feed
 
 @dataclass(frozen=True)
 class LayerOptions:
-    """Options of a comparison by layer: `budget` is the bytes of tensors that are compared together, `least_share` the
+    """Options of a comparison by layer. `budget` is how many bytes of tensors are compared together, `least_share` the
     share of tensors that has to be paired.
 
     Raises:
-        OnnxsmithError: `compare/number` if one is out of its range.
+        OnnxsmithError: `compare/number` if an option is out of its range.
     """
 
     budget: int = BUDGET
@@ -52,8 +52,8 @@ def by_layer(
     *,
     equal: bool = False,
 ) -> Layers:
-    """Compares every common tensor of the two sides on `feed`, which uses the names of `a`. `equal`: the outputs have
-    been compared, and are equal.
+    """Compares every common tensor of the two sides on `feed`, which uses the names of `a`. `equal` says that the
+    outputs are known to be equal.
 
     Raises:
         OnnxsmithError: `compare/unpaired`; the errors of the runtimes.
@@ -82,7 +82,7 @@ def by_layer(
 
 
 def _of_graphs(sides: tuple[OnnxTap, OnnxTap], request: Request, equal: bool) -> Layers | None:
-    """The comparison of two graphs with its cause; None if it names no layer."""
+    """Compares two graphs and finds the cause; None if that names no layer."""
     match = cache(partial(matches, *sides))
     request = replace(request, match=match)
     try:
@@ -96,8 +96,10 @@ def _of_graphs(sides: tuple[OnnxTap, OnnxTap], request: Request, equal: bool) ->
 def _graph_of(
     a: SideSource, sides: tuple[Tap, Tap], feeds: tuple[Feeds, Feeds], stack: ExitStack
 ) -> OnnxTap | str | None:
-    """The graph of a torch module that was traced: only graphs can be matched, and their differences undone. A sentence
-    if it cannot be exported; None if no graph is needed."""
+    """Exports a traced torch module to a graph, because only graphs can be matched and their differences undone.
+
+    Returns a sentence if the export fails; None if no graph is needed.
+    """
     if isinstance(sides[0], OnnxTap):
         return None  # without an import of torch
     from onnxsmith.exporter.taps.fx_tap import FxTap
@@ -120,8 +122,10 @@ def _may_differ(found: Layers, reference: OnnxTap, candidate: OnnxTap) -> bool:
 
 
 def only_grown(a: SideSource, b: SideSource, feed: Feed) -> bool:
-    """Whether rounding only grows along the graph: one file, run in two ways, gives different outputs on `feed`, but
-    every single operation is correct for its inputs, and all of them were compared."""
+    """Whether the outputs of one file, run in two ways, differ on `feed` only because rounding grows along the graph.
+
+    Then every single operation is correct for its inputs, and all of them were compared.
+    """
     with closing(replace(a)) as first, closing(replace(b)) as second:  # in separate processes
         try:
             found = by_layer(first, second, feed, LayerOptions())
@@ -136,8 +140,7 @@ def only_grown(a: SideSource, b: SideSource, feed: Feed) -> bool:
 
 
 def taps(a: SideSource, b: SideSource, feeds: tuple[Feeds, Feeds], stack: ExitStack) -> tuple[Tap, Tap]:
-    """Both sides as taps, closed with `stack`. The decomposition of a torch side depends on the side that it is
-    compared with.
+    """Returns both sides as taps, closed with `stack`. How a torch side is decomposed depends on the other side.
 
     Raises:
         OnnxsmithError: the errors of the runtimes.
@@ -150,9 +153,9 @@ def taps(a: SideSource, b: SideSource, feeds: tuple[Feeds, Feeds], stack: ExitSt
 
 
 def tap(side: SideSource, feeds: Feeds, other: Tap | None = None) -> Tap:
-    """The tap of a side. A torch module is traced as in an export; if that is impossible, it is run once on `feeds`,
-    with every operation recorded. If the `other` side is a graph that does not say where its nodes come from, the
-    module is exported to a graph, too.
+    """Returns the tap of a side. A torch module is traced as in an export. If that is impossible, it is run once on
+    `feeds`, with every operation recorded. If the `other` side is a graph that does not record the origin of its nodes,
+    the module is exported to a graph.
 
     Raises:
         OnnxsmithError: the error of the runtime.

@@ -1,8 +1,8 @@
-"""Finds which outputs of a model are the state that its next call takes as inputs.
+"""Finds the outputs of a model that are the state for inputs of its next call.
 
-Exported files differ in how they call the two ends of a state: `past_key_values.0.key` and `present.0.key`, `h` and
-`hn`, `state` and `stateN`, `cache_in` and `cache_out`. The words that say "before" and "after" are taken out of both
-names. What remains has to be equal, and dtype and shape have to fit.
+Exported files name the two ends of a state in different ways: `past_key_values.0.key` and `present.0.key`, `h` and
+`hn`, `state` and `stateN`, `cache_in` and `cache_out`. Words that say "before" and "after" are removed from both names.
+The remaining names have to be equal, and dtype and shape have to fit.
 """
 
 from __future__ import annotations
@@ -20,21 +20,24 @@ from onnxsmith.graph.structure.signature import Dim, Port, Signature
 _BEFORE = {"past", "prev", "previous", "old", "last", "initial", "init", "begin"}
 _AFTER = {"present", "new", "next", "updated", "current", "final", "n", "nxt", "upd"}
 _ENDS = {"in", "input"}, {"out", "output"}
-"""Words that also tell any input from any output. They count only beside a word of `_STATES`."""
+"""Words that also distinguish inputs from outputs in general. They count only beside a word of `_STATES`."""
 _STATES = {
     "cache", "cached", "state", "states", "hidden", "cell", "memory", "mem", "mems", "conv", "key", "value", "k", "v",
     "h", "c", "kv", "ssm", "rnn", "lstm", "gru", "recurrent", "buffer", "context", "ctx", "carry",
 }  # fmt: skip
 """Words that name a state."""
 _SAME = {"key_values": "", "keyvalues": "", "kv_cache": "cache"}
-"""Parts of names that one end of a state has and the other may lack: past_key_values and present."""
+"""Parts of names that one end of a state has and the other may lack, as in past_key_values and present."""
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z]|\b|\d|_)|[A-Z]?[a-z]+|\d+|[A-Z]+")
 
 
 @dataclass(frozen=True)
 class Fed:
-    """An input of the reference, and the output whose value it gets in the next call. `first` is its value in the first
-    call, if the file says it, `shape` the declared shape of the output, if one of the sides declares it."""
+    """An input of the reference, and the output whose value it gets in the next call.
+
+    `first` is its value in the first call, if the file says it. `shape` is the declared shape of the output, if a side
+    declares it.
+    """
 
     input: str
     output: str
@@ -43,8 +46,8 @@ class Fed:
 
 
 def fed_back(texts: Sequence[str], a: SideSource, b: SideSource) -> tuple[Fed, ...]:
-    """The state of the reference `a`: as the texts `INPUT=OUTPUT` say; else as the metadata of one of both files says;
-    else by the names of either side.
+    """Returns the state of the reference `a`, from the texts `INPUT=OUTPUT`, or else from the metadata of either file,
+    or else from the names of either side.
 
     Raises:
         OnnxsmithError: `compare/state` if a text names no such pair, or if no pair is found.
@@ -76,12 +79,12 @@ def _pairs(texts: Sequence[str], a: SideSource, b: SideSource) -> tuple[Fed, ...
 
 
 def _names(side: SideSource, a: SideSource) -> dict[str, str]:
-    """The reference's name of each port of a side."""
+    """Maps each port of a side to the reference's name for it."""
     return {own: mine for mine, own in renamed(side.interface, a.interface).items()}
 
 
 def by_name(interface: Signature) -> Iterator[Fed]:
-    """The pairs whose names say that one is the other in the next call."""
+    """Yields the pairs whose names say that the output is the input of the next call."""
     found: dict[str, list[str]] = {}
     for port in interface.inputs:
         outputs = [one.name for one in interface.outputs if fits(port, one) and _is_next(port.name, one.name)]
@@ -91,7 +94,7 @@ def by_name(interface: Signature) -> Iterator[Fed]:
 
 
 def fits(port: Port, output: Port) -> bool:
-    """Whether an output may be handed to an input: dtype, rank and fixed sizes do not contradict each other."""
+    """Whether an input may get the value of an output: dtype, rank and fixed sizes do not contradict each other."""
     if port.kind != output.kind or (port.dtype != output.dtype and "undefined" not in (port.dtype, output.dtype)):
         return False
     if port.shape is None or output.shape is None:
@@ -102,7 +105,7 @@ def fits(port: Port, output: Port) -> bool:
 
 
 def _is_next(name: str, output: str) -> bool:
-    """Whether the output's name is the input's, in the next call."""
+    """Whether the output's name is the input's name for the next call."""
     mine, theirs = _words(name), _words(output)
     for before in _stems(mine, _BEFORE, _ENDS[0], first="0"):
         for after in _stems(theirs, _AFTER, _ENDS[1], first="1"):
@@ -114,7 +117,10 @@ def _is_next(name: str, output: str) -> bool:
 
 @dataclass(frozen=True)
 class _Stem:
-    """The words of a name without those that say which end of a state it is. `told`: some said it for certain."""
+    """The words of a name without those that say which end of a state it is.
+
+    `told` says that such a word was certain, `ends` that it was only a word of `_ENDS` or a final number.
+    """
 
     rest: tuple[str, ...]
     told: bool
@@ -122,8 +128,11 @@ class _Stem:
 
 
 def _stems(words: Sequence[str], certain: set[str], ends: set[str], *, first: str) -> Iterator[_Stem]:
-    """The stems of a name. `h0` is the state before `hn`, and `h_1` may be the one after `h_0`: with a final number
-    `first`, there is a second stem without it."""
+    """Yields the stems of a name.
+
+    `h0` is the state before `hn`, and `h_1` may be the state after `h_0`. So a name that ends in the number `first` has
+    a second stem without it.
+    """
     left = tuple(word for word in words if word not in certain)
     told = len(left) < len(words)
     yield _Stem(left, told, ends=False)
@@ -135,7 +144,7 @@ def _stems(words: Sequence[str], certain: set[str], ends: set[str], *, first: st
 
 
 def _words(name: str) -> list[str]:
-    """The words of a name, in lower case: `stateN` has two."""
+    """Returns the words of a name, in lower case; `stateN` has two."""
     text = name
     for part, short in _SAME.items():
         text = text.replace(part, short)
@@ -146,7 +155,8 @@ def _words(name: str) -> list[str]:
 
 
 def _asked(text: str, a: SideSource, b: SideSource) -> Iterator[Fed]:
-    """The pairs of a text `INPUT=OUTPUT` with the names of either side; one `*` in both stands for the same text."""
+    """Yields the pairs of a text `INPUT=OUTPUT` with the names of either side. A `*` in both stands for the same
+    text."""
     name, equals, output = (part.strip() for part in text.partition("="))
     interface = a.interface
     inputs = {port.name: port for port in interface.inputs}
@@ -183,7 +193,7 @@ def _asked(text: str, a: SideSource, b: SideSource) -> Iterator[Fed]:
 
 
 def _middle(name: str, pattern: str) -> str | None:
-    """What `*` stands for where a name fits a pattern; None if it does not fit."""
+    """Returns the text that `*` stands for if a name fits a pattern; None if it does not fit."""
     before, star, after = pattern.partition("*")
     if not star:
         return "" if name == pattern else None

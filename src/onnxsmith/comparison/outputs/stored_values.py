@@ -1,4 +1,4 @@
-"""Tells which values of a graph do not depend on its inputs, and computes them."""
+"""Finds and computes the values of a graph that do not depend on its inputs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 _NEAR = 2.0**-20
-"""Difference of two weights, relative to their scale, that computing them from others explains. A choice: some units in
-the last place of float32."""
+"""The difference of two weights, relative to their scale, that computing them in different ways explains. A choice:
+some units in the last place of float32."""
 
 
 class StoredValues:
-    """The values of one side that do not depend on its inputs: weights, and what is computed from weights alone."""
+    """The values of one side that do not depend on its inputs: weights, and values computed only from weights."""
 
     def __init__(self, tap: OnnxTap, feeds: Feeds) -> None:
         self._tap, self._feeds = tap, feeds
@@ -34,7 +34,7 @@ class StoredValues:
         return value.const_value is not None or (value.name or "") not in self._tap.outline.moving
 
     def fetch(self, values: Iterable[ir.Value | None]) -> None:
-        """Computes the values that are not stored, in one run."""
+        """Computes, in one run, the values that are not stored in the file."""
         asked = {v.name or "": None for v in values if v is not None and self.has(v) and v.const_value is None}
         names = [name for name in asked if name not in self._known]
         if not names:
@@ -48,7 +48,7 @@ class StoredValues:
             self._known[name] = value if isinstance(value, np.ndarray) else None
 
     def array(self, value: ir.Value | None) -> Array | None:
-        """The value as an array; None if it is none, or if it cannot be computed."""
+        """Returns the value as an array; None if it is not an array, or cannot be computed."""
         if value is None or not self.has(value):
             return None
         if value.const_value is not None:
@@ -58,7 +58,7 @@ class StoredValues:
 
 
 def differ(reference: Array, candidate: Array) -> bool:
-    """Whether two stored values differ by more than computing them explains."""
+    """Whether two stored values differ by more than computing them in different ways explains."""
     if reference.shape != candidate.shape:
         return True
     if not is_float(reference) or not is_float(candidate):
@@ -72,8 +72,11 @@ def differ(reference: Array, candidate: Array) -> bool:
 
 
 def layout(reference: Array, candidate: Array) -> tuple[str, tuple[tuple[str, object], ...]] | None:
-    """How a weight with the reference's numbers in another order becomes the reference's, in words and as steps
-    (`reshape`, `transpose` or `gather`, with what they need); None if no simple order does it."""
+    """Returns how a weight with the reference's numbers in another order becomes the reference's weight.
+
+    The result has words, and steps (`reshape`, `transpose` or `gather`, with their arguments). None if no simple order
+    does it.
+    """
     if reference.size != candidate.size or reference.ndim != candidate.ndim or reference.size < 2:
         return None
     if not np.array_equal(np.sort(reference, axis=None), np.sort(candidate, axis=None)):
@@ -101,11 +104,11 @@ def layout(reference: Array, candidate: Array) -> tuple[str, tuple[tuple[str, ob
 
 
 _BLOCKS = (2, 3, 4)
-"""Gates of a recurrent layer, or query, key and value."""
+"""Numbers of blocks that may be exchanged: gates of a recurrent layer, or query, key and value."""
 
 
 def _orders(size: int) -> Iterable[tuple[str, list[int]]]:
-    """Orders of the elements of an axis that mistakes make: reversed, blocks exchanged, blocks interleaved."""
+    """Yields orders of an axis's elements that mistakes produce: reversed, blocks exchanged, blocks interleaved."""
     places = np.arange(size)
     yield "its elements are reversed", places[::-1].tolist()
     for count in _BLOCKS:

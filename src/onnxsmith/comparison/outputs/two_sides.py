@@ -1,4 +1,4 @@
-"""Compares the two sides, and says what they can show beyond their outputs."""
+"""Compares the two sides of `compare`, and derives further comparisons that may show more."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class TwoSides(Subject):
-    """Two sides. After the comparison was made, `worst` holds the input of the largest difference, `runs` are those
-    of the reference, and `recorder` holds the differences."""
+    """The two sides of a comparison.
+
+    After the comparison, `worst` holds the input of the largest difference, `runs` those of the reference, and
+    `recorder` the differences.
+    """
 
     read: Compared
     worst: list[Feed] = field(default_factory=list)
@@ -67,12 +70,12 @@ class TwoSides(Subject):
             b.close()
 
     def plain(self) -> Self | None:
-        """The sides without the runtimes' optimisations, where a fault that rounding hides may show."""
+        """Returns the sides without the runtimes' optimisations, where a fault that rounding hides may show."""
         plain = unoptimised(self.read)
         return None if plain is None else type(self)(plain)
 
     def opened(self) -> Self | None:
-        """Two graphs with common intermediate tensors as outputs, without the runtimes' optimisations."""
+        """Returns two graphs with common intermediate tensors as outputs, without the runtimes' optimisations."""
         read = self.read
         if read.a.model is None or read.b.model is None or read.tolerance is not None:
             return None
@@ -93,8 +96,10 @@ class TwoSides(Subject):
         return type(self)(replace(read, a=a, b=b, tolerances=roundings(pair[0]) | dict(read.tolerances)))
 
     def seeded(self, seed: int) -> Self | None:
-        """The sides on the generated inputs of another seed; None for calls in a row, whose inputs are those of the
-        steps."""
+        """Returns the sides on the generated inputs of another seed.
+
+        None for calls in a row, because their inputs are those of the steps.
+        """
         read = self.read
         if not read.plan.generate or read.calls is not None or self._has_inside:
             return None
@@ -110,12 +115,12 @@ class TwoSides(Subject):
         self.worst, self.runs, self.recorder = other.worst, other.runs, other.recorder
 
     def single(self) -> Subject | None:
-        """The sides in float32."""
+        """Returns the sides in float32."""
         copies = single(self.read)
         return None if copies is None else type(self)(copies)
 
     def inside(self) -> Inside | None:
-        """What the tensors inside a torch module show beside those of a file."""
+        """Compares tensors inside a torch module with those of a file."""
         a, b = self.read.a, self.read.b
         if not self._has_inside or not isinstance(a.source, TorchProgram) or b.model is None:
             return None
@@ -135,7 +140,8 @@ class TwoSides(Subject):
 
 
 def unoptimised(read: Compared) -> Compared | None:
-    """The comparison without the runtimes' optimisations; None if a side has no levels, or the user chose one."""
+    """Returns the comparison without the runtimes' optimisations; None if a side has no levels, or the user chose
+    one."""
     if any(
         side.model is None or side.options != Options() or side.runtime.chosen or "disable" not in side.runtime.levels
         for side in (read.a, read.b)

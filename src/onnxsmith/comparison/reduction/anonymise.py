@@ -1,4 +1,4 @@
-"""Replaces names and numbers by made-up ones, so that a model can be shared without facts about its maker."""
+"""Replaces names and numbers by made-up ones, so that a model can be shared without revealing facts about its maker."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.runtimes.base import Array, Value
 
 STEERING = 64
-"""Elements up to which integers count as shapes, axes and the like, and stay unchanged. A choice."""
+"""Elements up to which integers count as shapes, axes and similar parameters, and stay unchanged. A choice."""
 _KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 
 
 def anonymised(case: Case, oracle: Oracle) -> tuple[Case, tuple[str, ...]]:
-    """The anonymised case, and what of the original is still in it. Descriptions, metadata, names, inputs and weights
-    are removed or replaced, each as far as the case still fails."""
+    """Returns the anonymised case, and which parts of the original it still contains.
+
+    Descriptions, metadata, names, inputs and weights are removed or replaced, each as far as the case still fails.
+    """
     kept: list[str] = []
     for what, change in (("descriptions and metadata", _undescribed), ("names", _renamed)):
         smaller = change(case)
@@ -87,7 +89,7 @@ def _rename_dims(value: ir.Value, dims: dict[str, str]) -> None:
 
 
 class _Inputs:
-    """The values that are fed to inputs."""
+    """The values given to inputs."""
 
     def names(self, case: Case) -> list[str]:
         return [name for name, value in case.feeds.items() if isinstance(value, np.ndarray) and value.size]
@@ -101,7 +103,7 @@ class _Inputs:
 
 
 class _Weights:
-    """Initializers and constants, except small integers, which steer shapes and axes."""
+    """Initializers and constants, except small integers, which determine shapes and axes."""
 
     def names(self, case: Case) -> list[str]:
         return [held.name or "" for held, _ in _weights(case.model)]
@@ -137,7 +139,8 @@ def _steers(held: ir.TensorProtocol) -> bool:
 
 
 def _randomised(case: Case, oracle: Oracle, kind: _Inputs | _Weights) -> tuple[Case, list[str]]:
-    """The case with as many random values as it still fails with, and the names of those that keep their values."""
+    """Replaces as many values by random ones as possible, so that the case still fails. Also returns the names of the
+    others."""
     queue, stay = [kind.names(case)], []
     while queue:
         names = queue.pop(0)
@@ -156,8 +159,11 @@ def _array(held: ir.TensorProtocol) -> Array:
 
 
 def _random(array: Array) -> Array:
-    """Other values of the same dtype, shape and spread. NaN, infinities and zeros keep their places, and all numbers
-    their sign, because these decide which path a kernel takes."""
+    """Returns other values of the same dtype, shape and spread.
+
+    NaN, infinities and zeros keep their places, and all numbers their sign, because these decide which path a kernel
+    takes.
+    """
     rng = np.random.default_rng([array.size, array.ndim])
     if array.dtype.kind in "OUS":
         made = np.empty(array.shape, dtype=object)
@@ -179,7 +185,7 @@ def _random(array: Array) -> Array:
 
 
 def _remaining(case: Case) -> Iterator[str]:
-    """Parts of the original that this module never changes, as sentences."""
+    """Yields sentences on parts of the original that this module never changes."""
     steering = [tensor for tensor in walk.tensors(case.model) if tensor.size and _steers(tensor)]
     if steering:
         yield f"{len(steering)} integer tensors of up to {STEERING} elements, which steer shapes and axes"

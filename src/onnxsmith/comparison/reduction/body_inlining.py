@@ -1,5 +1,7 @@
-"""Moves bodies into the graph around them, where nodes can be removed one by one: functions, the taken branch of an If,
-the first iteration of a Loop or Scan."""
+"""Moves bodies into the graph around them, where nodes can be removed one by one.
+
+These are functions, the taken branch of an If, and the first iteration of a Loop or Scan.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _HOLDERS = {"If", "Loop", "Scan"}
 
 
 def functions(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case without model-local functions, if it still fails. Unchanged if they cannot be inlined."""
+    """Inlines model-local functions, if the case still fails. The case is unchanged if they cannot be inlined."""
     if not case.model.functions:
         return case
     model, trouble = inlined(case.model)
@@ -32,7 +34,7 @@ def functions(case: Case, known: Known, oracle: Oracle) -> Case:
 
 
 def bodies(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case with bodies in place of their nodes, each if the case still fails."""
+    """Replaces nodes with bodies by their bodies, each if the case still fails."""
     refused: set[str] = set()
     while True:
         place = next((at for at, key in _holders(case.model) if key not in refused), None)
@@ -44,7 +46,7 @@ def bodies(case: Case, known: Known, oracle: Oracle) -> Case:
 
 
 def _holders(model: ir.Model) -> list[tuple[int, str]]:
-    """Nodes with bodies in the main graph, the last first, each with a key that identifies it."""
+    """Returns nodes with bodies in the main graph, the last first, each with a key that identifies it."""
     found = enumerate(model.graph)
     return [(at, repr([v.name for v in n.outputs])) for at, n in found if n.op_type in _HOLDERS and not n.domain][::-1]
 
@@ -89,7 +91,7 @@ def _put(model: ir.Model, node: ir.Node, body: ir.Graph) -> bool:
 
 
 def _given(node: ir.Node, body: ir.Graph, names: Names) -> list[ir.Value] | None:
-    """The values of the body's inputs in the first iteration."""
+    """Returns the values of the body's inputs in the first iteration."""
     found: list[ir.Value | None]
     if node.op_type == "If":
         found = []
@@ -110,7 +112,7 @@ def _given(node: ir.Node, body: ir.Graph, names: Names) -> list[ir.Value] | None
 
 
 def _results(node: ir.Node, results: list[ir.Value], names: Names, version: int) -> list[ir.Value] | None:
-    """The values of the node's outputs after one iteration: states unchanged, scanned outputs with an axis of 1."""
+    """Returns the node's results after one iteration: states as they are, scanned outputs with a new axis of size 1."""
     own = results[1:] if node.op_type == "Loop" else results
     if len(own) < len(node.outputs) or (node.op_type == "If" and len(own) > len(node.outputs)):
         return None

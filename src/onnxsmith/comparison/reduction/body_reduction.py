@@ -12,7 +12,7 @@ from onnxsmith.graph.structure.model_copy import cloned
 
 
 def computing(model: ir.Model) -> list[int]:
-    """The positions, among all nodes of the model, of the nodes in bodies and functions that compute something."""
+    """Returns the positions, among all nodes of the model, of the computing nodes in bodies and functions."""
     return [
         index
         for index, node in enumerate(walk.all_nodes(model))
@@ -21,8 +21,10 @@ def computing(model: ir.Model) -> list[int]:
 
 
 def without(case: Case, doomed: list[int], known: Known) -> Case | None:
-    """The case without the nodes at these positions. The result of a removed node is replaced by an earlier value of
-    its dtype and shape in the same body, from which it was computed, or by a constant. None if neither is possible.
+    """Removes the nodes at these positions.
+
+    The result of a removed node is replaced by an earlier value of its dtype and shape in the same body, from which it
+    was computed, or by a constant. None if neither is possible.
     """
     copy = cloned(case.model)
     all_nodes = list(walk.all_nodes(copy))
@@ -51,9 +53,11 @@ def without(case: Case, doomed: list[int], known: Known) -> Case | None:
 
 
 def _alike(value: ir.Value, inside: set[ir.Node], known: Known) -> ir.Value | None:
-    """The nearest value outside the chunk from which `value` was computed, in the same graph and of the same dtype and
-    shape. In a function these are unknown, so any value counts. A value that is an output already does not, because a
-    graph lists an output once."""
+    """Returns the nearest value of the same graph, dtype and shape outside the chunk from which `value` was computed.
+
+    In a function these are unknown, so any value counts. A value that is already an output does not count, because a
+    graph lists an output only once.
+    """
     wanted = _kind(value, known)
     level, seen = [value], {value}
     graph = value.producer().graph  # type: ignore[union-attr]

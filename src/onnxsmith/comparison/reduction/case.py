@@ -20,7 +20,7 @@ from onnxsmith.runtimes.base import Feeds, Value
 
 @dataclass(frozen=True)
 class Case:
-    """One model and values for its inputs; `feeds` lacks inputs without a known value."""
+    """One model, and values for its inputs. `feeds` lacks inputs without a known value."""
 
     model: ir.Model
     feeds: Feeds = field(default_factory=dict)
@@ -31,7 +31,10 @@ class Case:
         return walk.count_nodes(self.model)
 
     def key(self) -> bytes:
-        """Equal for equal models with equal inputs. Weights in external data are identified by file and offset."""
+        """Returns a key that is equal for equal models with equal inputs.
+
+        Weights in external data are identified by file and offset.
+        """
         digest = hashlib.blake2b(ir.to_proto(self.model).SerializeToString(deterministic=True), digest_size=16)
         for name, value in sorted(self.feeds.items()):
             digest.update(name.encode())
@@ -55,14 +58,15 @@ def _digest(digest: Any, value: Value) -> None:
 
 
 def fed(model: ir.Model, feeds: Mapping[str, Value]) -> Case:
-    """The case of a model with those of the values that are its inputs."""
+    """Returns the case of a model with those `feeds` that are its inputs."""
     names = {value.name for value in model.graph.inputs}
     return Case(model, {name: value for name, value in feeds.items() if name in names})
 
 
 @contextmanager
 def written(model: ir.Model) -> Iterator[Path]:
-    """A file of the model in a folder of its own; both are deleted at the end. The file is not synced to disk."""
+    """Writes the model to a file in a folder of its own; both are deleted at the end. The file is not synced to
+    disk."""
     with (
         tempfile.TemporaryDirectory(prefix="onnxsmith-reduce-") as folder,
         staged(Path(folder) / "model.onnx") as stage,

@@ -1,8 +1,8 @@
 """Removes nodes from the middle, in chunks that get smaller (delta debugging).
 
 A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on Software
-Engineering 28(2), 2002: the algorithm `ddmin`. Here a chunk is removed in two ways: its results are replaced by similar
-tensors from which they were computed, or by inputs that hold their values.
+Engineering 28(2), 2002: the algorithm `ddmin`. Here a chunk is removed in one of two ways: its results are replaced by
+similar tensors from which they were computed, or by inputs that hold their values.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from onnxsmith.graph.structure.model_copy import cloned
 _Take = Callable[[Case, list[int]], "Iterable[Case | None]"]
 _MOST_MISSES = 6
 """Failed cuts after which whole chunks are only bypassed. A choice: if a failure needs values from far away, every cut
-stops it."""
+removes it."""
 
 
 def outputs(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case with the fewest outputs, without the nodes that only other outputs needed."""
+    """Removes as many outputs as possible, and the nodes that only these needed."""
     return swept(case, oracle, lambda c: list(range(len(c.model.graph.outputs))), _without_outputs)
 
 
 def nodes(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case without the nodes of the main graph that the failure does not need."""
+    """Removes nodes of the main graph that the failure does not need."""
 
     misses = 0
 
@@ -43,14 +43,15 @@ def nodes(case: Case, known: Known, oracle: Oracle) -> Case:
 
 
 def inner_nodes(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The same for the nodes of bodies and functions."""
+    """Removes nodes of bodies and functions that the failure does not need."""
     return swept(
         case, oracle, lambda c: body_reduction.computing(c.model), lambda c, d: [body_reduction.without(c, d, known)]
     )
 
 
 def swept(case: Case, oracle: Oracle, places: Callable[[Case], list[int]], take: _Take) -> Case:
-    """Removes chunks of `places`, from the end, as long as the case fails: halves, quarters, … single places."""
+    """Removes chunks of `places`, from the end, as long as the case fails: halves, quarters, … down to single
+    places."""
     size = max(1, len(places(case)) // 2)
     while True:
         changed = False

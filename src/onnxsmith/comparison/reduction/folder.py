@@ -23,18 +23,18 @@ from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save, unwritten
 
 _MARK = "onnxsmith reduce"
-"""Marks the README of a folder, so that a later reduction may replace the folder."""
+"""Marks the README of a folder, so that a later reduction may replace that folder."""
 _PACKAGES = ("onnx", "numpy", "onnxruntime", "onnxruntime-gpu", "openvino", "tract", "iree-base-compiler")
 _SAID = 4000
-"""Characters of the program's output that are kept. A choice."""
+"""How many characters of the program's output are kept. A choice."""
 _TITLE = 100
-"""Characters of the program's title. A choice."""
+"""How many characters the program's title may have. A choice."""
 _GRACE = 30.0
-"""Seconds for the program to start, beyond the time limit of a try. A choice."""
+"""Seconds for starting the program, beyond the time limit of a try. A choice."""
 
 
 def checked(output: str | Path) -> Path:
-    """The folder's path, after a check that it may be written.
+    """Returns the folder's path, after checking that it may be written.
 
     Raises:
         OnnxsmithError: `reduce/folder-in-use` if the path holds something else; `save/no-folder` if the parent folder
@@ -100,7 +100,7 @@ def _fill(folder: Path, case: Case, oracle: Oracle) -> None:
 
 
 def _confirmed(folder: Path, case: Case, oracle: Oracle) -> Failure:
-    """The failure of the written file."""
+    """Returns the failure of the written file. Raises if it does not fail."""
     outcome = oracle.judge(Case(load(folder / "model.onnx"), case.feeds))
     if outcome.failure is None or oracle.first is None or not outcome.failure.is_like(oracle.first):
         raise _unconfirmed(outcome.failure.what if outcome.failure else outcome.why or outcome.end.value)
@@ -108,7 +108,7 @@ def _confirmed(folder: Path, case: Case, oracle: Oracle) -> Failure:
 
 
 def _run(folder: Path, oracle: Oracle, failure: Failure) -> tuple[int, str]:
-    """Exit status and output of the program."""
+    """Runs the program. Returns its exit status and output."""
     limit = oracle.bench.time_limit + _GRACE
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
@@ -133,7 +133,7 @@ def _run(folder: Path, oracle: Oracle, failure: Failure) -> tuple[int, str]:
 
 
 def _neutral(text: str, folder: Path) -> str:
-    """The text without paths of this machine, which would identify the author of the report."""
+    """Returns the text without paths of this machine, which would identify the author of the report."""
     places = {str(folder): ".", sys.prefix: "…", sys.base_prefix: "…", str(Path.home()): "~"}
     for place, name in places.items():
         text = text.replace(place, name) if len(place) > 1 else text

@@ -1,4 +1,4 @@
-"""A check that is a Python function of the caller."""
+"""Checks with a Python function of the caller."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from onnxsmith.comparison.reduction.runtime_workers import Bench
 from onnxsmith.runtimes.base import Feeds
 
 Function = Callable[[Path, Feeds], object]
-"""Called with the model's file and its inputs by name; returns a true value if the model still fails."""
+"""The caller's function. It gets the model's file and its inputs by name, and returns a true value if the model
+fails."""
 
 
 @dataclass(frozen=True)
 class FunctionCheck(Check):
-    """Calls a function in this process. A crash or a hang of it ends or blocks the reduction; a command is safer."""
+    """Calls a function in this process. Its crash ends the reduction, and its hang blocks it; a command is safer."""
 
     usage = ""
 

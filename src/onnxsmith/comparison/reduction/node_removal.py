@@ -1,4 +1,4 @@
-"""Removes nodes from a graph: their results come from inputs that hold the values, or from similar tensors."""
+"""Removes nodes from a graph. Their results are replaced by inputs that hold the values, or by similar tensors."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from onnxsmith.runtimes.base import Value
 
 
 def computing(graph: ir.Graph) -> list[int]:
-    """The positions of the nodes that compute something: all except `Constant`."""
+    """Returns the positions of the computing nodes: all except `Constant`."""
     return [index for index, node in enumerate(graph) if node.op_type != "Constant" or node.domain]
 
 
 def without(case: Case, doomed: Iterable[int], known: Known, *, bypass: bool, live: bool) -> Case | None:
-    """The case without the nodes at these positions of the main graph, and without the nodes that only they needed.
+    """Removes the nodes at these positions of the main graph, and the nodes that only they needed.
 
     With `bypass`, the result of a removed node is replaced by a tensor of the same dtype and shape from which it was
     computed, if there is one. Otherwise the result becomes an input, or an initializer if an `.npz` cannot hold its
@@ -62,8 +62,10 @@ def without(case: Case, doomed: Iterable[int], known: Known, *, bypass: bool, li
 
 
 def _removable(wanted: list[ir.Node], known: Known) -> list[ir.Node]:
-    """The nodes whose results can be replaced. A sequence, or a tensor of unknown dtype, needs its node as long as it
-    has readers."""
+    """Returns the nodes whose results can be replaced.
+
+    A sequence, or a tensor of unknown dtype, needs its node as long as it has readers.
+    """
     inside = {inner for node in wanted for inner in _whole(node)}
     queue = list(wanted)
     while queue:
@@ -79,7 +81,7 @@ def _removable(wanted: list[ir.Node], known: Known) -> list[ir.Node]:
 
 
 def _whole(node: ir.Node) -> Iterable[ir.Node]:
-    """The node and the nodes in its bodies."""
+    """Yields the node and the nodes in its bodies."""
     yield node
     for body in walk.subgraphs(node):
         yield from walk.nodes(body)
@@ -95,7 +97,7 @@ def _read_by(nodes: Iterable[ir.Node]) -> list[ir.Value]:
 
 
 def _alike(value: ir.Value, inside: set[ir.Node], known: Known) -> ir.Value | None:
-    """The nearest tensor outside from which `value` was computed, of the same dtype and shape."""
+    """Returns the nearest tensor outside from which `value` was computed, of the same dtype and shape."""
     wanted = known.kind(value.name or "")
     if wanted is None or wanted[1] is None:
         return None
@@ -119,7 +121,7 @@ def _is_constant(value: ir.Value) -> bool:
 
 
 def _drop_output(graph: ir.Graph, value: ir.Value, source: ir.Value | None) -> None:
-    """Replaces the output by `source`, if that can be an output; else removes it."""
+    """Replaces the output by `source` if that can be an output, or else removes it."""
     places = [index for index, output in enumerate(graph.outputs) if output is value]
     fits = source is not None and source.producer() is not None and not source.is_graph_output()
     for index in reversed(places):
@@ -139,7 +141,7 @@ def _put_in(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
 
 
 def _settle_outputs(graph: ir.Graph, read: list[ir.Value], kept: list[ir.Node]) -> None:
-    """Makes the operands of removed nodes outputs; if no output is left, the results of the last node."""
+    """Makes operands of removed nodes outputs. If no output is left, makes the results of the last node outputs."""
     here = set(kept)
     for value in read:
         if value.producer() in here and not value.is_graph_output() and not _is_constant(value):

@@ -25,7 +25,7 @@ class Oracle:
     first: Failure | None = None
     """The original's failure, with which later ones are compared; None until it is known."""
     tries: Counter[str] = field(default_factory=Counter)
-    """Numbers of tries by their end."""
+    """The number of tries for each end."""
     remembered: int = 0
     slowest: float = 0.0
     told: Callable[[], None] = lambda: None
@@ -33,7 +33,7 @@ class Oracle:
     _seen: dict[bytes, bool] = field(default_factory=dict)
 
     def judge(self, case: Case) -> Outcome:
-        """The check's outcome for the case, written to a file of its own."""
+        """Returns the check's outcome for the case, which is written to a file of its own."""
         begin = time.perf_counter()
         with written(case.model) as path:
             own = names(case.model) | self.known_names

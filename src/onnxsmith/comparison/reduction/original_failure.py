@@ -1,4 +1,5 @@
-"""Finds the original failure, with which all later ones are compared: on which inputs, and whether it repeats."""
+"""Finds the original failure, with which all later ones are compared: the inputs that show it, and whether it
+repeats."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from onnxsmith.verification.inputs.size_proposals import bases
 def failing(
     model: ir.Model, oracle: Oracle, given: Mapping[str, Any] | None, sizes: Mapping[str, int], seed: int
 ) -> tuple[Case, str, list[str]]:
-    """The first inputs on which the model fails. Sets `oracle.first`, with which later failures are compared."""
+    """Returns the first inputs on which the model fails. Sets `oracle.first`, with which later failures are
+    compared."""
     ends: list[Outcome] = []
     doubtful: tuple[Case, str, Outcome] | None = None
     for label, values in proposals(model, given, sizes, seed):
@@ -76,13 +78,14 @@ def refuse_flaky(case: Case, oracle: Oracle) -> None:
 
 _MOST_SIZES = 8
 _MOST = 24
-"""Sets of sizes, and inputs in all. A choice: each input is a run."""
+"""How many inputs are tried, on up to `_MOST_SIZES` sets of sizes. A choice: each input is a run."""
 
 
 def proposals(
     model: ir.Model, given: Mapping[str, Any] | None, sizes: Mapping[str, int], seed: int
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Labelled inputs to try: `given`, else generated ones; if none can be generated, an empty feed."""
+    """Yields labelled inputs to try: `given`, or else generated ones, or else an empty feed if none can be
+    generated."""
     if given is not None:
         yield "the given inputs", given
         return

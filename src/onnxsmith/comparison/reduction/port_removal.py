@@ -1,5 +1,4 @@
-"""Removes ports of nodes whose bodies stay: states of a Loop or Scan with their inputs and outputs, scanned outputs,
-results of an If."""
+"""Removes ports of nodes whose bodies stay: states of a Loop or Scan, scanned outputs, and results of an If."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _LISTS = ("scan_output_axes", "scan_output_directions")
 
 
 def fewer(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case without states that the failure does not need, and without results that nobody reads.
+    """Removes states that the failure does not need, and results that no node reads.
 
     Readers of a removed state, in the body or after it, read its initial value instead. A node keeps at least one
     output.
@@ -42,7 +41,7 @@ def fewer(case: Case, known: Known, oracle: Oracle) -> Case:
 
 
 def _droppable(model: ir.Model) -> Iterator[tuple[int, int]]:
-    """Pairs of a node's position among all nodes and the index of an output that may be removed."""
+    """Yields a node's position among all nodes, and the index of an output that may be removed."""
     for place, node in enumerate(walk.all_nodes(model)):
         if not _is_sound(node) or len(node.outputs) < 2:
             continue
@@ -100,7 +99,8 @@ def _drop(node: ir.Node, index: int) -> None:
 
 
 def _give(body: ir.Graph, held: ir.Value, initial: ir.Value) -> None:
-    """Replaces a body's input by its initial value. If the body returns the input, it returns a copy instead."""
+    """Replaces a body's input by its initial value. If the body returns the input, it returns a copy of the value
+    instead."""
     name, held.name = held.name, None
     if held.is_graph_output():
         node = ir.node("Identity", [initial])

@@ -1,4 +1,4 @@
-"""Writes values to an `.npz` that numpy alone can read: numpy's own dtypes, strings without pickling."""
+"""Writes values to an `.npz` that plain numpy can read: numpy's own dtypes, and strings without pickling."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from onnxsmith.runtimes.base import Array, Feeds, Value
 
 
 def is_plain(value: Value) -> bool:
-    """Whether an `.npz` can hold the value and return it as a runtime takes it."""
+    """Whether an `.npz` can hold the value and return it in a form that a runtime accepts."""
     return isinstance(value, np.ndarray) and (value.dtype.kind in "biufcU" or _texts(value) is not None)
 
 
 def _texts(value: Array) -> Array | None:
-    """Strings as numpy's string dtype, which needs no pickle; None if they would not be read back the same."""
+    """Returns strings in numpy's string dtype, which needs no pickle; None if they would be read back differently."""
     if value.dtype.kind not in "OS":
         return None
     items = [item if isinstance(item, str) else None for item in value.ravel().tolist()]

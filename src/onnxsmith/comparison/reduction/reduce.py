@@ -34,7 +34,7 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.verification.inputs import user_inputs as given_inputs
 
 _TRY_LIMIT = 60.0
-"""Default for the seconds that one try may take. A choice."""
+"""Seconds that one try may take by default. A choice."""
 
 
 @identifies("source")
@@ -123,7 +123,7 @@ def _given(inputs: Mapping[str, Any] | Sequence[str] | None, model: ir.Model) ->
 
 
 def chosen(given: str | Check | Function, status: int | None) -> Check:
-    """The check; `status` is the exit status that means failure, if the check is a command.
+    """Returns the check. `status` is the exit status that means failure, if the check is a command.
 
     Raises:
         OnnxsmithError: `reduce/unknown-check`, with the possible checks; `runtime/…` for a runtime that cannot be used.
@@ -161,7 +161,7 @@ def _parsed(given: str) -> Check:
 
 
 def text_of(check: str | Check | Function) -> str:
-    """The check as a report shows it."""
+    """Returns the check in the form that a report shows."""
     if isinstance(check, str):
         return check
     return str(check) if isinstance(check, Check) else getattr(check, "__name__", type(check).__name__)

@@ -25,7 +25,7 @@ class Process:
         self._known: Known | None = None
 
     def run(self) -> Case:
-        """Repeats every step as long as it helps, and returns the smallest case."""
+        """Repeats every step as long as it helps. Returns the smallest case."""
         smaller = fed(pruned(self.case.model), self.case.feeds)
         if self.oracle.fails(smaller):
             self._take("nodes that no output needs", smaller, keeps_values=True)
@@ -55,7 +55,7 @@ class Process:
         return self.case is not before
 
     def _values(self) -> Known:
-        """The recorded tensors of the present case, recorded on demand, because a run of a failing model may be
+        """Returns the recorded tensors of the current case. Records on demand, because running a failing model may be
         slow."""
         if self._known is None:
             bench = self.oracle.bench

@@ -27,17 +27,17 @@ CUTS: tuple[tuple[str, Step], ...] = (
     ("outputs", chunk_removal.outputs),
     ("nodes in bodies and functions", chunk_removal.inner_nodes),
 )
-"""Repeated until no step makes the model smaller."""
+"""Steps that are repeated until none makes the model smaller."""
 
 EXACT = {"nodes cut off at the end", "nodes cut off at the start", "outputs"}
-"""Cuts after which every remaining tensor has the value that it had before."""
+"""Cuts after which every remaining tensor has the same value as before."""
 
 OPENINGS: tuple[tuple[str, Step], ...] = (
     ("functions inlined", body_inlining.functions),
     ("bodies inlined", body_inlining.bodies),
     ("states and results of bodies", port_removal.fewer),
 )
-"""Steps that open ways for more cuts: after a change, the cuts begin again."""
+"""Steps that make further cuts possible. After a change, the cuts start again."""
 
 SHRINKS: tuple[tuple[str, Shrink], ...] = (
     ("inputs made readable", remainder_simplification.readable),

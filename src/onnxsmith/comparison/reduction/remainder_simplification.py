@@ -1,4 +1,4 @@
-"""Simplifies the remaining model: inputs that are constants, attributes at their defaults."""
+"""Simplifies the remaining model: small inputs become constants, optional attributes and descriptions are removed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from onnxsmith.graph.structure import schema, walk
 from onnxsmith.graph.structure.model_copy import cloned
 
 _SMALL = 16
-"""Elements up to which an input becomes a constant. A choice."""
+"""Most elements of an input that becomes a constant. A choice."""
 
 
 def constants(case: Case, oracle: Oracle) -> Case:
-    """The case with its small inputs as initializers, each if the case still fails."""
+    """Makes small inputs initializers, each if the case still fails."""
 
     def places(current: Case) -> list[int]:
         found = enumerate(current.model.graph.inputs)
@@ -36,7 +36,7 @@ def _size(case: Case, value: ir.Value) -> float:
 
 
 def constant(case: Case, chosen: list[str]) -> Case | None:
-    """The case with these inputs as initializers with the fed values."""
+    """Makes these inputs initializers with the fed values."""
     copy = cloned(case.model)
     inputs = copy.graph.inputs
     for at in reversed(range(len(inputs))):
@@ -51,14 +51,14 @@ def constant(case: Case, chosen: list[str]) -> Case | None:
 
 
 def readable(case: Case, oracle: Oracle) -> Case:
-    """The case with only inputs that an `.npz` can hold; others become initializers, if it still fails."""
+    """Makes inputs that an `.npz` cannot hold initializers, if the case still fails."""
     odd = [name for name, value in case.feeds.items() if not is_plain(value)]
     smaller = constant(case, odd) if odd else None
     return smaller if smaller is not None and oracle.fails(smaller) else case
 
 
 def attributes(case: Case, oracle: Oracle) -> Case:
-    """The case without optional attributes, if it still fails."""
+    """Removes optional attributes, as far as the case still fails."""
 
     def take(current: Case, chosen: list[int]) -> list[Case | None]:
         copy = cloned(current.model)
@@ -81,7 +81,7 @@ def _optional(model: ir.Model) -> list[tuple[ir.Node, str]]:
 
 
 def descriptions(case: Case, oracle: Oracle) -> Case:
-    """The case without intermediate shapes, descriptions and metadata, if it still fails."""
+    """Removes intermediate shapes, descriptions and metadata, if the case still fails."""
     copy = cloned(case.model)
     strip(copy)
     for node in walk.all_nodes(copy):

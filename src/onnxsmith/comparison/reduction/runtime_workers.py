@@ -13,7 +13,7 @@ from onnxsmith.runtimes.reference import Reference, Tracer
 
 
 def identity(runtime: str) -> tuple[str, Options]:
-    """The runtime and options that a text names: the same for `onnxruntime` and `onnxruntime:cpu`.
+    """Returns the runtime and options that a text names: the same for `onnxruntime` and `onnxruntime:cpu`.
 
     Raises:
         OnnxsmithError: `runtime/unknown`, `runtime/unknown-option`, `runtime/not-installed`.
@@ -22,7 +22,7 @@ def identity(runtime: str) -> tuple[str, Options]:
 
 
 class Bench:
-    """Prepares models on runtimes that are named by text. Stops a call that takes longer than `time_limit` seconds."""
+    """Prepares models on runtimes named by text. Stops a call that takes longer than `time_limit` seconds."""
 
     def __init__(self, time_limit: float) -> None:
         self.time_limit = time_limit
@@ -31,7 +31,7 @@ class Bench:
     def prepare(
         self, runtime: str, path: Path, interface: Signature | None = None, *, time_limit: float | None = None
     ) -> Session:
-        """A session. It ends when the same runtime with the same options prepares the next model."""
+        """Returns a session. It ends when the same runtime with the same options prepares the next model."""
         chosen, options = parse(runtime)
         key = identity(runtime)
         if key not in self._preparers:
@@ -40,7 +40,7 @@ class Bench:
         return self._preparers[key].prepare(path, options, interface=interface)
 
     def tracer(self) -> Tracer:
-        """The reference evaluator, which records the value of every tensor."""
+        """Returns the reference evaluator, which records the value of every tensor."""
         found = self._preparers.setdefault(("reference", Options()), Reference().preparer())
         assert isinstance(found, Tracer)
         return found

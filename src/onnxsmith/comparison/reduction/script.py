@@ -1,4 +1,4 @@
-"""Writes the program that shows a failure with only onnx, numpy and the runtime."""
+"""Writes a program that shows a failure with only onnx, numpy and the runtime."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IMPORTS = {
 
 
 def opening(*runtimes: str) -> tuple[str, ...]:
-    """The lines that import the runtimes, read the inputs, and set each runtime's options."""
+    """Returns the lines that import the runtimes, read the inputs, and set each runtime's options."""
     names = {text.partition(":")[0] for text in runtimes}
     others = names - _IMPORTS.keys()
     lines = ["from pathlib import Path", ""] if others else []
@@ -32,7 +32,7 @@ def opening(*runtimes: str) -> tuple[str, ...]:
 
 
 def call(runtime: str) -> str:
-    """An expression that runs the model on a runtime and gives a list of outputs."""
+    """Returns an expression that runs the model on a runtime and gives a list of outputs."""
     name, options = identity(runtime)
     match name:
         case "reference":
@@ -50,7 +50,7 @@ def call(runtime: str) -> str:
 
 
 def _setting(runtime: str) -> list[str]:
-    """The lines that set a runtime's options, if they differ from the defaults."""
+    """Returns the lines that set a runtime's options, if they differ from the defaults."""
     (name, options), variable = identity(runtime), _variable(runtime)
     if name == "onnxruntime" and _differ(options):
         lines = [f"{variable} = ort.SessionOptions()"]

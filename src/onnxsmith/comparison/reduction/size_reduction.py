@@ -1,4 +1,4 @@
-"""Makes dimensions smaller: all axes of one size are cut to another, in inputs and weights at once."""
+"""Makes dimensions smaller: cuts all axes of one size to another size, in inputs and weights at once."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.runtimes.base import Array, Value
 
 _MOST_SIZES = 24
-"""Sizes that are tried. A choice."""
+"""How many sizes are tried. A choice."""
 _MOST_TEXT = 64
 """Elements up to which integers count as sizes that the graph computes with. A choice."""
 
 
 def smaller(case: Case, oracle: Oracle) -> Case:
-    """The case with smaller dimensions: the batch first, then each size in its inputs and weights, the largest first.
-    A size is cut to 1, to 2, or to half, again and again."""
+    """Makes dimensions smaller: first the batch, then each size in inputs and weights, the largest first.
+
+    A size is cut to 1, to 2, or to half, repeatedly.
+    """
     for target in (1, 2):
         made = _batch(case, target)
         if made is not None and oracle.fails(made):
@@ -46,7 +48,7 @@ def _found(case: Case) -> set[int]:
 
 
 def _batch(case: Case, target: int) -> Case | None:
-    """The case with the first axis of every input cut to `target`; None if it is no longer than that."""
+    """Cuts the first axis of every input to `target`; None if it is no longer than that."""
     arrays = [value for value in case.feeds.values() if isinstance(value, np.ndarray) and value.ndim]
     first = {value.shape[0] for value in arrays}
     if len(first) != 1 or max(first) <= target:
@@ -81,7 +83,8 @@ def _resized(case: Case, size: int, target: int) -> Case:
 
 
 def _weights(model: ir.Model, size: int) -> Iterator[tuple[Callable[[ir.TensorProtocol], None], ir.TensorProtocol]]:
-    """Tensors that have the size as a dimension, or hold it as a small integer, each with a function to replace it."""
+    """Yields tensors that have the size as a dimension, or hold it as a small integer, each with a function to replace
+    it."""
     for value in list(walk.initializers(model)):
         held = value.const_value
         if held is not None and held.dtype != ir.DataType.STRING and _concerns(held, size):

@@ -1,4 +1,4 @@
-"""Stores what is known of the tensors of a graph: the value on a case's inputs, or else dtype and shape."""
+"""Stores facts about the tensors of a graph: the value on a case's inputs, or else dtype and shape."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Kind = tuple[ir.DataType, tuple[int, ...] | None]
 
 @dataclass
 class Known:
-    """`values` are recorded tensors; `kinds` are dtypes and shapes that follow from the graph."""
+    """The facts about tensors. `values` are recorded tensors; `kinds` are dtypes and shapes inferred from the graph."""
 
     values: dict[str, Value] = field(default_factory=dict)
     kinds: dict[str, Kind] = field(default_factory=dict)
 
     def kind(self, name: str) -> Kind | None:
-        """Dtype and shape of a tensor; None if the dtype is unknown, or if it is no tensor."""
+        """Returns dtype and shape of a tensor; None if the dtype is unknown, or if it is not a tensor."""
         if name in self.values:
             value = self.values[name]
             if not isinstance(value, np.ndarray):
@@ -34,7 +34,7 @@ class Known:
         return self.kinds.get(name)
 
     def array(self, name: str) -> Array | None:
-        """The recorded value; a made-up one if only dtype and shape are known, None if not even these are."""
+        """Returns the recorded value, or a made-up one if only dtype and shape are known; None if they are not."""
         if name in self.values:
             value = self.values[name]
             return value if isinstance(value, np.ndarray) else None
@@ -52,16 +52,16 @@ class Known:
 
 
 _MOST_MADE_UP = 2**26
-"""Elements of a made-up tensor. A choice: 256 MiB of float32."""
+"""Most elements of a made-up tensor. A choice: 256 MiB of float32."""
 
 
 def dtype_of(value: Array) -> ir.DataType:
-    """The ONNX dtype of an array."""
+    """Returns the ONNX dtype of an array."""
     return ir.DataType.STRING if value.dtype.kind in "OUS" else ir.DataType.from_numpy(value.dtype)
 
 
 def made_up(dtype: ir.DataType, shape: tuple[int, ...]) -> Array:
-    """Made-up values for a tensor, equal for equal dtypes and shapes."""
+    """Returns made-up values for a tensor, equal for equal dtypes and shapes."""
     rng = np.random.default_rng(0)
     if dtype == ir.DataType.STRING:
         return np.full(shape, "a", dtype=object)
@@ -73,8 +73,10 @@ def made_up(dtype: ir.DataType, shape: tuple[int, ...]) -> Array:
 
 
 def kinds(model: ir.Model) -> dict[str, Kind]:
-    """Dtype and shape of every tensor, bodies included, as far as they follow from the graph. A name of different
-    tensors in several graphs is left out."""
+    """Returns dtype and shape of every tensor, bodies included, as far as they follow from the graph.
+
+    A name that different tensors in several graphs share is left out.
+    """
     found: dict[str, Kind | None] = {}
     shaped = inferred(model)[0]
     for value in walk.values_of(walk.graphs_and_functions(shaped)):
@@ -94,8 +96,10 @@ def _kind(value: ir.Value) -> Kind | None:
 
 
 def port(name: str, known: Known) -> tuple[ir.Value, Array | None] | None:
-    """A value to replace a tensor, and its content. It is an initializer if an `.npz` cannot hold the content. None if
-    nothing is known of the tensor."""
+    """Returns a value to replace a tensor, and its content; None if nothing is known of the tensor.
+
+    The value is an initializer if an `.npz` cannot hold the content.
+    """
     kind = known.kind(name)
     if kind is None:
         return None
@@ -108,7 +112,7 @@ def port(name: str, known: Known) -> tuple[ir.Value, Array | None] | None:
 
 
 def tensor(array: Array, name: str) -> ir.TensorProtocol:
-    """The array as the tensor of an initializer."""
+    """Returns the array as the tensor of an initializer."""
     if array.dtype.kind in "OUS":
         texts = [item if isinstance(item, bytes) else str(item).encode() for item in array.ravel().tolist()]
         return ir.StringTensor(texts, shape=ir.Shape(array.shape), name=name)

@@ -17,14 +17,14 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Outputs
 
 MOST_BYTES = 2**30
-"""Bytes of recorded values. A choice: 1 GiB; a cut at other tensors gets made-up values."""
+"""Most bytes of recorded values. A choice: 1 GiB. Cuts at tensors without a recorded value get made-up values."""
 
 
 def record(case: Case, bench: Bench, limit: float) -> Known:
     """Records every tensor as far as possible. Stops a run that takes longer than `limit` seconds.
 
-    Runs onnxruntime without optimisation first. If that refuses the model or crashes, runs the reference evaluator,
-    which continues after a node that fails; and then the longest prefix of the graph that runs.
+    Runs onnxruntime without optimisation first. If it refuses the model or crashes, runs the reference evaluator, which
+    continues after a failing node. If that fails too, runs the longest prefix of the graph that runs.
     """
     known = Known(values=dict(case.feeds), kinds=kinds(case.model))
     wanted = _affordable(case.model, known.kinds)
@@ -37,7 +37,7 @@ def record(case: Case, bench: Bench, limit: float) -> Known:
 
 
 def _affordable(model: ir.Model, known: dict[str, Kind]) -> list[str]:
-    """The names of the main graph's tensors whose values fit into memory, the smallest first if not all do."""
+    """Returns the names of the main graph's tensors whose values fit into memory, the smallest first if not all do."""
     names = [value.name for node in model.graph for value in node.outputs if value.name]
     sizes = {name: _bytes(known.get(name)) for name in names}
     if sum(sizes.values()) <= MOST_BYTES:
@@ -59,7 +59,7 @@ def _bytes(kind: Kind | None) -> int:
 
 
 def _run(case: Case, names: Sequence[str], bench: Bench, limit: float) -> Outputs | None:
-    """The values of these tensors, or those that the reference evaluator records; None if neither runtime returns
+    """Returns the values of these tensors, or those that the reference evaluator records; None if neither returns
     any."""
     copy = cloned(case.model)
     wanted = set(names)
@@ -81,7 +81,7 @@ def _run(case: Case, names: Sequence[str], bench: Bench, limit: float) -> Output
 
 
 def _prefix(case: Case, known: Known, bench: Bench, limit: float) -> Outputs:
-    """The values of the longest prefix that runs, found by halving."""
+    """Returns the values of the longest prefix that runs, found by halving."""
     places = computing(case.model.graph)
     low, high, best = 0, len(places), Outputs()
     while high - low > 1:
@@ -100,7 +100,7 @@ def _names(model: ir.Model) -> list[str]:
 
 
 def pruned(model: ir.Model) -> ir.Model:
-    """A copy without the nodes that no output needs."""
+    """Returns a copy without the nodes that no output needs."""
     copy = cloned(model)
     prune(copy)
     return copy

@@ -1,4 +1,4 @@
-"""Defines a check: it says of one model file and its inputs whether, and how, it fails.
+"""Defines a check: it decides whether, and how, a model file fails on its inputs.
 
 Checks are found by walking this folder. A helper module starts with an underscore.
 """
@@ -24,7 +24,7 @@ from onnxsmith.runtimes.base import Feeds
 
 @dataclass(frozen=True)
 class Attempt:
-    """One file to judge, and the graph that was written to it."""
+    """One file to judge, and the graph written to it."""
 
     path: Path
     model: ir.Model
@@ -41,8 +41,11 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure of a model. Two failures are the same if they share one of their `marks`, and if the second is not far
-    smaller than the first (`size`, 0 for a failure without a size)."""
+    """A failure of a model.
+
+    Two failures are the same if they share one of their `marks`, and if the second is not far smaller than the first.
+    `size` is 0 for a failure without a size.
+    """
 
     what: str
     marks: frozenset[str]
@@ -50,12 +53,12 @@ class Failure:
     tolerance: tuple[float, float] = (0.0, 0.0)
     """The relative and absolute difference that rounding explains, if numbers were compared."""
     raises: bool = False
-    """Whether it is an error, though the check compares numbers."""
+    """Whether it is an error, in a check that compares numbers."""
     doubtful: bool = False
-    """Whether the cause may be a meaningless input: the model was refused while it ran."""
+    """Whether a meaningless input may be the cause: the model was refused while it ran."""
 
     def is_like(self, first: Failure) -> bool:
-        """Whether this is the failure `first` again, in a smaller model."""
+        """Whether this is the same failure as `first`, in a smaller model."""
         return bool(self.marks & first.marks) and self.size >= first.size * _SHARE
 
 
@@ -91,41 +94,44 @@ class Check(ABC):
     @classmethod
     @abstractmethod
     def parse(cls, words: Sequence[str]) -> Self:
-        """The check that the words describe. Raises ValueError with the reason if they are wrong."""
+        """Returns the check that the words describe. Raises ValueError with the reason if they are wrong."""
 
     @abstractmethod
     def judge(self, attempt: Attempt, bench: Bench) -> Outcome:
         """Judges whether the file fails."""
 
     def runtimes(self) -> tuple[str, ...]:
-        """The runtimes that it needs, as a user writes them."""
+        """Returns the runtimes that the check needs, as a user writes them."""
         return ()
 
     def patience(self) -> float | None:
-        """Seconds after which a run is stopped, if the check itself has a limit."""
+        """Returns the seconds after which a run is stopped, if the check itself has a limit."""
         return None
 
     @abstractmethod
     def script(self, failure: Failure) -> tuple[str, ...]:
-        """The lines of a Python program that shows the failure in the folder with `model.onnx` and `inputs.npz`. Its
-        exit status is not 0 if the model still fails."""
+        """Returns the lines of a Python program that shows the failure in the folder with `model.onnx` and
+        `inputs.npz`.
+
+        Its exit status is not 0 if the model still fails.
+        """
 
     def files(self) -> tuple[Path, ...]:
-        """Files that the program needs beside the model."""
+        """Returns files that the program needs beside the model."""
         return ()
 
     def shows(self, failure: Failure, status: int, said: str) -> bool:
-        """Whether that program, with this exit status and output, has shown the failure and nothing else."""
+        """Whether that program, with this exit status and output, showed the failure and nothing else."""
         return status != 0
 
 
 def failed(failure: Failure) -> Outcome:
-    """The outcome of a failure."""
+    """Returns the outcome of a failure."""
     return Outcome(End.FAILED, failure)
 
 
 def ended(error: OnnxsmithError) -> Outcome:
-    """The outcome of an attempt that ended with another error of a runtime than the wanted one."""
+    """Returns the outcome of an attempt that ended with an error other than the wanted one."""
     ends = {"runtime/died": End.CRASHED, "runtime/timeout": End.TIMED_OUT}
     return Outcome(ends.get(error.problem.id, End.REFUSED), why=f"{error.problem.what} {error.problem.why}".strip())
 
@@ -136,7 +142,7 @@ _NOT_ASKED = {
     "runtime/provider-missing",
     "runtime/provider-fallback",
 }
-"""Refusals by onnxsmith before the runtime is asked, and gaps of this machine: they say nothing about the model."""
+"""Refusals by onnxsmith before the runtime is called, and gaps of this machine: they say nothing about the model."""
 
 
 def is_refusal(found: Problem) -> bool:
@@ -152,7 +158,7 @@ _NUMBER = re.compile(r"(?<![\w])[-+]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[-+]?\d+
 
 
 def mark(found: Problem, names: frozenset[str]) -> str:
-    """The text of a problem without parts that change from model to model: names, paths and numbers."""
+    """Returns the text of a problem without names, paths and numbers, which change from model to model."""
     text = _PORTS.sub("", f"{found.what} {found.why}")
     text = _PATH.sub("/", text)
     text = re.sub(r"\b[Nn]ode ?\([^)]*\)", "Node ()", text)
@@ -163,7 +169,8 @@ def mark(found: Problem, names: frozenset[str]) -> str:
 
 
 def names(model: ir.Model) -> frozenset[str]:
-    """Every name that a message about the model may repeat, except operators, which are part of the failure."""
+    """Returns every name that a message about the model may repeat. Operators are excluded, as they are part of the
+    failure."""
     found = {model.graph.name or ""}
     operators = set()
     for node in walk.all_nodes(model):

@@ -1,4 +1,4 @@
-"""Checks with a command of the user, by its exit status."""
+"""Checks with a command of the user, by the command's exit status."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from onnxsmith.comparison.reduction.checks.base import Attempt, Check, End, Fail
 from onnxsmith.comparison.reduction.runtime_workers import Bench
 
 _LAST = 300
-"""Characters of the command's output that a report shows. A choice."""
+"""How many characters of the command's output a report shows. A choice."""
 
 
 @dataclass(frozen=True)
 class Command(Check):
-    """The command ends with a status other than 0, or with `status`; the same failure is the same status. In the
-    command, `{model}` stands for the file and `{inputs}` for an `.npz` of inputs. It runs in the current folder,
-    without a shell."""
+    """The command ends with a status other than 0, or with `status`. The same failure is the same status.
+
+    In the command, `{model}` stands for the file and `{inputs}` for an `.npz` of inputs. It runs in the current folder,
+    without a shell.
+    """
 
     usage = "WORD… with {model}"
 
@@ -53,7 +55,7 @@ class Command(Check):
 
     def _run(self, words: list[str], time_limit: float) -> tuple[int | None, str]:
         try:
-            process = children.HERE.start(  # so that what the command starts ends with it
+            process = children.HERE.start(  # so that processes of the command end with it
                 words,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -93,17 +95,17 @@ class Command(Check):
         )
 
     def shows(self, failure: Failure, status: int, said: str) -> bool:
-        """The same exit status as before, which the program prints."""
+        """Whether the program printed the same exit status as before."""
         return status == 1 and f"the exit status is {next(iter(failure.marks))}\n" in said
 
 
 def _is_script(word: str) -> bool:
-    """Whether a word of the command is the path of a user's script, which the folder needs a copy of."""
+    """Whether a word of the command is the path of a user's script, of which the folder needs a copy."""
     return word.endswith((".py", ".sh")) and Path(word).is_file()
 
 
 def _quoted(word: str) -> str:
-    """A word as Python code for the program, with files in its own folder."""
+    """Returns a word as Python code for the program, with files in its own folder."""
     if word == sys.executable:
         return "sys.executable"
     if _is_script(word):

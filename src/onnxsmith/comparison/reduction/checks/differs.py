@@ -29,8 +29,8 @@ from onnxsmith.verification.value_comparison import Difference, difference
 
 @dataclass(frozen=True)
 class Differs(Check):
-    """An output differs by more than rounding explains, or one runtime refuses what the other accepts. The same failure
-    differs in the same respect (values, NaN, shape, dtype), by at least a hundredth of the first difference."""
+    """An output differs by more than rounding explains, or one runtime refuses a model that the other accepts. The same
+    failure differs in the same respect (values, NaN, shape, dtype), by at least a hundredth of the first difference."""
 
     usage = "RUNTIME RUNTIME"
 

@@ -29,7 +29,7 @@ Stage = Literal["load", "run"]
 
 @dataclass(frozen=True)
 class _Single(Check):
-    """Loads and runs the model on one runtime; `failure` tells the wanted failure from other errors."""
+    """Loads and runs the model on one runtime. `failure` distinguishes the wanted failure from other errors."""
 
     usage = "RUNTIME"
 
@@ -58,7 +58,7 @@ class _Single(Check):
 
     @abstractmethod
     def failure(self, found: Problem, stage: Stage, attempt: Attempt) -> Failure | None:
-        """The failure that the problem shows, met while the model was loaded or run; None if it is another error."""
+        """Returns the failure that a problem while the model is loaded or run shows; None if it is another error."""
 
     def script(self, failure: Failure) -> tuple[str, ...]:
         return (*script.opening(self.runtime), f"print({script.call(self.runtime)})")
@@ -66,7 +66,7 @@ class _Single(Check):
 
 @dataclass(frozen=True)
 class Refuses(_Single):
-    """The runtime refuses to load the model, or to run it. The same failure is the same problem with the same message,
+    """The runtime refuses to load or to run the model. The same failure is the same problem with the same message,
     apart from names and numbers."""
 
     def failure(self, found: Problem, stage: Stage, attempt: Attempt) -> Failure | None:
@@ -82,8 +82,8 @@ class Refuses(_Single):
 
 @dataclass(frozen=True)
 class Crashes(_Single):
-    """The runtime's process dies, by the same signal or with the same exit status, in the same stage: while it loads
-    the model, or while it runs it."""
+    """The runtime's process dies. The same failure is the same signal or exit status in the same stage: while the model
+    is loaded, or while it runs."""
 
     def failure(self, found: Problem, stage: Stage, attempt: Attempt) -> Failure | None:
         if found.id != "runtime/died":
@@ -98,7 +98,7 @@ class Crashes(_Single):
 
 @dataclass(frozen=True)
 class Slow(_Single):
-    """Loading the model, or running it once, takes longer than the given seconds. Then it is stopped."""
+    """Loading the model, or running it once, takes longer than the given seconds. The call is then stopped."""
 
     usage = "RUNTIME SECONDS"
 
