@@ -42,16 +42,14 @@ def _is_typed(value: ir.Value) -> bool:
 
 
 def _read_off(value: ir.Value, opsets: dict[str, int]) -> None:
-    """Deduces a tensor's type and shape from its readers.
-
-    The type is that of a reader's operand or result with the same type variable. The shape is that of the result of a
-    reader that keeps shapes.
-    """
+    """Deduces a tensor's type and shape from its readers. The type is that of a reader's operand or result with the
+    same type variable. The shape is that of the result of a reader that keeps shapes."""
     for use in value.uses():
         node, place = use
         version = opsets.get(node.domain)
         known = schema.find(node.op_type, node.domain, version) if version is not None else None
         formal = known.input(place) if known is not None else None
+        # Operands of a mixed variadic parameter need not share a type.
         if known is None or formal is None or formal.mixed:
             continue
         if value.type is None:

@@ -9,11 +9,9 @@ from onnxsmith.graph.structure import captures, walk
 
 def remove_unneeded(model: ir.Model) -> int:
     """Removes nodes of the main graph whose results nothing reads, then unread initializers. Returns the number of
-    nodes.
-
-    Nodes inside branches and bodies stay.
-    """
+    nodes. Nodes inside branches and bodies stay."""
     gone = 0
+    # In reverse, so that producers of a removed node are unread when their turn comes.
     for node in reversed(list(model.graph)):
         if any(value.uses() or value.is_graph_output() for value in node.outputs):
             continue

@@ -50,10 +50,8 @@ def lost(declared: ir.Shape, now: ir.Shape, inputs: set[str]) -> str:
 
 
 def unequal(shapes: Iterable[tuple[ir.Shape | None, ir.Shape | None]]) -> set[str]:
-    """Returns the names that several declared axes share, where the axes are not known to be equal now.
-
-    `shapes` has pairs: the declared shape of an output, and its shape now.
-    """
+    """Returns the names that several declared axes share, where the axes are not known to be equal now. `shapes` has
+    pairs: the declared shape of an output, and its shape now."""
     found: dict[str, list[int | ir.SymbolicDim | None]] = {}
     for declared, now in shapes:
         known = now if now is not None and len(now) == len(declared or ()) else [None] * len(declared or ())

@@ -1,4 +1,4 @@
-"""Verifies an edited model: compares with the original what should have stayed the same, and runs the rest."""
+"""Verifies an edited model: compares with the original all that should stay the same, and runs the rest."""
 
 from __future__ import annotations
 

@@ -186,10 +186,8 @@ class Work:
                 value.metadata_props.clear()
 
     def _complete_outputs(self) -> None:
-        """Restores the type and rank of outputs for which inference finds none, as the specification wants both.
-
-        Their sizes are restored too, unless a step may have changed them.
-        """
+        """Restores the type and rank of outputs for which inference finds none, as the specification wants both. Their
+        sizes are restored too, unless a step may have changed them."""
         unknown = [
             value
             for value in self.model.graph.outputs
@@ -243,10 +241,8 @@ class Work:
         return stale
 
     def become(self, model: ir.Model, *, inlines: bool = False) -> None:
-        """Replaces the model by a converted copy, in which values are recognised by name.
-
-        Notes which functions were inlined, unless the step `inlines` on purpose.
-        """
+        """Replaces the model by a converted copy, in which values are recognised by name. Notes which functions were
+        inlined, unless the step `inlines` on purpose."""
         self.notes += [] if inlines else opset_conversion.inlined_functions(self.model, model)
         old = {value.name or "": self.original.get(value) for value in self.original}
         changed = {value.name or "": step for value, step in self.changed.items()}

@@ -16,11 +16,9 @@ from onnxsmith.graph.structure import schema, walk
 
 @dataclass
 class Following:
-    """The dtypes after a removal.
-
-    `gone` are the removed nodes. `stands` maps each of their results to the tensor that replaces it. `new` maps results
-    of the remaining nodes to another dtype, and `origin` maps them to the removed node that is the reason.
-    """
+    """The dtypes after a removal. `gone` are the removed nodes. `stands` maps each of their results to the tensor that
+    replaces it. `new` maps results of the remaining nodes to another dtype, and `origin` maps them to the removed node
+    that is the reason."""
 
     work: Work
     gone: Collection[ir.Node]
@@ -79,6 +77,7 @@ class Following:
             now = bound.get(formal.type) if formal is not None else None
             if now is not None and value.dtype is not None and now != self._dtype(value):
                 self.new[value], self.origin[value], changed = now, self._removed(other), True
+        # This Cast only undid the removed one.
         if node.op_type == "Cast" and not node.domain and self._dtype(other) == node.outputs[0].dtype:
             raise self._refusal(other, f"{walk.node_label(node)} (Cast) would have nothing to do", along=node)
         return changed
@@ -112,7 +111,7 @@ class Following:
         return schema.find(node.op_type, node.domain, self.work.opsets(node).get(node.domain, 1))
 
     def _removed(self, value: ir.Value) -> ir.Node:
-        """Returns the removed node because of which a tensor has another dtype."""
+        """Returns the removed node that causes a tensor's new dtype."""
         if value in self.origin:
             return self.origin[value]
         node = value.producer()

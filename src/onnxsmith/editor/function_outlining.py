@@ -29,11 +29,8 @@ def refuse_unlike(layouts: Sequence[Layout]) -> None:
 
 
 def refuse_loops(region: Region, order: Sequence[ir.Node], at: Mapping[ir.Node, int]) -> bool:
-    """Raises if a node outside the region reads from it and feeds it.
-
-    Returns whether any node outside, between the region's first and last node, reads from it. `order` are the nodes of
-    the graph, `at` their positions.
-    """
+    """Raises if a node outside the region reads from it and feeds it. Returns whether any node outside, between the
+    region's first and last node, reads from it. `order` are the nodes of the graph, `at` their positions."""
     inside = set(region.nodes)
     later: set[ir.Value] = set()
     early = False
@@ -59,12 +56,11 @@ def refuse_loops(region: Region, order: Sequence[ir.Node], at: Mapping[ir.Node, 
 def outlined(
     layouts: Sequence[Layout], identifier: tuple[str, str], imports: dict[str, int], at: Mapping[ir.Node, int]
 ) -> ir.Function:
-    """Replaces the nodes of all regions by calls, and returns the function.
-
-    The regions must be alike; `at` are the positions of nodes in their graphs.
-    """
+    """Replaces the nodes of all regions by calls, and returns the function. The regions must be alike; `at` are the
+    positions of nodes in their graphs."""
     first = layouts[0]
     given = operands(layouts)
+    # Every call has each result that any region needs, because a function has one list of outputs.
     results = list(dict.fromkeys(one for layout in layouts for one in layout.results()))
     results.sort()
     chosen = parameters(layouts)
@@ -76,6 +72,7 @@ def outlined(
             held = one.values[index]
             if held is not None:
                 call.attributes[one.name] = _renamed(held, one.name)
+        # Behind its last node, where all operands are computed.
         layout.region.graph.insert_after(max(layout.region.nodes, key=at.__getitem__), call)
         replaced |= _take_place(layout, call, results)
         calls.append(call)

@@ -27,7 +27,7 @@ class _Meeting:
 def fix(
     a: ir.Model, b: ir.Model, joints: Mapping[str, str], shared: Mapping[str, str], notes: list[str]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Fixes a symbolic dimension of one model that meets a fixed size in the other, everywhere in its model.
+    """Fixes symbolic dimensions of one model that meet a fixed size in the other model.
 
     `joints` maps outputs of the first to the inputs of the second that read them, `shared` inputs of the first to the
     inputs of the second with which they become one input. Returns, for each model, the fixed names with their sizes.
@@ -38,6 +38,7 @@ def fix(
     sizes: tuple[dict[str, int], dict[str, int]] = ({}, {})
     before = {(one.where, one.axis): one.dims for one in _meetings(a, b, joints, shared)}
     own = (_named(a), _named(b))
+    # A fixed name may meet further names, so the meetings are read again after each.
     while (found := next(_fixable(list(_meetings(a, b, joints, shared)), own, sizes), None)) is not None:
         which, name, size = found
         fix_symbols((a, b)[which], {name: size})
@@ -53,10 +54,8 @@ def fix(
 
 
 def join(a: ir.Model, b: ir.Model, joints: Mapping[str, str], shared: Mapping[str, str], notes: list[str]) -> None:
-    """Renames symbolic dimensions of the second model to the first model's names where the two meet.
-
-    For example, `n` of an input becomes the `batch` of the output that it reads.
-    """
+    """Renames symbolic dimensions of the second model to the first model's names where the two meet. For example, `n`
+    of an input becomes the `batch` of the output that it reads."""
     own, known = set(symbols(signature(b))), (_named(a), _named(b))
     names: dict[str, str] = {}
     for one in _meetings(a, b, joints, shared):

@@ -14,7 +14,7 @@ _USUAL = {3: "NWC", 4: "NHWC", 5: "NDHWC"}
 def permutation(layout: str | Sequence[int], rank: int, where: str) -> tuple[int, ...]:
     """Returns the axes in their new order, as in numpy.transpose: new axis i is old axis `permutation[i]`.
 
-    A layout in letters is taken to replace the same layout with C at the other end of the spatial axes: `NHWC` replaces
+    A layout in letters implies the old layout, which has C at the other end of the spatial axes: `NHWC` replaces
     `NCHW`, `NCHW` replaces `NHWC`, `HWC` replaces `CHW`.
 
     Raises:

@@ -43,11 +43,9 @@ def replace_all(work: Work, matches: Sequence[Match], by: Pattern) -> list[ir.Va
 
 
 class _Replacing:
-    """The state between two matches.
-
-    `replaced` maps old results to new ones. `_places` are the positions of nodes. A new node gets the position of the
-    last result that it replaces, so that no node depends on a node with a higher position.
-    """
+    """The state between two matches. `replaced` maps old results to new ones. `_places` are the positions of nodes. A
+    new node gets the position of the last result that it replaces, so that no node depends on a node with a higher
+    position."""
 
     def __init__(self, work: Work, by: Pattern) -> None:
         self._work, self._by = work, by

@@ -95,6 +95,7 @@ def merge(
         def verified(model: ir.Model) -> Verification:
             if settings is None:
                 return nothing_verified("the models", "their parts in the merged model", "--no-verify was given")
+            # The originals get the sizes that the merge fixed, so that they take the same inputs.
             sides = (cloned(a) if fixed[0] else a, cloned(b) if fixed[1] else b)
             for side, sizes in zip(sides, fixed, strict=True):
                 fix_symbols(side, sizes)
@@ -188,11 +189,8 @@ def _refuse_other_functions(a: ir.Model, b: ir.Model, second: str) -> None:
 
 
 def _keep_names(whole: ir.Model, wanted: list[str], notes: list[str]) -> dict[str, str]:
-    """Gives the last outputs of the merged model their names in the second model.
-
-    An intermediate tensor that has such a name is renamed; the renamed ones are returned. Ports of the first model keep
-    their names.
-    """
+    """Gives the last outputs of the merged model their names in the second model. An intermediate tensor that has such
+    a name is renamed; the renamed ones are returned. Ports of the first model keep their names."""
     graph, names = whole.graph, Names(whole)
     holders = {value.name: value for node in graph for value in node.outputs}
     moved: dict[str, str] = {}

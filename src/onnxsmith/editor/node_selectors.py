@@ -22,10 +22,7 @@ _SHOWN = 5
 @dataclass(frozen=True)
 class Takes:
     """The tensors that a step can take. `what` is their common name, such as "graph output"; `includes` tells which
-    they are.
-
-    A name with `*` selects among these only.
-    """
+    they are. A name with `*` selects among these only."""
 
     what: str
     includes: Callable[[ir.Value], bool]

@@ -99,10 +99,8 @@ def _source(layout: Layout, place: Place) -> Any:
 
 
 def operands(layouts: Sequence[Layout]) -> list[tuple[list[Place], tuple[ir.Value, ...]]]:
-    """Returns the values from outside, each as the places that read it and its value in each repeat.
-
-    Places share an entry if they read the same value in every repeat.
-    """
+    """Returns the values from outside, each as the places that read it and its value in each repeat. Places share an
+    entry if they read the same value in every repeat."""
     outside = [layout.outside() for layout in layouts]
     found: dict[tuple[ir.Value, ...], list[Place]] = {}
     for place in outside[0]:
@@ -111,10 +109,8 @@ def operands(layouts: Sequence[Layout]) -> list[tuple[list[Place], tuple[ir.Valu
 
 
 def parameters(layouts: Sequence[Layout]) -> dict[tuple[int, str], Parameter]:
-    """Returns the attributes that become attributes of the function, by node number and name.
-
-    These differ between repeats, or refer to an attribute of an enclosing function.
-    """
+    """Returns the attributes that become attributes of the function, by node number and name. These differ between
+    repeats, or refer to an attribute of an enclosing function."""
     found: dict[tuple[int, str], Parameter] = {}
     known: dict[Any, Parameter] = {}
     taken: set[str] = set()

@@ -18,10 +18,8 @@ _MOST = 8
 
 
 def without_shared(work: Work, regions: Sequence[Region]) -> list[Region]:
-    """Returns the regions without nodes that other regions read, if these need few others.
-
-    Such a node stays in the graph. The nodes that only it needs stay with it; the others that it needs are copied.
-    """
+    """Returns the regions without nodes that other regions read, if these need few others. Such a node stays in the
+    graph. Nodes that only it needs stay with it, and other nodes that it needs are copied."""
     home = {node: number for number, region in enumerate(regions) for node in region.nodes}
     order = {node: at for at, node in enumerate(walk.all_nodes(work.model))}
     found = []
@@ -57,10 +55,8 @@ def _needed(node: ir.Node, among: set[ir.Node]) -> list[ir.Node]:
 
 
 def _needed_by_no_other(node: ir.Node, needed: Sequence[ir.Node]) -> list[ir.Node]:
-    """Returns the needed nodes whose results are read only by the node and by one another.
-
-    `needed` is in the order of the graph.
-    """
+    """Returns the needed nodes whose results are read only by the node and by one another. `needed` is in the order of
+    the graph."""
     found: dict[ir.Node, None] = {node: None}
     for one in reversed(needed):
         if not any(value.is_graph_output() or set(value.consumers()) - set(found) for value in one.outputs):

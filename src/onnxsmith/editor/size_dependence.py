@@ -28,19 +28,15 @@ _SHAPE_ONLY = frozenset({"Shape", "Size", "SequenceLength", "OptionalHasElement"
 
 def sized_by(model: ir.Model, values: Iterable[ir.Value], reshaped: Iterable[ir.Value] = ()) -> set[ir.Value]:
     """Returns the values whose shapes may depend on the numbers of `values`, or on the shapes of the `reshaped` ones.
-
-    Branches, bodies and functions are followed as well.
-    """
+    Branches, bodies and functions are followed as well."""
     flow = _Flow(model, set(values), set(reshaped))
     flow.walk(model.graph)
     return flow.sized
 
 
 class _Flow:
-    """Follows numbers and shapes through the graph.
-
-    `numbers` are the values whose numbers depend on the start, `sized` those whose shapes do.
-    """
+    """Follows numbers and shapes through the graph. `numbers` are the values whose numbers depend on the start, `sized`
+    those whose shapes do."""
 
     def __init__(self, model: ir.Model, numbers: set[ir.Value], sized: set[ir.Value]) -> None:
         self._functions, self._numbers, self.sized = model.functions, numbers, sized

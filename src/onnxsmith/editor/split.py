@@ -161,11 +161,8 @@ def composed(files: Sequence[Path], like: ir.Model) -> ir.Model:
 
 
 def _shaped(model: ir.Model) -> ir.Model:
-    """Returns the model with inferred shapes.
-
-    Before IR version 4 each weight is an input that a caller may replace. Where a shape depends on such a weight, only
-    the rank is taken from its value.
-    """
+    """Returns the model with inferred shapes. Before IR version 4 each weight is an input that a caller may replace.
+    Where a shape depends on such a weight, only the rank is taken from its value."""
     shaped = inferred(model)[0]
     open_ = [value for node in shaped.graph for value in node.outputs if value.name and value.shape is None]
     if open_ and any(value.is_initializer() for value in shaped.graph.inputs):

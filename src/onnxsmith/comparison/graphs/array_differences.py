@@ -98,10 +98,8 @@ def figures(a: Array, b: Array) -> Figures:
 
 
 def _relative(a: Array, b: Array, peaks: tuple[float, float], changed: int) -> tuple[float, int, float]:
-    """Returns the largest relative difference, the count of changed elements, and the cosine distance.
-
-    Divides by the largest element first, so that no square overflows or underflows.
-    """
+    """Returns the largest relative difference, the count of changed elements, and the cosine distance. Divides by the
+    largest element first, so that no square overflows or underflows."""
     scales = [peak or 1.0 for peak in peaks]
     squares, count = [0.0, 0.0], 0
     for x, y in _widened(a, b):

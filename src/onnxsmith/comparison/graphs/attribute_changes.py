@@ -51,10 +51,8 @@ def key(node: ir.Node, opsets: Mapping[str, int]) -> Hashable:
 def changes(
     a: ir.Node, b: ir.Node, opsets: tuple[Mapping[str, int], Mapping[str, int]], moved: frozenset[str]
 ) -> Iterator[AttributeChange]:
-    """Yields the attributes that differ, and marks values that are only the default.
-
-    `moved` are attributes that the other node has as an input, with an equal value.
-    """
+    """Yields the attributes that differ, and marks values that are only the default. `moved` are attributes that are an
+    input of the other node, with an equal value."""
     ours, theirs = effective(a, opsets[0]), effective(b, opsets[1])
     for name in dict.fromkeys((*ours, *theirs)):
         if name in moved:

@@ -37,6 +37,7 @@ def nearest(a: View, b: View, ours: Sequence[ir.Node], theirs: Sequence[ir.Node]
 
 
 def _is_only(row: npt.NDArray[np.float64], place: int) -> bool:
+    # Two equally near weights decide nothing.
     return int((row == row[place]).sum()) == 1
 
 

@@ -34,10 +34,8 @@ def judged(
 
 
 def _is_alike(a: View, b: View, one: ir.Node, other: ir.Node) -> bool:
-    """Whether both nodes are the same function of their operands.
-
-    Nodes with branches or a body are never alike, because these are not compared here.
-    """
+    """Whether both nodes are the same function of their operands. Nodes with branches or a body are never alike,
+    because these are not compared here."""
     if walk.has_subgraphs(one) or walk.has_subgraphs(other) or len(one.outputs) != len(other.outputs):
         return False
     if a.operator(one) != b.operator(other):

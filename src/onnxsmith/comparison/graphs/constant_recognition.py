@@ -35,11 +35,8 @@ class Constants:
         self._exact = samples | self._told_apart(alike)
 
     def _told_apart(self, alike: list[dict[int, list[ir.Value]]]) -> dict[ir.Value, int]:
-        """Returns new numbers for constants of one model that have equal samples, after reading them whole.
-
-        For all others a sample is enough to find the counterpart, because each pair is later compared element by
-        element.
-        """
+        """Returns new numbers for constants of one model that have equal samples, after reading them whole. For all
+        others a sample is enough to find the counterpart, because each pair is later compared element by element."""
         found: dict[ir.Value, int] = {}
         ambiguous = {sample for groups in alike for sample, values in groups.items() if len(values) > 1}
         for sample in ambiguous:

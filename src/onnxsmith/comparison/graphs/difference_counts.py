@@ -50,10 +50,8 @@ class Rows:
 
 
 class Counted:
-    """The differences that count. `parts` show them; `counts` and `ignored` have their numbers by kind.
-
-    `renamed` is the number of inputs, outputs and dimensions with another name.
-    """
+    """The differences that count. `parts` show them; `counts` and `ignored` have their numbers by kind. `renamed` is
+    the number of inputs, outputs and dimensions with another name."""
 
     def __init__(self, rows: Rows, ignore: Collection[str]) -> None:
         self._ignore = ignore

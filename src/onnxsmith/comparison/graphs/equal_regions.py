@@ -1,15 +1,15 @@
-"""Finds nodes without a partner that together compute the same as other nodes of the other model.
+"""Finds groups of unpaired nodes that compute the same tensors in both models.
 
-One model writes a LayerNormalization where the other writes nine nodes, or computes a size in each layer that the other
-computes once. Such nodes have no partner, but the tensors before and behind them do. A region is the nodes between
-certain pairs of tensors, on both sides.
+For example, one model has a LayerNormalization and the other has nine nodes, or one computes a size in each layer and
+the other only once. Such nodes have no partner, but the tensors before and behind them do. A region is the nodes
+between certain pairs of tensors, on both sides.
 
 A pair of tensors is certain if equal nodes compute both from paired operands, in the models themselves or in their
-simplified forms. A region counts only if it is small, if every tensor that it reads is certain or the result of a pair,
-and if everything computed from it inside the region ends in certain tensors.
+simplified forms. A region counts only if it is small and closed: every tensor that it reads is certain or the result of
+a pair, and all its results lead to certain tensors.
 
 Two nodes with different weights, such as a Conv and a Conv with a BatchNormalization folded into it, are no longer a
-pair if both are in one region: other nodes of the region make up for the difference of their weights.
+pair if both are in one region. Other nodes of the region make up for the different weights.
 
 Nodes that compute only from stored tensors, such as the Identity of a weight, are in no region, because they compute
 nothing in another way. They are counted apart.
@@ -38,11 +38,9 @@ Cone = tuple[list[ir.Node], list[ir.Node], tuple[ir.Value, ir.Value]]
 
 @dataclass(frozen=True)
 class SameRegion:
-    """Nodes of both models that have no partner and together compute the same.
-
-    If one side is empty, nodes of that model that have partners, or are in another region, compute the same; `others`
-    are these nodes. `ends` are the certain pairs of tensors in which the region ends.
-    """
+    """Unpaired nodes of both models that together compute the same tensors. If one side is empty, nodes of that model
+    that have partners, or are in another region, compute the same; `others` are these nodes. `ends` are the certain
+    pairs of tensors in which the region ends."""
 
     nodes: tuple[tuple[ir.Node, ...], tuple[ir.Node, ...]]
     ends: tuple[tuple[ir.Value, ir.Value], ...]
@@ -78,11 +76,8 @@ def _named(region: SameRegion, side: int) -> tuple[report.RegionNode, ...]:
 
 
 def found(a: View, b: View, pairs: Pairs, carried: Carried) -> list[SameRegion]:
-    """Returns the regions of two graphs; each node is in at most one.
-
-    `carried` are pairs of tensors from the simplified forms of both models. Pairs of nodes with different weights
-    inside a region are dissolved.
-    """
+    """Returns the regions of two graphs; each node is in at most one. `carried` are pairs of tensors from the
+    simplified forms of both models. Pairs of nodes with different weights inside a region are dissolved."""
     unlike = _unlike(a, b, pairs)
     sides = _Side(a, pairs, set(unlike)), _Side(b, pairs, set(unlike.values()))
     for x, y in carried.other.items():
@@ -147,11 +142,8 @@ def _sure(a: View, b: View, pairs: Pairs, carried: Carried) -> dict[ir.Value, ir
 def _assigned(
     cones: Iterable[Cone], inside: tuple[set[ir.Node], set[ir.Node]], pairs: Pairs, unlike: Mapping[ir.Node, ir.Node]
 ) -> Iterator[SameRegion]:
-    """Yields the regions made of the nodes `inside`.
-
-    Cones with a common node become one region, as long as it is small. A node of two regions goes to the first. A pair
-    of `unlike` is in a region only if both its nodes are.
-    """
+    """Yields the regions made of the nodes `inside`. Cones with a common node become one region, as long as it is
+    small. A node of two regions goes to the first. A pair of `unlike` is in a region only if both its nodes are."""
     regions: list[_Growing] = []
     place: dict[ir.Node, _Growing] = {}
     for ours, theirs, ends in cones:
@@ -195,10 +187,8 @@ class _Growing:
         self.ends.append(end)
 
     def others(self, pairs: Pairs) -> tuple[tuple[ir.Node, ...], tuple[ir.Node, ...]]:
-        """Returns the nodes in each side's cones whose partners are not in the other side's cones.
-
-        If there are none, returns the nodes that compute the ends.
-        """
+        """Returns the nodes in each side's cones whose partners are not in the other side's cones. If there are none,
+        returns the nodes that compute the ends."""
         ours, theirs = self.cones
         back = {pairs.nodes[one]: one for one in ours if one in pairs.nodes}
         found = (
@@ -215,11 +205,8 @@ class _Growing:
 
 @dataclass(eq=False)
 class _Side:
-    """One graph.
-
-    `unlike` are nodes whose partners have different weights. `borders` are tensors at which a region may begin, `ends`
-    tensors in which it may end.
-    """
+    """One graph. `unlike` are nodes whose partners have different weights. `borders` are tensors at which a region may
+    begin, `ends` tensors in which it may end."""
 
     view: View
     pairs: Pairs

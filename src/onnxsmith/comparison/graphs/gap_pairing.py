@@ -22,10 +22,8 @@ _STEP = 0.25
 
 
 def pair(a: View, b: View, pairs: Pairs, same: IsSame) -> None:
-    """Pairs nodes of one operator that lie a few unpaired nodes away from a pair, in the same direction.
-
-    Nothing may contradict the new pair: no operand and no reader of the two is in another pair.
-    """
+    """Pairs nodes of one operator that lie a few unpaired nodes away from a pair, in the same direction. Nothing may
+    contradict the new pair: no operand and no reader of the two is in another pair."""
     queue: list[tuple[float, int, ir.Node, ir.Node]] = []
     count = itertools.count()
 
@@ -108,8 +106,8 @@ def _is_consistent(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs,
 
 
 def _commutes_consistently(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs, same: IsSame) -> bool:
-    """Whether each operand with a partner in one node has its counterpart in the other, or could have an unpaired
-    one."""
+    """Whether the paired operands of each node occur in the other node, or could be computed by an unpaired node
+    there."""
     ours, theirs = ([value for value in node.inputs if value is not None] for node in (one, other))
     open_here = sum(_is_open(a, value, pairs) for value in ours)
     open_there = sum(_is_open(b, value, pairs) for value in theirs)

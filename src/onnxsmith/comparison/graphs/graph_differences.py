@@ -46,7 +46,7 @@ class Found:
     changes: dict[ir.Node, NodeChange] = field(default_factory=dict)
     """The change of each paired node that changed, by the first model's node."""
     same: list[SameRegion] = field(default_factory=list)
-    """Nodes without a partner that together compute the same as other nodes of the other model."""
+    """Groups of unpaired nodes that compute the same tensors in both models."""
     nested: list[int] = field(default_factory=lambda: [0, 0])
     """The number of nodes in branches and bodies that only the first model, or only the second, has."""
     unrelated: str = ""
@@ -68,11 +68,8 @@ def _inputs(view: View) -> list[ir.Value]:
 
 
 def compare(a: View, b: View, found: Found, *, by_name: bool, forms: SimplifiedForms | None = None) -> None:
-    """Compares two graphs and the graphs inside them.
-
-    `by_name` says that callers of the graph use the names of its ports. `forms` are the simplified forms of two main
-    graphs.
-    """
+    """Compares two graphs and the graphs inside them. `by_name` says that callers of the graph use the names of its
+    ports. `forms` are the simplified forms of two main graphs."""
     ours, theirs = _inputs(a), _inputs(b)
     inputs, outputs = pair_ports(a, b, found.pairs, by_name=by_name)
     pair_nodes(a, b, found.pairs, outputs, forms)
@@ -152,9 +149,7 @@ class _Comparison:
 
     def _weights(self, x: ir.Value | None, y: ir.Value | None, reader: str) -> bool:
         """Adds the pair of weights, if an operand is a weight on both sides, or becomes one by a Cast on one side.
-
-        Returns whether both operands are weights themselves.
-        """
+        Returns whether both operands are weights themselves."""
         a, b = self._a, self._b
         if x is None or y is None:
             return False
@@ -187,7 +182,7 @@ class _Comparison:
         ]
 
     def _unread(self) -> None:
-        """Compares initializers that no node reads, by name. One that nodes of the other model read is no
+        """Compares initializers that no node reads, by name. An initializer that nodes of the other model read is no
         difference."""
         ours, theirs = (_unread_in(view) for view in (self._a, self._b))
         for name in ours.keys() & theirs.keys():

@@ -7,11 +7,8 @@ from enum import IntEnum
 
 
 class Level(IntEnum):
-    """How much of a node is compared.
-
-    EXACT: operator, attributes and values of constants. SHAPED: dtypes and shapes instead of the values. BARE: only the
-    operator.
-    """
+    """How much of a node is compared. EXACT: operator, attributes and values of constants. SHAPED: dtypes and shapes
+    instead of the values. BARE: only the operator."""
 
     EXACT = 0
     SHAPED = 1
@@ -19,11 +16,8 @@ class Level(IntEnum):
 
 
 class Numbers:
-    """Gives each structure a number.
-
-    A structure is a tuple that may contain the numbers of smaller structures. So graphs of any depth are compared by
-    one number, without the collisions of a hash.
-    """
+    """Gives each structure a number. A structure is a tuple that may contain the numbers of smaller structures. So
+    graphs of any depth are compared by one number, without the collisions of a hash."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, int] = {}

@@ -21,11 +21,8 @@ Models = tuple[ir.Model, ir.Model]
 
 
 def paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
-    """Pairs the nodes of both models.
-
-    Functions that only one model has are inlined first, so that their nodes are compared with the nodes that replace
-    the calls in the other model.
-    """
+    """Pairs the nodes of both models. Functions of only one model are inlined first. So their nodes are compared with
+    the nodes that replace the calls in the other model."""
     notes = _left_out(models)
     sides, pairs = _sides(models)
     inlining = pairs

@@ -21,10 +21,8 @@ IsSame = Callable[[ir.Value | None, ir.Value | None], bool]
 
 
 def around(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs) -> Iterator[tuple[ir.Node, ir.Node]]:
-    """Yields unpaired nodes in the same position beside the nodes of a pair.
-
-    They compute the same operand, or read the same result in the same role.
-    """
+    """Yields unpaired nodes in the same position beside the nodes of a pair. They compute the same operand, or read the
+    same result in the same role."""
     for ours, theirs in operand_pairs(a, b, one, other):
         first, second = a.producer(ours), b.producer(theirs)
         if first is not None and second is not None and not pairs.has(first) and not pairs.has(second):

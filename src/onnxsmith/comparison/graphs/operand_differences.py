@@ -65,10 +65,8 @@ def _equal(attribute: ir.Attr, tensor: ir.TensorProtocol) -> bool:
 def pairs(
     a: View, b: View, one: ir.Node, other: ir.Node, same: Same, without: Moved
 ) -> Iterator[tuple[int, Operand, Operand]]:
-    """Yields the operands in the same position of two nodes, with the position on the first side.
-
-    Operands of a commutative operator are ordered so that equal ones meet.
-    """
+    """Yields the operands in the same position of two nodes, with the position on the first side. Operands of a
+    commutative operator are ordered so that equal ones meet."""
     ours = [None if n in without.slots[0] else value for n, value in enumerate(trimmed(one))]
     theirs = [None if n in without.slots[1] else value for n, value in enumerate(trimmed(other))]
     count = max(len(ours), len(theirs))

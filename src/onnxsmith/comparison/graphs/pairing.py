@@ -45,11 +45,9 @@ def pair_nodes(
     outputs: Sequence[tuple[ir.Value, ir.Value]],
     forms: SimplifiedForms | None = None,
 ) -> None:
-    """Pairs the nodes of two graphs.
-
-    `pairs` has the pairs of their inputs, and of the outer values that they read. `outputs` are the pairs of their
-    outputs. `forms` are the simplified forms of the models, if these are their main graphs.
-    """
+    """Pairs the nodes of two graphs. `pairs` has the pairs of their inputs, and of the outer values that they read.
+    `outputs` are the pairs of their outputs. `forms` are the simplified forms of the models, if these are their main
+    graphs."""
     _Pairing(a, b, pairs, outputs, forms).run()
 
 
@@ -227,10 +225,8 @@ class _Pairing:
         return [node for node in nodes if not self._pairs.has(node)]
 
     def _accept(self, a: ir.Node, b: ir.Node, keys: Keys) -> None:
-        """Adds a pair, and pairs around it with equal keys.
-
-        So, among equal branches, the nodes of one branch are all paired with nodes of the same other branch.
-        """
+        """Adds a pair, and pairs around it with equal keys. So, among equal branches, the nodes of one branch are all
+        paired with nodes of the same other branch."""
         if self._pairs.has(a) or self._pairs.has(b):
             return
         self._pairs.add(a, b)

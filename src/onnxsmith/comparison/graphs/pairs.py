@@ -10,10 +10,8 @@ from onnxsmith.graph.structure import provenance
 
 
 class Pairs:
-    """Pairs of nodes and values of two models, in all their graphs.
-
-    `exact` has, for each side, a number for the whole computation of each value.
-    """
+    """Pairs of nodes and values of two models, in all their graphs. `exact` has, for each side, a number for the whole
+    computation of each value."""
 
     def __init__(self) -> None:
         self.nodes: dict[ir.Node, ir.Node] = {}
@@ -67,10 +65,8 @@ class Same:
         return self._pairs.values.get(a) is b or self._is_twin(a, b)
 
     def _is_twin(self, a: ir.Value, b: ir.Value) -> bool:
-        """Whether the values are the same computation, which a model contains several times.
-
-        Then it does not matter which copy is the partner, as long as the partner is used as often as the value itself.
-        """
+        """Whether the values are the same computation, which a model contains several times. Then it does not matter
+        which copy is the partner, as long as the partner is used as often as the value itself."""
         if not self._pairs.same_computation(a, b):
             return False
         partner = self._pairs.values.get(a)

@@ -26,10 +26,8 @@ apart."""
 
 
 def pairs_behind(models: Models, pair: Callable[[Models], Pairs]) -> Iterator[tuple[ir.Node, ir.Node]]:
-    """Yields pairs of nodes of the main graphs, if the models have different numbers of quantizers.
-
-    `pair` pairs the nodes of two models.
-    """
+    """Yields pairs of nodes of the main graphs, if the models have different numbers of quantizers. `pair` pairs the
+    nodes of two models."""
     counts = [sum(is_quantizer(node) for node in model.graph) for model in models]
     if counts[0] == counts[1]:
         return
@@ -90,10 +88,8 @@ def _floats(graph: ir.Graph, node: ir.Node, *, read: bool) -> ir.Value:
 
 
 def dequantised(node: ir.Node) -> Floats | None:
-    """Returns the floats that a DequantizeLinear makes of stored integers.
-
-    None if the integers or a parameter are computed, or if the parameters do not fit.
-    """
+    """Returns the floats that a DequantizeLinear makes of stored integers. None if the integers or a parameter are
+    computed, or if the parameters do not fit."""
     held = [None if value is None else value.const_value for value in (*node.inputs, None, None)][:3]
     if held[0] is None or held[1] is None or (held[2] is None and len(node.inputs) > 2 and node.inputs[2] is not None):
         return None

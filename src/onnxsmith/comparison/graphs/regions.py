@@ -14,11 +14,8 @@ from onnxsmith.graph.structure.walk import node_label, op_name
 
 
 class Regions:
-    """The nodes without a partner, in regions.
-
-    Two nodes are in one region if one reads the other's result. So are a removed and an added node whose results a pair
-    of nodes reads at the same place.
-    """
+    """The nodes without a partner, in regions. Two nodes are in one region if one reads the other's result. So are a
+    removed and an added node whose results a pair of nodes reads at the same place."""
 
     def __init__(self) -> None:
         self._nodes: dict[ir.Node, tuple[int, View]] = {}

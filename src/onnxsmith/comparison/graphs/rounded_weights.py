@@ -20,12 +20,9 @@ a model may notice, so every difference counts."""
 
 
 def within(a: Array, b: Array) -> bool:
-    """Whether two float32 or float64 arrays of one shape and dtype differ only by rounding.
-
-    An element may differ by a few units in the last place of its own size. In a vector, such as a bias or a tensor of
-    shape [1, n], the size of the largest element counts: its elements are sums of terms that may cancel. Infinities and
-    NaN must be equal.
-    """
+    """Whether two float32 or float64 arrays of one shape and dtype differ only by rounding. An element may differ by a
+    few units in the last place of its own size. In a vector, such as a bias or a tensor of shape [1, n], the size of
+    the largest element counts: its elements are sums of terms that may cancel. Infinities and NaN must be equal."""
     if a.shape != b.shape or a.dtype != b.dtype or a.dtype not in _DTYPES:
         return False
     kind = np.finfo(a.dtype)

@@ -1,8 +1,8 @@
 """Pairs tensors of two models by the simplified forms of both.
 
-Two exporters write the same network with different nodes: sizes, splits, casts. Simplifying removes most of that, and a
-tensor keeps its name as long as it is computed. Tensors that both simplified forms compute alike are also equal in the
-models themselves.
+Two exporters write the same network with different nodes: sizes, splits, casts. Simplifying removes most of these
+differences, and a tensor keeps its name as long as it is computed. Tensors that both simplified forms compute alike are
+also equal in the models themselves.
 """
 
 from __future__ import annotations
@@ -35,11 +35,8 @@ quick to compare as before."""
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """Pairs of tensors, by their nodes in the simplified forms.
-
-    `equal` are results of equal nodes with paired operands. `other` are results of paired nodes that differ, or that
-    read a tensor without a partner.
-    """
+    """Pairs of tensors, by their nodes in the simplified forms. `equal` are results of equal nodes with paired
+    operands. `other` are results of paired nodes that differ, or that read a tensor without a partner."""
 
     equal: dict[ir.Value, ir.Value] = field(default_factory=dict)
     other: dict[ir.Value, ir.Value] = field(default_factory=dict)
@@ -71,10 +68,8 @@ def _unsuitable() -> tuple[str, ...]:
 
 
 class SimplifiedForms:
-    """The pairs of tensors that the simplified forms of two models provide. They are made on first use.
-
-    `pair` pairs the nodes of two models.
-    """
+    """The pairs of tensors that the simplified forms of two models provide. They are made on first use. `pair` pairs
+    the nodes of two models."""
 
     def __init__(self, models: Models, pair: Callable[[Models], Paired]) -> None:
         self._models, self._pair = models, pair
@@ -120,10 +115,8 @@ def _results(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def _with_sizes(models: Models, pairs: Pairs) -> frozenset[str]:
-    """Infers the shapes of both models from inputs with common dimension names. Returns these names.
-
-    The second model gets the names of the first.
-    """
+    """Infers the shapes of both models from inputs with common dimension names. Returns these names. The second model
+    gets the names of the first."""
     symbols: set[str] = set()
     for value in models[0].graph.inputs:
         other = pairs.values.get(value)

@@ -31,11 +31,8 @@ def are_few(partners: int, old: int, new: int) -> bool:
 
 
 def are_unrelated(a: View, b: View, partners: int, counts: tuple[int, int]) -> bool:
-    """Whether few nodes of two models have a partner, and the models share no weights.
-
-    `counts` are the numbers of nodes. Weights decide because one network may be written in two ways, such as in a
-    branch and in the main graph.
-    """
+    """Whether few nodes of two models have a partner, and the models share no weights. `counts` are the numbers of
+    nodes. Weights decide because one network may be written in two ways, such as in a branch and in the main graph."""
     return are_few(partners, *counts) and not _share_weights(a, b)
 
 
@@ -45,10 +42,8 @@ def told(partners: int, old: int, new: int) -> str:
 
 
 def part_weak(a: View, b: View, pairs: Pairs) -> None:
-    """Dissolves pairs that differ, if the two graphs are unrelated: so two Casts are not listed as one changed node.
-
-    A pair that is equal only because of a dissolved pair is dissolved too.
-    """
+    """Dissolves pairs that differ, if the two graphs are unrelated: so two Casts are not listed as one changed node. A
+    pair that is equal only because of a dissolved pair is dissolved too."""
     ours = [node for node in a.nodes if node in pairs.nodes]
     if not are_unrelated(a, b, len(ours), (len(a.nodes), len(b.nodes))):
         return
@@ -76,6 +71,7 @@ def _sums(graph: ir.Graph) -> Iterator[tuple[object, ...]]:
             array = np.ascontiguousarray(tensor.numpy())
         except (OSError, ValueError):  # values that cannot be read
             continue
+        # Arrays of one value are equal by chance; the sum of bits does not depend on the order of elements.
         if array.size and not np.all(array == array.reshape(-1)[0]):
             bits = array.view(f"u{array.dtype.itemsize}")
             yield tensor.dtype, tensor.size, int(np.sum(bits, dtype=np.uint64))

@@ -18,10 +18,8 @@ _MOST_BITS = 2**31
 
 
 def found(a: View, b: View, pairs: Pairs) -> list[tuple[ir.Node, ir.Node]]:
-    """Returns pairs of nodes with equal weights, without pairs that contradict the order of most others.
-
-    So, if two layers exchanged their weights, each layer is still paired with the one in its place.
-    """
+    """Returns pairs of nodes with equal weights, without pairs that contradict the order of most others. So layers that
+    exchanged their weights are still paired by their places."""
     ours, theirs = _unique(a, pairs), _unique(b, pairs)
     pairs_found = [(node, theirs[key]) for key, node in ours.items() if key in theirs]
     if len(pairs_found) * max(len(a.nodes), len(b.nodes)) > _MOST_BITS:
@@ -63,6 +61,7 @@ def _in_order(a: View, b: View, pairs: list[tuple[ir.Node, ir.Node]]) -> list[tu
         worst = max(against[n].bit_count() for n in left)
         if worst == 0:
             break
+        # All of them: it is unknown which of two pairs that contradict each other is right.
         removed = {n for n in left if against[n].bit_count() == worst}
         mask = sum(1 << n for n in removed)
         gone |= removed

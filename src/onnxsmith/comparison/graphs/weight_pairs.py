@@ -90,6 +90,7 @@ class WeightPairs:
                 first, second = self._constants.tensor(value), self._constants.tensor(other)
                 if first is None or second is None:
                     continue
+                # An equal weight with another reader is not stored differently.
                 if tuple(first.shape) == tuple(second.shape) and equal(first.numpy(), second.numpy()):
                     break
                 found = in_form(first.numpy(), second.numpy())
@@ -226,10 +227,8 @@ _ALIKE = 0.9
 
 
 def in_form(a: Array, b: Array) -> tuple[str, Array, bool] | None:
-    """Returns the form in which `b` stores the weight `a`, `a` in that form, and whether the two are then equal.
-
-    None if the two have nothing in common, or `b` has no other form.
-    """
+    """Returns the form in which `b` stores the weight `a`, `a` in that form, and whether the two are then equal. None
+    if the two have nothing in common, or `b` has no other form."""
     if a.size != b.size or not a.size or not is_numeric(a) or not is_numeric(b):
         return None
     narrow = a if a.dtype == b.dtype else cast(a, b)

@@ -32,10 +32,8 @@ _MOST_ORDERED = 2**22
 
 @dataclass(frozen=True)
 class Attempt:
-    """A change of one node. `edit` makes it, and `changes` describe how the node differs.
-
-    `rank` orders the attempts of one layer. `patch` makes the change in a file; "" if a patch file cannot express it.
-    """
+    """A change of one node. `edit` makes it, and `changes` describe how the node differs. `rank` orders the attempts of
+    one layer. `patch` makes the change in a file; "" if a patch file cannot express it."""
 
     node: str
     changes: tuple[str, ...]
@@ -79,10 +77,8 @@ class Attempts:
         return sorted(found, key=lambda attempt: attempt.rank)
 
     def whole(self, layer: Layer) -> Attempt | None:
-        """Returns the attempt that computes the layer as in the reference.
-
-        Only for a layer in which one node computes and the others move data: otherwise the fault could not be placed.
-        """
+        """Returns the attempt that computes the layer as in the reference. None if several nodes of the layer compute,
+        because the fault could then not be assigned to one."""
         nodes = [self._nodes[label] for label in layer.steps if label in self._nodes]
         depends = self._sides[1].outline.moving
         computing = [
@@ -173,9 +169,7 @@ class Attempts:
 
     def _nearest_weight(self, node: ir.Node, layer: Layer) -> Iterator[Attempt]:
         """Yields attempts that exchange a weight of a node without a counterpart for a similar one of the reference.
-
-        The weight becomes the most similar one of the layer's nodes in the reference, unless an equal one is there.
-        """
+        The weight becomes the most similar one of the layer's nodes in the reference, unless an equal one is there."""
         stored = self._of_layer(layer)
         for place, value in enumerate(node.inputs):
             theirs = self._stored[1].array(value)

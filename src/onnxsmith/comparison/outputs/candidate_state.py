@@ -25,11 +25,8 @@ Met = Mapping[str, Difference]
 
 @dataclass(frozen=True)
 class Own:
-    """A step in which the candidate has its own state.
-
-    `output` is the output furthest from the reference's, with its difference. `reason` says why rounding over that many
-    steps does not explain it; "" if it does.
-    """
+    """A step in which the candidate has its own state. `output` is the output furthest from the reference's, with its
+    difference. `reason` says why rounding over that many steps does not explain it; "" if it does."""
 
     output: str
     difference: float
@@ -51,6 +48,7 @@ def compared(
     own, failed = _own(rolled, candidate, pairs, checks)
     drift, is_fault = "", False
     beyond = next((at for at, one in enumerate(own) if one.reason), None)
+    # An error within a step would explain a drift, so a drift is judged only without one.
     if failed and not first:
         drift, is_fault = f"with its own state, {failed}", True
     elif beyond is not None and not first:
@@ -124,11 +122,9 @@ def _drift(
     pairs: Sequence[Fed],
     exact: Callable[[], Session | None],
 ) -> tuple[str, bool]:
-    """Judges a difference with the own state, if every single step agrees from the reference's state.
-
-    It is growing rounding if the reference in float64 is as far from the reference as from the candidate. Otherwise
-    small errors add up.
-    """
+    """Judges a difference with the own state, if every single step agrees from the reference's state. It is growing
+    rounding if the reference in float64 is as far from the reference as from the candidate. Otherwise small errors add
+    up."""
     label, one = _labels(rolled)[beyond], own[beyond]
     said = f"with its own state the candidate is {one.difference:.2g} of the scale off in {label}, output {one.output}"
     truth = _exact(rolled, pairs, beyond, exact)

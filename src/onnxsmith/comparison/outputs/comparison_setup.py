@@ -44,10 +44,8 @@ from onnxsmith.verification.verify import Evidence
 
 @dataclass(frozen=True)
 class Compared:
-    """A prepared comparison.
-
-    `tolerances` are by output, in the names of the reference `a`; `tolerance` is the user's own.
-    """
+    """A prepared comparison. `tolerances` are by output, in the names of the reference `a`; `tolerance` is the user's
+    own."""
 
     a: SideSource
     b: SideSource
@@ -79,10 +77,8 @@ def elsewhere(read: Compared, refusal: Problem, stack: ExitStack) -> Compared:
 
 
 def evidence(read: Compared, stack: ExitStack) -> Evidence:
-    """Returns the means to measure rounding and the power of the comparison: probes of the sides' graphs.
-
-    Sides without a graph have no probe. The probes end with `stack`.
-    """
+    """Returns the means to measure rounding and the power of the comparison: probes of the sides' graphs. Sides without
+    a graph have no probe. The probes end with `stack`."""
     elsewhere, arbiter = _elsewhere(read), _arbiter(read.a, read.b)
     if arbiter is not None:
         stack.callback(arbiter.close)
@@ -107,10 +103,8 @@ def _alike(a: SideSource, b: SideSource) -> bool:
 
 
 def _elsewhere(read: Compared) -> Callable[[Feed], Problem | None]:
-    """Returns a function that says why the candidate's runtime refuses the reference's graph.
-
-    It never does if both sides run alike.
-    """
+    """Returns a function that says why the candidate's runtime refuses the reference's graph. It never does if both
+    sides run alike."""
     a, b = read.a, read.b
     if a.model is None or b.model is None or _alike(a, b):
         return lambda _: None
@@ -241,11 +235,9 @@ def _may_differ_inside(a: SideSource, b: SideSource) -> bool:
 
 
 def from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator, Mapping[str, float], bool]:
-    """Takes tolerances and input values from the ONNX graphs; of two tolerances the larger.
-
-    Two torch modules have no tolerances and must agree to the bit. Also returns how many times coarser the second side
-    computes, by its number of operations, and whether only one side quantises, or may do so.
-    """
+    """Takes tolerances and input values from the ONNX graphs; of two tolerances the larger. Two torch modules have no
+    tolerances and must agree to the bit. Also returns how many times coarser the second side computes, by its number of
+    operations, and whether only one side quantises, or may do so."""
     graphs = [one.inferred for one in (a, b) if one.inferred is not None]
     if not graphs:
         return {}, Generator(a.interface), {}, False

@@ -1,7 +1,7 @@
 """Finds the difference of two graphs that explains a difference of their outputs, by undoing it.
 
-The differences of the graphs are undone one at a time in a copy of the candidate: first those of the layers with
-errors, then the others. If all outputs then agree except for rounding, the node is the cause.
+The differences of the graphs are undone one at a time in a copy of the candidate, first those in layers with errors. If
+all outputs then agree except for rounding, the node is the cause.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ _LARGE = 2**30
 """Bytes of weights above which only a few differences are tried, because each session takes seconds. A choice."""
 _FEW = 3
 _HELPS = 0.5
-"""A node is named as a cause beside others if undoing it leaves at most this share of the difference. A choice."""
+"""If undoing a node's change leaves at most this share of the difference, the node is named as one cause of several. A
+choice."""
 _NARROW = 2.0**-15
-"""The difference of outputs above which a Cast that only the candidate has is tried, even if nothing else is
-suspicious: a sixteenth of float16's unit roundoff, far above the rounding of float32. A choice."""
+"""Least difference of the outputs for trying a Cast that only the candidate has, even if nothing else is suspicious. It
+is a sixteenth of float16's unit roundoff, far above the rounding of float32. A choice."""
 _GONE = 0.1
 """The largest share of the difference that may remain as rounding if the outputs agree. A choice: the bound of a whole
 network may hide a small fault."""
@@ -48,10 +49,8 @@ _SHOWN = 6
 
 @dataclass(frozen=True)
 class _Outputs:
-    """The distance of the outputs from the reference.
-
-    `apart` is the worst root mean square over its scale. `agree` says whether all agree except for rounding.
-    """
+    """The distance of the outputs from the reference. `apart` is the worst root mean square over its scale. `agree`
+    says whether all agree except for rounding."""
 
     apart: float
     agree: bool
@@ -66,11 +65,8 @@ def with_cause(
     equal: bool = False,
 ) -> Layers:
     """Adds the cause to a comparison by layer, if undoing one difference of the graphs removes all or most of the
-    outputs' difference.
-
-    The layer of that node is then the first culprit, unless no layer errs and the outputs are `equal` within the
-    tolerance of the candidate's own dtypes.
-    """
+    outputs' difference. The layer of that node is then the first culprit, unless no layer errs and the outputs are
+    `equal` within the tolerance of the candidate's own dtypes."""
     listed = _listed(found, matches)
     pairs = [Pair(one.reference, one.name, "port") for one in found.layers if one.paired_by == "port"]
     if not pairs:
@@ -107,6 +103,7 @@ class _Trying:
         values = self._trial.candidate({}, self._names)
         before = self._judged(values)
         is_wrong = bool(self._found.culprits) or self._is_beyond(values)
+        # Equal outputs, or a difference that not even a narrow Cast has to explain.
         if not before.apart or not (is_wrong or before.apart >= _NARROW):
             return None
         best: Cause | None = None
@@ -122,11 +119,8 @@ class _Trying:
         return best
 
     def _attempts(self, *, only_narrowing: bool) -> Iterator[Attempt]:
-        """Yields the changes to try.
-
-        First come those of one attribute, weight or node that computes otherwise, then of one operand or left-out node,
-        then other differences of the graphs, and last a whole layer.
-        """
+        """Yields the changes to try. The order is: one attribute, weight or node with another computation; one operand
+        or left-out node; other differences of the graphs; a whole layer."""
         suspects = [self._attempt(one) for one in self._suspects(only_narrowing=only_narrowing)]
         if only_narrowing:
             yield from suspects
@@ -139,10 +133,8 @@ class _Trying:
         yield from filter(None, map(self._local.whole, layers))
 
     def _attempt(self, suspect: Suspect) -> Attempt:
-        """Returns a difference of the graphs as a change to try.
-
-        Its rank is 0 if one pair of nodes computes otherwise, and nothing else differs there.
-        """
+        """Returns a difference of the graphs as a change to try. Its rank is 0 if the only difference is the
+        computation of one pair of nodes."""
         known = self._matches.counterparts.get(suspect.node)
         patch = attributes_patch(suspect.node, suspect.attributes, known.node) if known is not None else ""
         is_single = len(suspect.changes) == 1 and suspect.is_strong
@@ -199,10 +191,8 @@ class _Trying:
         return frozenset(right[0] - wrong[0]), frozenset(right[1] - wrong[1])
 
     def _trimmed(self, suspect: Suspect) -> Suspect | None:
-        """Returns a region without the nodes that compute equal tensors; None if nothing is left.
-
-        A region with a Cast or a quantiser stays whole, because the loss may pass as its rounding.
-        """
+        """Returns a region without the nodes that compute equal tensors; None if nothing is left. A region with a Cast
+        or a quantiser stays whole, because the loss may pass as its rounding."""
         if suspect.narrows:
             return suspect
         removed = tuple(node for node in suspect.removed if node.name not in self._exact[0])
@@ -253,10 +243,8 @@ class _Trying:
         return _Outputs(float(most), agree)
 
     def _is_beyond(self, values: Values) -> bool:
-        """Whether an output differs by more than the rounding of the reference's own dtypes.
-
-        A Cast to float16 that only the candidate has excuses nothing here.
-        """
+        """Whether an output differs by more than the rounding of the reference's own dtypes. A Cast to float16 that
+        only the candidate has excuses nothing here."""
         partners = [pair.reference for pair in self._trial.pairs]
         allowed = self._sides[0].roundings(frozenset(), partners)
         return any(

@@ -39,9 +39,7 @@ def says_origins(outline: Outline) -> bool:
 
 def as_graph(side: SideSource, feeds: Feeds, why: str = NO_ORIGINS) -> OnnxTap | str:
     """Exports the module of a side to a graph, on onnxruntime. `why` is the purpose of the export, for the note.
-
-    Returns a sentence instead if the export fails, or if the graph's outputs on `feeds` are not the module's.
-    """
+    Returns a sentence instead if the export fails, or if the graph's outputs on `feeds` are not the module's."""
     from onnxsmith.exporter.graph.program_capture import capture
     from onnxsmith.exporter.strategies.torch_export import TorchExport
     from onnxsmith.exporter.taps.module_tap import fixed

@@ -60,17 +60,15 @@ class Suspect:
 
 @dataclass(frozen=True)
 class GraphMatches(Matches):
-    """The matches of two graphs. `counterparts` are those of the candidate's nodes, by name."""
+    """The matches of two graphs. `counterparts` maps names of the candidate's nodes to their counterparts."""
 
     counterparts: Mapping[str, Counterpart] = field(default_factory=dict)
     suspects: tuple[Suspect, ...] = ()
 
 
 def matches(reference: Tap, candidate: Tap) -> GraphMatches:
-    """Pairs the nodes of two graphs by their computation, their use, their weights, and their simplified forms.
-
-    Names decide only between nodes that are otherwise alike. Nothing is matched unless both sides have a graph.
-    """
+    """Pairs the nodes of two graphs by their computation, their use, their weights, and their simplified forms. Names
+    decide only between nodes that are otherwise alike. Nothing is matched unless both sides have a graph."""
     if not isinstance(reference, OnnxTap) or not isinstance(candidate, OnnxTap):
         return GraphMatches()
     with stage("match"), no_collection():
@@ -84,6 +82,7 @@ def matches(reference: Tap, candidate: Tap) -> GraphMatches:
         if one.graph is models[0].graph and other.outputs
     }
     folded = tuple(_folded(found, weights, models[0].graph))
+    # Tensors that a folded pair or a region pairs are not paired a second time.
     moved = {name for pair in folded for name in pair}
     tensors = tuple(pair for pair in _tensors(found, models[0].graph) if moved.isdisjoint(pair))
     return GraphMatches(tensors, folded, tuple(differences.rows), counterparts, tuple(differences.suspects()))
@@ -97,10 +96,7 @@ def _tensors(found: Found, graph: ir.Graph) -> Iterator[tuple[str, str]]:
 
 def _folded(found: Found, weights: Sequence[WeightChange], graph: ir.Graph) -> Iterator[tuple[str, str]]:
     """Yields pairs of a region's results, and of tensors behind nodes whose weights make up for nodes that only one
-    model has.
-
-    An example is a convolution with a normalisation folded into it.
-    """
+    model has. An example is a convolution with a normalisation folded into it."""
     for region in found.same:
         yield from _named(region.ends)
     others = {label for row in weights for label in row.readers}

@@ -29,11 +29,8 @@ class Staged:
 
 
 def layered(read: Compared, part: Verification, worst: Feed, recorder: Recorder, options: LayerOptions) -> Staged:
-    """Compares the layers on the inputs that show most.
-
-    An error of this comparison becomes a problem of the report, which keeps the result for the outputs. `recorder` has
-    the given inputs on which outputs differ.
-    """
+    """Compares the layers on the inputs that show most. An error of this comparison becomes a problem of the report,
+    which keeps the result for the outputs. `recorder` has the given inputs on which outputs differ."""
     feeds, note = _feeds(read, worst, [run.feed for run in recorder.differing])
     sure = part.equal and not part.unsure
     try:

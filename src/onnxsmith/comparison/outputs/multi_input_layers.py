@@ -41,11 +41,9 @@ def on_inputs(
 
 
 def chosen(given: Sequence[Feed], differing: Sequence[Feed], worst: Feed) -> tuple[list[Feed], str]:
-    """Returns the feeds on which layers are compared, in their order, with a note if some are left out.
-
-    These are all given feeds, and the one with the largest difference. If there are too many, those on which outputs
-    differ take precedence.
-    """
+    """Returns the feeds on which layers are compared, in their order, with a note if some are left out. These are all
+    given feeds, and the one with the largest difference. If there are too many, those on which outputs differ take
+    precedence."""
     every = [*given, *([] if _among(worst, given) else [worst])]
     if len(every) <= _MOST:
         return every, ""

@@ -21,11 +21,9 @@ class CannotUndo(Exception):  # noqa: N818 — an answer, not an error
 
 
 class Undoing:
-    """Changes nodes of `model` to their form in the graph of `other`.
-
-    `partners` maps the other graph's tensors to this graph's, by name. `forms` are the other graph's nodes in the opset
-    of `model`, by the name of their first output; empty if the opset makes no difference.
-    """
+    """Changes nodes of `model` to their form in the graph of `other`. `partners` maps the other graph's tensors to this
+    graph's, by name. `forms` are the other graph's nodes in the opset of `model`, by the name of their first output. It
+    is empty if no conversion is needed."""
 
     def __init__(
         self,
@@ -48,6 +46,7 @@ class Undoing:
             CannotUndo: if an operand has no counterpart and cannot be copied.
         """
         node, one = self._node(output), self._form(one)
+        # Its bodies read tensors of the other graph.
         if walk.has_subgraphs(one):
             raise CannotUndo
         operands = [None if value is None else self._operand(value) for value in one.inputs]

@@ -20,10 +20,7 @@ _MOST_NUMBERS = 512
 
 def attributes_patch(label: str, names: Sequence[str], counterpart: ir.Node) -> str:
     """Returns the step that sets attributes to their values in the reference, or removes those that the reference
-    lacks.
-
-    "" if a patch file cannot hold a value.
-    """
+    lacks. "" if a patch file cannot hold a value."""
     if not names:
         return ""
     given = {name: counterpart.attributes.get(name) for name in names}

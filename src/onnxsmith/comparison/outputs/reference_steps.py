@@ -1,7 +1,7 @@
 """Calls the reference of a comparison several times in a row, each time with the state that it returned.
 
-The calls become ordinary inputs of the comparison. Each has the state of the reference, so that a candidate that
-differs in a step errs in that step. `comparison/outputs/candidate_state.py` then runs the candidate with its own state.
+The calls become ordinary inputs of the comparison. Each has the state of the reference, so a fault of the candidate
+shows in the step where it occurs. `comparison/outputs/candidate_state.py` then runs the candidate with its own state.
 """
 
 from __future__ import annotations
@@ -49,11 +49,8 @@ class Calls:
 
 @dataclass(frozen=True)
 class Rolled:
-    """The steps of the reference.
-
-    `feeds` has the inputs of each step with its state. `given` are the steps, counted from 0, in which a given state
-    replaced the reference's own.
-    """
+    """The steps of the reference. `feeds` has the inputs of each step with its state. `given` are the steps, counted
+    from 0, in which a given state replaced the reference's own."""
 
     feeds: tuple[Feed, ...]
     outputs: tuple[Outputs, ...]
@@ -73,10 +70,8 @@ def rolled(session: Session, plan: Plan, calls: Calls) -> Rolled:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Sizes of generated steps.
-
-    `past` is the first size along the growing axes. `sizes` has the other symbols, each with whether the past is added.
-    """
+    """Sizes of generated steps. `past` is the first size along the growing axes. `sizes` has each other symbol's size,
+    and whether the past is added to it."""
 
     past: int
     sizes: Mapping[str, tuple[int, bool]]
@@ -183,10 +178,8 @@ class _Rolling:
         return 1 if known is None else known
 
     def _chosen(self, sets: Sequence[Mapping[str, Any]]) -> _Choice:
-        """Returns the first sizes with which the reference accepts the first steps, preferably with finite outputs.
-
-        If it accepts none, returns the first choice.
-        """
+        """Returns the first sizes with which the reference accepts the first steps, preferably with finite outputs. If
+        it accepts none, returns the first choice."""
         choices = list(itertools.islice(self._choices(generated=not sets[0]), _MOST_TRIED))
         if len(choices) == 1:
             return choices[0]
@@ -263,10 +256,8 @@ class _Rolling:
 
 
 def _growing(interface: Signature, calls: Calls) -> frozenset[str]:
-    """Returns the symbols of state axes that change from call to call.
-
-    The output names such an axis differently, and no other input has the symbol.
-    """
+    """Returns the symbols of state axes that change from call to call. The output names such an axis differently, and
+    no other input has the symbol."""
     inputs = {port.name: port for port in interface.inputs}
     fixed = {dim for port in interface.inputs if port.name not in calls.state for dim in port.shape or ()}
     found: set[str] = set()

@@ -29,10 +29,8 @@ from onnxsmith.verification.session_view import View
 
 @dataclass(eq=False)
 class SideSource:
-    """One side before it is prepared.
-
-    `example` are a torch module's example inputs by name. `model` is the graph, if the side has one.
-    """
+    """One side before it is prepared. `example` are a torch module's example inputs by name. `model` is the graph, if
+    the side has one."""
 
     label: str
     source: Path | ir.Model | Program
@@ -78,9 +76,10 @@ def side(
 ) -> SideSource:
     """Reads the side that a text, a path, a graph, a module or `(module, args)` stands for.
 
-    `runtime` is for files that name none themselves. A file that is also the side `beside` is read once. With
-    `in_pieces`, all pieces of the side refer to one copy of its large weights, which exists until `stack` ends. For a
-    torch module, other threads cannot run or trace torch modules until then, because they may use the same module.
+    `runtime` is for files that name none themselves. If the other side `beside` is the same file, its model is used.
+    With `in_pieces`, all pieces of the side refer to one copy of its large weights, which exists until `stack` ends.
+    For a torch module, other threads cannot run or trace torch modules until then, because they may use the same
+    module.
     """
     if isinstance(value, str) and _is_target(value):
         stack.enter_context(alone())
@@ -122,10 +121,8 @@ def on_runtime(side: SideSource, name: str) -> SideSource:
 
 
 def _read(path: Path, label: str, stack: ExitStack | None) -> tuple[ir.Model, tuple[str, ...]]:
-    """Reads the model in a file, with notes.
-
-    With a stack, its large weights are mapped from a copy that exists until the stack ends.
-    """
+    """Reads the model in a file, with notes. With a stack, its large weights are mapped from a copy that exists until
+    the stack ends."""
     model, notes = _loaded(path, label)
     if stack is not None:
         share_weights(model, Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")

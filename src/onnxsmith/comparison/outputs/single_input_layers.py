@@ -97,9 +97,7 @@ def _graph_of(
     a: SideSource, sides: tuple[Tap, Tap], feeds: tuple[Feeds, Feeds], stack: ExitStack
 ) -> OnnxTap | str | None:
     """Exports a traced torch module to a graph, because only graphs can be matched and their differences undone.
-
-    Returns a sentence if the export fails; None if no graph is needed.
-    """
+    Returns a sentence if the export fails; None if no graph is needed."""
     if isinstance(sides[0], OnnxTap):
         return None  # without an import of torch
     from onnxsmith.exporter.taps.fx_tap import FxTap
@@ -123,9 +121,7 @@ def _may_differ(found: Layers, reference: OnnxTap, candidate: OnnxTap) -> bool:
 
 def only_grown(a: SideSource, b: SideSource, feed: Feed) -> bool:
     """Whether the outputs of one file, run in two ways, differ on `feed` only because rounding grows along the graph.
-
-    Then every single operation is correct for its inputs, and all of them were compared.
-    """
+    Then every single operation is correct for its inputs, and all of them were compared."""
     with closing(replace(a)) as first, closing(replace(b)) as second:  # in separate processes
         try:
             found = by_layer(first, second, feed, LayerOptions())

@@ -20,7 +20,7 @@ from onnxsmith.graph.structure.signature import Dim, Port, Signature
 _BEFORE = {"past", "prev", "previous", "old", "last", "initial", "init", "begin"}
 _AFTER = {"present", "new", "next", "updated", "current", "final", "n", "nxt", "upd"}
 _ENDS = {"in", "input"}, {"out", "output"}
-"""Words that also distinguish inputs from outputs in general. They count only beside a word of `_STATES`."""
+"""Words that also distinguish inputs from outputs in general. They count only in a name with a word of `_STATES`."""
 _STATES = {
     "cache", "cached", "state", "states", "hidden", "cell", "memory", "mem", "mems", "conv", "key", "value", "k", "v",
     "h", "c", "kv", "ssm", "rnn", "lstm", "gru", "recurrent", "buffer", "context", "ctx", "carry",
@@ -33,11 +33,8 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z]|\b|\d|_)|[A-Z]?[a-z]+|\d+|[A-Z]+")
 
 @dataclass(frozen=True)
 class Fed:
-    """An input of the reference, and the output whose value it gets in the next call.
-
-    `first` is its value in the first call, if the file says it. `shape` is the declared shape of the output, if a side
-    declares it.
-    """
+    """An input of the reference, and the output whose value it gets in the next call. `first` is its value in the first
+    call, if the file says it. `shape` is the declared shape of the output, if a side declares it."""
 
     input: str
     output: str
@@ -88,6 +85,7 @@ def by_name(interface: Signature) -> Iterator[Fed]:
     found: dict[str, list[str]] = {}
     for port in interface.inputs:
         outputs = [one.name for one in interface.outputs if fits(port, one) and _is_next(port.name, one.name)]
+        # An ambiguous name is left to --state.
         if len(outputs) == 1:
             found.setdefault(outputs[0], []).append(port.name)
     yield from (Fed(inputs[0], output) for output, inputs in found.items() if len(inputs) == 1)
@@ -117,10 +115,8 @@ def _is_next(name: str, output: str) -> bool:
 
 @dataclass(frozen=True)
 class _Stem:
-    """The words of a name without those that say which end of a state it is.
-
-    `told` says that such a word was certain, `ends` that it was only a word of `_ENDS` or a final number.
-    """
+    """The words of a name without those that say which end of a state it is. `told` says that such a word was certain,
+    `ends` that it was only a word of `_ENDS` or a final number."""
 
     rest: tuple[str, ...]
     told: bool
@@ -128,11 +124,8 @@ class _Stem:
 
 
 def _stems(words: Sequence[str], certain: set[str], ends: set[str], *, first: str) -> Iterator[_Stem]:
-    """Yields the stems of a name.
-
-    `h0` is the state before `hn`, and `h_1` may be the state after `h_0`. So a name that ends in the number `first` has
-    a second stem without it.
-    """
+    """Yields the stems of a name. `h0` is the state before `hn`, and `h_1` may be the state after `h_0`. So a name that
+    ends in the number `first` has a second stem without it."""
     left = tuple(word for word in words if word not in certain)
     told = len(left) < len(words)
     yield _Stem(left, told, ends=False)

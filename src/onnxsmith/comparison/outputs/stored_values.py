@@ -72,11 +72,8 @@ def differ(reference: Array, candidate: Array) -> bool:
 
 
 def layout(reference: Array, candidate: Array) -> tuple[str, tuple[tuple[str, object], ...]] | None:
-    """Returns how a weight with the reference's numbers in another order becomes the reference's weight.
-
-    The result has words, and steps (`reshape`, `transpose` or `gather`, with their arguments). None if no simple order
-    does it.
-    """
+    """Returns how a weight with the reference's numbers in another order becomes the reference's weight. The result has
+    words, and steps (`reshape`, `transpose` or `gather`, with their arguments). None if no simple order does it."""
     if reference.size != candidate.size or reference.ndim != candidate.ndim or reference.size < 2:
         return None
     if not np.array_equal(np.sort(reference, axis=None), np.sort(candidate, axis=None)):

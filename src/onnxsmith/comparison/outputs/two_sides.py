@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class TwoSides(Subject):
-    """The two sides of a comparison.
-
-    After the comparison, `worst` holds the input of the largest difference, `runs` those of the reference, and
-    `recorder` the differences.
-    """
+    """The two sides of a comparison. After the comparison, `worst` holds the input of the largest difference, `runs`
+    those of the reference, and `recorder` the differences."""
 
     read: Compared
     worst: list[Feed] = field(default_factory=list)
@@ -96,10 +93,8 @@ class TwoSides(Subject):
         return type(self)(replace(read, a=a, b=b, tolerances=roundings(pair[0]) | dict(read.tolerances)))
 
     def seeded(self, seed: int) -> Self | None:
-        """Returns the sides on the generated inputs of another seed.
-
-        None for calls in a row, because their inputs are those of the steps.
-        """
+        """Returns the sides on the generated inputs of another seed. None for calls in a row, because their inputs are
+        those of the steps."""
         read = self.read
         if not read.plan.generate or read.calls is not None or self._has_inside:
             return None

@@ -22,10 +22,8 @@ _KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 
 
 def anonymised(case: Case, oracle: Oracle) -> tuple[Case, tuple[str, ...]]:
-    """Returns the anonymised case, and which parts of the original it still contains.
-
-    Descriptions, metadata, names, inputs and weights are removed or replaced, each as far as the case still fails.
-    """
+    """Returns the anonymised case, and which parts of the original it still contains. Descriptions, metadata, names,
+    inputs and weights are removed or replaced, each as far as the case still fails."""
     kept: list[str] = []
     for what, change in (("descriptions and metadata", _undescribed), ("names", _renamed)):
         smaller = change(case)
@@ -139,8 +137,7 @@ def _steers(held: ir.TensorProtocol) -> bool:
 
 
 def _randomised(case: Case, oracle: Oracle, kind: _Inputs | _Weights) -> tuple[Case, list[str]]:
-    """Replaces as many values by random ones as possible, so that the case still fails. Also returns the names of the
-    others."""
+    """Replaces as many values by random ones as the failure allows. Also returns the names of the values that stay."""
     queue, stay = [kind.names(case)], []
     while queue:
         names = queue.pop(0)
@@ -159,11 +156,8 @@ def _array(held: ir.TensorProtocol) -> Array:
 
 
 def _random(array: Array) -> Array:
-    """Returns other values of the same dtype, shape and spread.
-
-    NaN, infinities and zeros keep their places, and all numbers their sign, because these decide which path a kernel
-    takes.
-    """
+    """Returns other values of the same dtype, shape and spread. NaN, infinities and zeros keep their places, and all
+    numbers their sign, because these decide which path a kernel takes."""
     rng = np.random.default_rng([array.size, array.ndim])
     if array.dtype.kind in "OUS":
         made = np.empty(array.shape, dtype=object)

@@ -58,6 +58,7 @@ def _flattened(case: Case, place: int, known: Known) -> Iterator[Case]:
         return
     held = known.values.get((node.inputs[0].name if node.inputs and node.inputs[0] else "") or "")
     taken = bool(held.ravel()[0]) if isinstance(held, np.ndarray) and held.size == 1 else True
+    # The branch that the recorded condition takes first.
     for name in ("then_branch", "else_branch") if taken else ("else_branch", "then_branch"):
         yield from _one(case, place, name)
 

@@ -21,11 +21,8 @@ def computing(model: ir.Model) -> list[int]:
 
 
 def without(case: Case, doomed: list[int], known: Known) -> Case | None:
-    """Removes the nodes at these positions.
-
-    The result of a removed node is replaced by an earlier value of its dtype and shape in the same body, from which it
-    was computed, or by a constant. None if neither is possible.
-    """
+    """Removes the nodes at these positions. The result of a removed node is replaced by an earlier value of its dtype
+    and shape in the same body, from which it was computed, or by a constant. None if neither is possible."""
     copy = cloned(case.model)
     all_nodes = list(walk.all_nodes(copy))
     chosen = [all_nodes[index] for index in doomed]
@@ -54,10 +51,8 @@ def without(case: Case, doomed: list[int], known: Known) -> Case | None:
 
 def _alike(value: ir.Value, inside: set[ir.Node], known: Known) -> ir.Value | None:
     """Returns the nearest value of the same graph, dtype and shape outside the chunk from which `value` was computed.
-
     In a function these are unknown, so any value counts. A value that is already an output does not count, because a
-    graph lists an output only once.
-    """
+    graph lists an output only once."""
     wanted = _kind(value, known)
     level, seen = [value], {value}
     graph = value.producer().graph  # type: ignore[union-attr]

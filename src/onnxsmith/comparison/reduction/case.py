@@ -31,10 +31,8 @@ class Case:
         return walk.count_nodes(self.model)
 
     def key(self) -> bytes:
-        """Returns a key that is equal for equal models with equal inputs.
-
-        Weights in external data are identified by file and offset.
-        """
+        """Returns a key that is equal for equal models with equal inputs. Weights in external data are identified by
+        file and offset."""
         digest = hashlib.blake2b(ir.to_proto(self.model).SerializeToString(deterministic=True), digest_size=16)
         for name, value in sorted(self.feeds.items()):
             digest.update(name.encode())

@@ -153,6 +153,7 @@ def _place(aside: Path, target: Path) -> None:
     if not target.exists():
         aside.rename(target)
         return
+    # The old folder is kept aside until the new one is in its place.
     old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
     try:
         target.rename(old / target.name)

@@ -24,10 +24,8 @@ def suffix(case: Case, known: Known, oracle: Oracle) -> Case:
 
 
 def _halved(case: Case, count: int, oracle: Oracle, cut: Callable[[int], Case | None]) -> Case:
-    """Returns the smallest failing case that `cut` makes, if all cases from some number of nodes on fail.
-
-    The returned case fails even if they do not.
-    """
+    """Returns the smallest failing case that `cut` makes, if all cases from some number of nodes on fail. The returned
+    case fails even if they do not."""
     best, low, high = case, 0, count
     while high - low > 1:
         middle = (low + high) // 2

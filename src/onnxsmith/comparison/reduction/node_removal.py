@@ -62,10 +62,8 @@ def without(case: Case, doomed: Iterable[int], known: Known, *, bypass: bool, li
 
 
 def _removable(wanted: list[ir.Node], known: Known) -> list[ir.Node]:
-    """Returns the nodes whose results can be replaced.
-
-    A sequence, or a tensor of unknown dtype, needs its node as long as it has readers.
-    """
+    """Returns the nodes whose results can be replaced. A sequence, or a tensor of unknown dtype, needs its node as long
+    as it has readers."""
     inside = {inner for node in wanted for inner in _whole(node)}
     queue = list(wanted)
     while queue:

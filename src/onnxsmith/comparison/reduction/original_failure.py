@@ -33,6 +33,7 @@ def failing(
         ends.append(outcome)
         if outcome.failure is None:
             continue
+        # A generated input may be meaningless, so a refusal at run time waits for a clearer failure.
         if not outcome.failure.doubtful or given is not None:
             oracle.first = outcome.failure
             return case, label, []

@@ -20,11 +20,8 @@ _LISTS = ("scan_output_axes", "scan_output_directions")
 
 
 def fewer(case: Case, known: Known, oracle: Oracle) -> Case:
-    """Removes states that the failure does not need, and results that no node reads.
-
-    Readers of a removed state, in the body or after it, read its initial value instead. A node keeps at least one
-    output.
-    """
+    """Removes states that the failure does not need, and results that no node reads. Readers of a removed state, in the
+    body or after it, read its initial value instead. A node keeps at least one output."""
 
     def take(current: Case, chosen: list[int]) -> list[Case | None]:
         copy = cloned(current.model)

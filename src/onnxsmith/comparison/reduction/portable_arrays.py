@@ -26,7 +26,7 @@ def _texts(value: Array) -> Array | None:
 
 
 def write(feeds: Feeds, path: Path) -> list[str]:
-    """Writes the plain values, and returns the names of the others."""
+    """Writes the plain values. Returns the names of values that cannot be written."""
     plain: dict[str, Array] = {}
     for name, value in feeds.items():
         if isinstance(value, np.ndarray) and is_plain(value):

@@ -21,10 +21,8 @@ _MOST_TEXT = 64
 
 
 def smaller(case: Case, oracle: Oracle) -> Case:
-    """Makes dimensions smaller: first the batch, then each size in inputs and weights, the largest first.
-
-    A size is cut to 1, to 2, or to half, repeatedly.
-    """
+    """Makes dimensions smaller: first the batch, then each size in inputs and weights, the largest first. A size is cut
+    to 1, to 2, or to half, repeatedly."""
     for target in (1, 2):
         made = _batch(case, target)
         if made is not None and oracle.fails(made):
@@ -67,6 +65,7 @@ def _resized(case: Case, size: int, target: int) -> Case:
     def cut(array: Array) -> Array:
         kept = tuple(slice(0, target) if n == size else slice(None) for n in array.shape)
         part = array[kept]
+        # A small integer that equals the size is probably that size, such as an element of a Reshape's shape.
         if part.dtype.kind in "iu" and part.ndim <= 1 and part.size <= _MOST_TEXT:
             part = np.where(part == size, np.array(target, part.dtype), part)
         return np.ascontiguousarray(part).reshape(part.shape)

@@ -73,10 +73,8 @@ def made_up(dtype: ir.DataType, shape: tuple[int, ...]) -> Array:
 
 
 def kinds(model: ir.Model) -> dict[str, Kind]:
-    """Returns dtype and shape of every tensor, bodies included, as far as they follow from the graph.
-
-    A name that different tensors in several graphs share is left out.
-    """
+    """Returns dtype and shape of every tensor, bodies included, as far as they follow from the graph. A name that
+    different tensors in several graphs share is left out."""
     found: dict[str, Kind | None] = {}
     shaped = inferred(model)[0]
     for value in walk.values_of(walk.graphs_and_functions(shaped)):
@@ -96,10 +94,8 @@ def _kind(value: ir.Value) -> Kind | None:
 
 
 def port(name: str, known: Known) -> tuple[ir.Value, Array | None] | None:
-    """Returns a value to replace a tensor, and its content; None if nothing is known of the tensor.
-
-    The value is an initializer if an `.npz` cannot hold the content.
-    """
+    """Returns a value to replace a tensor, and its content; None if nothing is known of the tensor. The value is an
+    initializer if an `.npz` cannot hold the content."""
     kind = known.kind(name)
     if kind is None:
         return None

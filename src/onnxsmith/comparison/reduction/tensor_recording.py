@@ -21,11 +21,9 @@ MOST_BYTES = 2**30
 
 
 def record(case: Case, bench: Bench, limit: float) -> Known:
-    """Records every tensor as far as possible. Stops a run that takes longer than `limit` seconds.
-
-    Runs onnxruntime without optimisation first. If it refuses the model or crashes, runs the reference evaluator, which
-    continues after a failing node. If that fails too, runs the longest prefix of the graph that runs.
-    """
+    """Records every tensor as far as possible. Stops a run that takes longer than `limit` seconds. Runs onnxruntime
+    without optimisation first. If it refuses the model or crashes, runs the reference evaluator, which continues after
+    a failing node. If that fails too, runs the longest prefix of the graph that runs."""
     known = Known(values=dict(case.feeds), kinds=kinds(case.model))
     wanted = _affordable(case.model, known.kinds)
     found = _run(case, wanted, bench, limit)

@@ -1,4 +1,4 @@
-"""A model that is being built: its inputs and outputs, and what happens when the block ends."""
+"""A model that is being built: adds inputs and outputs, and finishes the model when the block ends."""
 
 from __future__ import annotations
 

@@ -56,10 +56,8 @@ class _Operand:
 
 
 def example(op: str, domain: str, schema: Schema, version: int) -> str:
-    """Returns a program with `onnxsmith.build` that was checked and run; "" if the search found none in time.
-
-    Operators with branches or bodies, and operators of other domains than ai.onnx, have no example.
-    """
+    """Returns a program with `onnxsmith.build` that was checked and run; "" if the search found none in time. Operators
+    with branches or bodies, and operators of other domains than ai.onnx, have no example."""
     end = time.monotonic() + _SECONDS
     if domain or any(schema.attributes[name] not in _VALUES for name in schema.required):
         return ""

@@ -101,10 +101,12 @@ class _Chunks:
         chunks = self._node("Div", [more, size])
         whole = self._node("Reshape", [self._node("Mul", [chunks, size]), none])
         counted = self._node("Range", [self._scalar(0), whole, self._scalar(1)])
+        # Indices past the last row wrap around: the last chunk is filled with valid rows from the start.
         picked = self._node("Gather", [port, self._node("Mod", [counted, count])], axis=axis)
         assert port.shape is not None
         dims = [int(dim) for dim in port.shape]  # type: ignore[arg-type]  # the model is static
         target = self._node("Concat", [self._list(dims[:axis]), chunks, size, self._list(dims[axis + 1 :])], axis=0)
+        # Without allowzero (before opset 14) a 0 in the target copies the input's size.
         parted = self._node("Reshape", [picked, target], allowzero=1) if self._zeros else self._reshape(picked, target)
         order = [axis, *range(axis), *range(axis + 1, len(dims) + 1)]
         return parted if axis == 0 else self._node("Transpose", [parted], perm=order)

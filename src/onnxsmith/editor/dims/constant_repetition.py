@@ -33,6 +33,7 @@ class Repeating:
         """
         opening, value = self._opening, node.inputs[index]
         assert value is not None
+        # It depends on the opened input, yet keeps its size: nothing computes the elements it would need.
         if opening.is_reached(value):
             raise opening.refuse(node, f"axis {axis} of {value.name} keeps the size {factors.size(dim)}")
         inputs = [one for one in opening.work.model.graph.inputs if value in depending(opening.work.model, {one})]
@@ -70,11 +71,9 @@ class Repeating:
         raise opening.refuse(node, f"{value.name} selects single indices of a dimension {factors.text(dim)}")
 
     def place(self, node: ir.Node, index: int, dim: Dim) -> bool:
-        """Replaces indices that repeat from row to row of `dim` by indices for any number of rows.
-
-        The rows lie one behind another, so each row's indices are those of the row before plus the block size. Returns
-        whether the operand holds such indices.
-        """
+        """Replaces indices that repeat from row to row of `dim` by indices for any number of rows. The rows lie one
+        behind another, so the indices of each row are the previous row's plus the block size. Returns whether the
+        operand holds such indices."""
         value, block = node.inputs[index], factors.size(dim[1:])
         if not isinstance(dim[0], Atom) or factors.is_open(dim[1:]) or value is None:
             return False
@@ -91,10 +90,9 @@ class Repeating:
         return False
 
     def _one(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim) -> ir.Value | np.ndarray | None:
-        """Returns what one index along the symbol holds: the value itself if it has a single index, or a constant.
-
-        Evenly spaced numbers that differ are returned as a value that counts on.
-        """
+        """Returns the part of a value that repeats along the symbol. If the values do not repeat but are evenly spaced,
+        returns a value that counts on. A value with a single index is returned expanded."""
+        # There is no second element that could differ, so the value is expanded without reading it.
         if all(factor.size == 1 for factor in dim if isinstance(factor, Atom)):
             return self._single(node, value, axis, dim)
         array = self._array(node, value)

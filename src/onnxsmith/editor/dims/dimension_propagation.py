@@ -39,11 +39,8 @@ class _One:
 
 
 class Opening:
-    """Opens frozen sizes in a model.
-
-    `opened` are the dimensions of graph inputs that are symbolic now. `static` are the shapes that all values had
-    before.
-    """
+    """Opens frozen sizes in a model. `opened` are the dimensions of graph inputs that are symbolic now. `static` are
+    the shapes that all values had before."""
 
     def __init__(self, work: Work, opened: Mapping[ir.Value, Mapping[int, str]], static: Static) -> None:
         self.work, self.static = work, static
@@ -259,10 +256,8 @@ class Opening:
         self._dims[value] = found
 
     def _guessed(self, node: ir.Node, before: tuple[int | None, ...]) -> ir.Shape:
-        """Returns a shape for a result that inference does not know.
-
-        An axis with the size of the same axis of the first operand is taken to be that dimension.
-        """
+        """Returns a shape for a result that inference does not know. An axis with the size of the same axis of the
+        first operand is taken to be that dimension."""
         first = self.dims(node.inputs[0]) if node.inputs else None
         same = first or []
         return ir.Shape(
@@ -273,10 +268,8 @@ class Opening:
         )
 
     def _of_shape(self, value: ir.Value, given: list[Dim] | None, node: ir.Node | None = None) -> list[Dim] | None:
-        """Returns the dimensions of a value's shape; None if one is unknown.
-
-        An expression that an operand has as well keeps the operand's order of factors.
-        """
+        """Returns the dimensions of a value's shape; None if one is unknown. An expression that an operand has as well
+        keeps the operand's order of factors."""
         if value.shape is None:
             return None
         by_text = {str(canonical(factors.text(dim))): dim for dim in reversed(given or []) if factors.is_open(dim)}
@@ -327,6 +320,7 @@ def _of_data(model: ir.Model) -> set[ir.Value]:
     found: set[ir.Value] = set(model.graph.inputs)
     for node in model.graph:
         bodies = bool(list(walk.subgraphs(node)))
+        # Shape and Size read no elements of their operand.
         if bodies or (node.op_type not in ("Shape", "Size") and any(value in found for value in node.inputs)):
             found.update(node.outputs)
     return found

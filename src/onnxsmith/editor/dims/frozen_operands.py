@@ -49,10 +49,8 @@ def count_rows(opening: Opening, node: ir.Node) -> None:
 
 
 def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Puts -1 at the symbol's place in the target shape, or computes the shape.
-
-    An existing -1 elsewhere becomes its static size, because -1 has no meaning in a tensor without elements.
-    """
+    """Puts -1 at the symbol's place in the target shape, or computes the shape. An existing -1 elsewhere becomes its
+    static size, because -1 has no meaning in a tensor without elements."""
     dims, sizes = opening.dims(node.inputs[0]), _static(opening, node.outputs[0])
     if dims is None or sizes is None:
         return None
@@ -151,6 +149,7 @@ def _slice(opening: Opening, node: ir.Node) -> list[Dim] | None:
         start, end = starts[index], ends[index]
         if end >= size and (end == size or start <= 0):
             new_ends[index] = _END
+        # A slice of whole blocks of the symbol is scaled with it.
         block = _block(dim)
         if block > 1 and step == 1 and start >= 0 and 0 < end <= size and not (start % block or end % block):
             new_starts[index] = (_atoms(dim), start // block, 1) if start else 0
@@ -195,6 +194,7 @@ def _split(opening: Opening, node: ir.Node) -> list[Dim] | None:
     atoms = _atoms(dim)
     if parts is None or any(part % factors.size(atoms) for part in parts):
         raise opening.refuse(node, f"it splits the axis into parts of fixed sizes: {parts or 'an attribute'}")
+    # Single elements of a size-1 symbol: the graph may need one part for each row.
     if factors.size(atoms) == 1 and len(parts) == factors.size(dim) > 1 and not isinstance(dim[0], int):
         raise opening.refuse(node, f"it splits the axis into {len(parts)} parts")
     made = opening.sizes.shape([(atoms, part // factors.size(atoms), 1) for part in parts], node)
@@ -218,10 +218,8 @@ def _squeeze(opening: Opening, node: ir.Node) -> list[Dim] | None:
 
 def _gather(opening: Opening, node: ir.Node) -> list[Dim] | None:
     """Lets constant indices of every row follow the number of rows: 0 to N - 1, or places in rows that lie one behind
-    another.
-
-    Other indices of an axis with a single element are refused, because what they select at other sizes is unknown.
-    """
+    another. Other indices of an axis with a single element are refused, because what they select at other sizes is
+    unknown."""
     dims, index = opening.dims(node.inputs[0]), node.inputs[1]
     axis = node.attributes.get_int("axis", 0)
     if dims is None or index is None or not factors.is_open(dims[axis]):

@@ -31,12 +31,9 @@ _CLOSE = 1e-4
 
 @dataclass
 class Rows:
-    """The rows that are compared for one symbol.
-
-    `size` is the symbol's size in the original. `inputs` maps inputs to its axis; `outputs` maps outputs to its axis
-    and the number of elements for each row on it. `others` are outputs that depend on the inputs and have no rows.
-    `known` are the sizes of all symbols of the step in the original.
-    """
+    """The rows that are compared for one symbol. `size` is the symbol's size in the original. `inputs` maps inputs to
+    its axis; `outputs` maps outputs to its axis and the number of elements for each row on it. `others` are outputs
+    that depend on the inputs and have no rows. `known` are the sizes of all symbols of the step in the original."""
 
     work: Work
     symbol: str
@@ -120,11 +117,10 @@ class Rows:
         outputs: Mapping[str, tuple[int, int]],
         feeds: Mapping[int, Feed],
     ) -> str:
-        """Returns why rows cannot be compared: an output of the original has rows that depend on each other.
-
-        The test changes the first row and looks for changes in the others. With a single row the original cannot show
-        this; then the edited model decides, except along axis 0.
-        """
+        """Returns why rows cannot be compared: an output of the original has rows that depend on each other. The test
+        changes the first row and looks for changes in the others. With a single row the original cannot show this; then
+        the edited model decides, except along axis 0."""
+        # One row cannot show it in the original, and axis 0 is trusted to be a batch.
         if self.size < 2 and all(axis == 0 for axis in inputs.values()):
             return ""
         more = min((one for one in feeds if one > 1), default=0)

@@ -26,12 +26,9 @@ _ENOUGH = 3
 
 @dataclass
 class Tried:
-    """The results of a model at the sizes of one dimension.
-
-    `feeds` are inputs of the sizes that it takes while other dimensions keep the original's size. `together` are the
-    sizes that it takes only if other dimensions change too. `refused` are the sizes that it does not take, with the
-    errors.
-    """
+    """The results of a model at the sizes of one dimension. `feeds` are inputs of the sizes that it takes while other
+    dimensions keep the original's size. `together` are the sizes that it takes only if other dimensions change too.
+    `refused` are the sizes that it does not take, with the errors."""
 
     feeds: dict[int, Feed] = field(default_factory=dict)
     together: list[int] = field(default_factory=list)
@@ -83,6 +80,7 @@ def tried(
     else:
         for one in usual(size):
             fits(one, {})
+        # Only the original's size ran: the model may take multiples only.
         for one in _further(size) if len(found.feeds) < 2 else ():
             fits(one, {})
             if len(found.feeds) > _ENOUGH:

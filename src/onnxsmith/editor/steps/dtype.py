@@ -82,11 +82,8 @@ def _refuse(value: ir.Value, old: ir.DataType | None, new: ir.DataType) -> None:
 
 
 def _cast_input(model: ir.Model, name: str, dtype: ir.DataType, inner: str) -> ir.Model:
-    """Replaces an input by an input of the new dtype with a Cast behind it.
-
-    The old value becomes the result of the Cast, called `inner`. So all its readers, also those in bodies, read what
-    they read before.
-    """
+    """Replaces an input by an input of the new dtype with a Cast behind it. The old value becomes the result of the
+    Cast, called `inner`. So all its readers, also those in bodies, read what they read before."""
     import_operators(model)
     graph = model.graph
     value = next(value for value in graph.inputs if value.name == name)
@@ -106,10 +103,8 @@ def _cast_input(model: ir.Model, name: str, dtype: ir.DataType, inner: str) -> i
 
 
 def _cast_output(model: ir.Model, name: str, dtype: ir.DataType, inner: str = "") -> ir.Model:
-    """Makes the result of a Cast the output, under the output's name unless an input has that name.
-
-    The tensor before the Cast is called `inner`, by default a free name.
-    """
+    """Makes the result of a Cast the output, under the output's name unless an input has that name. The tensor before
+    the Cast is called `inner`, by default a free name."""
     import_operators(model)
     graph = model.graph
     at = next(index for index, value in enumerate(graph.outputs) if value.name == name)

@@ -141,7 +141,7 @@ def _refuse_constants(unused: list[ir.Value]) -> None:
 def _refuse_unused(
     whole: ir.Model, part: ir.Model, starts: list[ir.Value], ends: list[ir.Value], found: dict[str, str]
 ) -> None:
-    """Raises if no end needs one of the starts, because it lies behind the ends or beside them."""
+    """Raises if no end depends on one of the starts."""
     used = {*found, *(one.name for one in part.graph.inputs)}
     unused = [value for value in starts if value.name not in used]
     if not unused:
@@ -192,10 +192,8 @@ def _bytes(model: ir.Model) -> int:
 
 
 def _started(model: ir.Model, wires: list[str], outputs: list[str]) -> ir.Model:
-    """Returns the original from the tensors `wires` on.
-
-    onnx-ir cuts it, so that the part is compared with the result of independent code.
-    """
+    """Returns the original from the tensors `wires` on. onnx-ir cuts it, so that the part is compared with the result
+    of independent code."""
     copy = inferred(model)[0]
     graph = ir.convenience.extract(copy.graph, wires, outputs)
     functions = list(copy.functions.values())
@@ -245,10 +243,8 @@ def _rename(model: ir.Model, names: list[str]) -> None:
 
 
 def _at_one_opset(whole: ir.Model, part: ir.Model) -> tuple[ir.Model, ir.Model]:
-    """Returns both models at one opset, as a later step of the edit may have converted the part.
-
-    This is the part's opset if the whole can be converted to it, else the whole's.
-    """
+    """Returns both models at one opset, as a later step of the edit may have converted the part. This is the part's
+    opset if the whole can be converted to it, else the whole's."""
     try:
         return opset_conversion.convert(whole, opset_conversion.of(part)), part
     except OnnxsmithError:
@@ -256,10 +252,8 @@ def _at_one_opset(whole: ir.Model, part: ir.Model) -> tuple[ir.Model, ir.Model]:
 
 
 def _in_place(whole: ir.Model, part: ir.Model, wires: list[str]) -> ir.Model:
-    """Returns the original in which the part computes its outputs, from the tensors at which it starts.
-
-    The outputs are the part's current ones: a later step of the edit may have renamed or removed some.
-    """
+    """Returns the original in which the part computes its outputs, from the tensors at which it starts. The outputs are
+    the part's current ones: a later step of the edit may have renamed or removed some."""
     whole, part = _at_one_opset(whole, part)
     outputs = [value.name or "" for value in part.graph.outputs]
     ports = [port.name or "" for port in part.graph.inputs]

@@ -60,11 +60,8 @@ class Layout(Step):
 
 
 def _permute_input(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
-    """Makes a new input of the permuted shape.
-
-    The old value becomes the result of a Transpose, so that all its readers, also those in bodies, read what they read
-    before.
-    """
+    """Makes a new input of the permuted shape. The old value becomes the result of a Transpose, so that all its
+    readers, also those in bodies, read what they read before."""
     graph, name = work.model.graph, value.name or ""
     original = work.inputs.get(name)
     port = ir.Value(

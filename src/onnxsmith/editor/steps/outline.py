@@ -28,11 +28,11 @@ _OLDEST_IR = 8
 
 @dataclass(frozen=True)
 class Outline(Step):
-    """Makes the local function `to` (`domain::Name`), and calls it in place of the nodes that it was made of. These are
-    all nodes that `node` selects, each match of the pattern `find` (with `where` and `count`, as in `replace`), or the
-    nodes of each torch module whose path fits `module`. Matches and modules must be alike. Attributes that differ
-    become attributes of the function. Tensors that the nodes read become its inputs, including weights. The outputs
-    keep their numbers."""
+    """Makes the local function `to` (`domain::Name`), and calls it in place of the nodes that it was made of. `node`
+    selects nodes for one call. `find` is a pattern (with `where` and `count`, as in `replace`) and makes a call for
+    each match. `module` is a path and makes a call for each torch module that fits. Matches and modules must be alike.
+    Attributes that differ become attributes of the function. Tensors that the nodes read become its inputs, including
+    weights. The outputs keep their numbers."""
 
     first = ("to",)
 

@@ -26,7 +26,7 @@ class Remove(Step):
     """Removes the selected `node`, or all selected nodes. Readers of the result read the operand `keep` instead (a
     number from 0, or a name in the schema). `keep` may be left out if only one operand is not a constant, or if the
     node has one operand. A graph output keeps its name. Constants that nothing reads any more are removed too. If the
-    operand has another dtype, as that of a Cast, the nodes behind compute in it, as far as their operators take it.
+    operand has another dtype, as for a Cast, the nodes behind compute in that dtype, as far as their operators allow.
     Graph outputs keep their dtype, so a Cast back has to be among the removed nodes. With `same` the outputs must keep
     their numbers."""
 
@@ -87,6 +87,7 @@ class Remove(Step):
             new = stands[value]
             same = self.same or (node.op_type in _SAME and not node.domain)
             readers = [use.node for use in value.uses()]
+            # The operand keeps its numbers; those of its new readers change.
             if not same:
                 work.change(*(one for reader in readers for one in reader.outputs))
             else:

@@ -40,6 +40,7 @@ class Set(Step):
         known = schema.find(node.op_type, node.domain, version)
         kept = {name: one for name, one in node.attributes.items() if name not in self.attributes}
         new = {name: value for name, value in self.attributes.items() if not _gone(value)}
+        # Without a schema, the old attribute tells the type of its new value.
         if known is None:
             guessed = {
                 name: ir.Attr(name, node.attributes[name].type, value) if name in node.attributes else value

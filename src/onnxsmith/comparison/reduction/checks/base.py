@@ -41,11 +41,8 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure of a model.
-
-    Two failures are the same if they share one of their `marks`, and if the second is not far smaller than the first.
-    `size` is 0 for a failure without a size.
-    """
+    """A failure of a model. Two failures are the same if they share one of their `marks`, and if the second is not far
+    smaller than the first. `size` is 0 for a failure without a size."""
 
     what: str
     marks: frozenset[str]
@@ -111,10 +108,7 @@ class Check(ABC):
     @abstractmethod
     def script(self, failure: Failure) -> tuple[str, ...]:
         """Returns the lines of a Python program that shows the failure in the folder with `model.onnx` and
-        `inputs.npz`.
-
-        Its exit status is not 0 if the model still fails.
-        """
+        `inputs.npz`. Its exit status is not 0 if the model still fails."""
 
     def files(self) -> tuple[Path, ...]:
         """Returns files that the program needs beside the model."""

@@ -22,11 +22,9 @@ _LAST = 300
 
 @dataclass(frozen=True)
 class Command(Check):
-    """The command ends with a status other than 0, or with `status`. The same failure is the same status.
-
-    In the command, `{model}` stands for the file and `{inputs}` for an `.npz` of inputs. It runs in the current folder,
-    without a shell.
-    """
+    """The command ends with a status other than 0, or with `status`. The same failure is the same status. In the
+    command, `{model}` stands for the file and `{inputs}` for an `.npz` of inputs. It runs in the current folder,
+    without a shell."""
 
     usage = "WORD… with {model}"
 

@@ -67,6 +67,7 @@ class Differs(Check):
     def _compared(self, attempt: Attempt, first: Outputs, second: Outputs) -> Outcome:
         if not any(difference(first[name], second[name], 0.0).reason for name in first):
             return Outcome(End.PASSED, why="every output is equal")
+        # Only for unequal outputs, because the bounds need shape inference.
         bounds = roundings(inferred(attempt.model)[0])
         found = dict(_differences(first, second, bounds))
         if not found:
