@@ -36,8 +36,8 @@ def diagnose(
     """Lists everything that prevents a verified export of a torch module. Writes no file.
 
     The arguments are those of `export`. `diagnose` reads the source of `forward`, runs the module once, traces it with
-    all dynamic axes and with each alone, and tries every way to capture it. The report's part `Diagnosis` holds each
-    finding with the user's line, its effect on an export, and code to paste if a fix could be written.
+    all dynamic axes and with each alone, and tries every strategy. The report's part `Diagnosis` holds each finding
+    with the user's line, its effect on an export, and code to paste if a fix could be written.
 
     The verdict is `done` if the module can be exported unchanged, perhaps with notes, and `different` otherwise.
 
@@ -127,7 +127,8 @@ def _once(found: Sequence[Finding]) -> list[Finding]:
 
 
 def _axes(case: Case) -> list[Axis]:
-    """Says of each dynamic axis whether the trace fixed it: with all axes dynamic, and with this axis alone."""
+    """Lists the dynamic axes, each with whether a trace fixed it: a trace with all axes dynamic, and one with this axis
+    alone."""
     assert case.built is not None
     if not case.symbols:
         return []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onnxsmith.optimizer.target_form import ForTarget
 
 _USUAL_OPSET = 20
-"""What torch 2.13's exporter writes unless it is told otherwise."""
+"""The opset that torch 2.13's exporter writes by default."""
 
 
 @identifies()
@@ -57,20 +57,21 @@ def export(
     inputs of `forward`, nested as in a call; `inputs` are examples in the command line's form. A module in training
     mode is exported in evaluation mode, and its mode is restored.
 
-    `output` is a path, or a binary file to write to. The model is written if it agrees with the module; `save` says
-    how. With `weights=False` the parameters become graph inputs; the model is verified before. `drop_unused` removes
-    graph inputs that no node reads. `verify` says how the file is compared with the module; with `verify=False` the
-    report says that nothing was verified.
+    `output` is a path, or a binary file to write to. The model is written if it agrees with the module; `save` has the
+    options of the file. With `weights=False` the parameters become graph inputs; the model is verified before its
+    weights are left out. `drop_unused` removes graph inputs that no node reads. `verify` has the options of the
+    comparison with the module; with `verify=False` nothing is compared, and the report says so.
 
     `dynamic` names the dynamic axes: `"x:0=batch,2=height"`, `{"x": {0: "batch"}}`, a mapping or a list of
-    `torch.export.Dim`s as for `torch.export`, or `"auto"`: every axis that the module accepts at other sizes and a
+    `torch.export.Dim`s as for `torch.export`, or `"auto"`: all axes that the module accepts at other sizes and that a
     graph can express. `opset` is an error if the model cannot be written in it; None leaves it to the exporter.
-    `target` is the name of a target of `check`, or `profile:FILE.toml`: opset and IR version are none that it cannot
-    read, and the simplification makes no operator that it refuses. `check` asks it, and rewrites what it refuses.
+    `target` is the name of a target of `check`, or `profile:FILE.toml`: the target can read the file's opset and IR
+    version, and the simplification makes no operator that the target refuses. `check` finds and rewrites the other
+    nodes that the target refuses.
 
     Strategies (ways to capture) are tried in order until the graph of one agrees with the module. The report says which
-    strategies failed and why. One strategy replaces the lines at which a trace stops while it traces; the report shows
-    those lines. `strategy` names the only strategy to try, by its file in `exporter/strategies`: `torch-export`, or
+    strategies failed and why. Some strategies replace lines of the module while it is traced; the report shows those
+    lines. `strategy` names the only strategy to try, by its file in `exporter/strategies`: `torch-export`, or
     `torchscript`. The strategy `torchscript` turns Python values that were read from a tensor into constants; such a
     graph is refused unless the strategy was named.
 
@@ -82,9 +83,9 @@ def export(
     `state` names tensors of the module that forward changes and a later call reads: buffers, attributes, items of a
     list, by path (`encoder.cache`) or pattern (`*.cache`), or `"auto"`: all of them. Each becomes an input
     (`state.encoder.cache`) and an output (`next_state.encoder.cache`) of the graph. The report and the file's metadata
-    (`onnxsmith.state`) have the pairs with the values of the first call. Several calls in a row, each with the state
-    that the last one returned, are compared with as many calls of the module. Without `state` the headline names the
-    state that the graph drops.
+    (`onnxsmith.state`) have the pairs with the values of the first call. The file is run several times in a row, each
+    time with the state that the run before returned, and compared with as many calls of the module. Without `state` the
+    headline names the state that the graph drops.
 
     With `task` (`text-generation-with-past`, `image-classification`, … or `auto`), `model` is a local folder with a
     saved model of the transformers library, or a `config.json`. The task determines example inputs, names and dynamic

@@ -59,8 +59,8 @@ def evaluating(module: Any) -> Iterator[bool]:
 
 @dataclass(frozen=True)
 class Try:
-    """A strategy with its result `made`, or with the error that stopped it. `agrees`: the result agrees with the
-    module."""
+    """A strategy with its result `made`, or with the error that stopped it. `agrees` says whether the result agrees
+    with the module."""
 
     strategy: Strategy
     made: Made | None = None
@@ -69,7 +69,7 @@ class Try:
 
     @property
     def failure(self) -> str:
-        """Says in one line why the strategy gave no graph that agrees with the module."""
+        """Says in one line why the strategy made no graph that agrees with the module."""
         if self.made is not None and self.made.other_path is not None:
             return self.made.other_path.what
         if self.error is None:
@@ -78,7 +78,7 @@ class Try:
 
     @property
     def brief(self) -> str:
-        """The failure in a few words: what happened, or the first clause of the cause where that says more."""
+        """Says the failure in a few words: what happened, or the first clause of the cause if that says more."""
         said = self.failure
         if self.error is not None:
             found = self.error.problem
@@ -88,9 +88,9 @@ class Try:
 
 
 _GENERAL = {"export/capture-failed", "export/translation-failed"}
-"""Problems whose cause says more than what happened."""
+"""Problems whose `why` says more than their `what`."""
 _BRIEF = 100
-"""Letters of a failure among others. A choice: about a line of a terminal."""
+"""Characters of a failure in a list of failures. A choice: about a line of a terminal."""
 _KIND = re.compile(r"^\w+(Error|Exception): ")
 _CLAUSE = re.compile(r"\. |: File |; |\n")
 
@@ -193,9 +193,9 @@ class Job:
     def _first_that_agrees(
         self, built: programs.Built, output: str | Path | BinaryIO | None
     ) -> tuple[Made, tuple[str, ...]]:
-        """Gives the result of the first strategy whose graph agrees with the module, and why earlier strategies failed.
-        If no graph agrees, gives the first strategy's graph, which differs, or raises the first strategy's problem,
-        with a few words on each other one; its exception notes hold these in full."""
+        """Returns the result of the first strategy whose graph agrees with the module, and why earlier strategies
+        failed. If no graph agrees, returns the first strategy's graph, which differs. If it has none, raises its
+        problem with a few words on each other failure; the exception's notes hold these in full."""
         tries = list(self.tries(built, output))
         failures = tuple(f"{one.strategy.title}: {one.failure}" for one in tries)
         last, first = tries[-1], tries[0]
@@ -237,7 +237,7 @@ class Job:
                     made = Maker(self.target, self.settings).make(strategy, built, output)
             except OnnxsmithError as error:
                 error = _with_plugin(error)
-                if error.problem.id.startswith("save/"):  # the disk's problem, which another strategy would meet too
+                if error.problem.id.startswith("save/"):  # a problem of the disk: another strategy would meet it too
                     raise
                 before.append(error.problem)
                 before += _of_branches(error.branches if isinstance(error, FrozenAxisError) else ())
@@ -266,7 +266,7 @@ class Job:
         ]
         packed = packed_formats.note(self.torch_model.module, {node.op_type for node in model.graph})
         notes += [*baked_inputs.notes(built.program), *([packed] if packed else [])]
-        if outputs:  # given as `dynamic_axes` of PyTorch has them
+        if outputs:  # `dynamic_axes` of PyTorch may name outputs
             notes.append(f"axes of outputs follow from those of the inputs: {', '.join(outputs)}")
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)
@@ -315,8 +315,8 @@ def _needs_verification(strategy: Strategy) -> OnnxsmithError:
 
 
 def _or_accepted(said: Problem, tries: Sequence[Try]) -> str:
-    """The fix of a problem; of a branch on whether anything is selected also the strategy that takes one side of it, as
-    the line may lie in a library."""
+    """Returns the fix of a problem. If a branch asks whether a selection is empty, adds the strategy that takes one
+    side: the line may lie in a library."""
     refused = (one for one in tries if one.error and one.error.problem.id == "export/fixed-by-the-example")
     asked = next((option(one.strategy) for one in refused), "")
     if said.id != "forward/branch-on-data" or not asked.endswith("torch-selected"):
@@ -325,19 +325,19 @@ def _or_accepted(said: Problem, tries: Sequence[Try]) -> str:
 
 
 def _of_branches(branches: Sequence[SizeBranch]) -> Iterator[Problem]:
-    """A problem for the first of a module's branches on sizes, of which a graph has one side."""
+    """Yields a problem for the first of `branches`, the branches on sizes of which the graph has one side."""
     for branch in branches[:1]:
         yield Problem("forward/size-compared", "a branch depends on a dynamic size", where=branch.line)
 
 
 def _of_counts(lines: Sequence[str]) -> Iterator[Problem]:
-    """A problem for the first line at which a number of blocks became a constant."""
+    """Yields a problem for the first line at which a number that follows from sizes became a constant."""
     for line in lines[:1]:
         yield Problem("forward/loop-over-blocks", "a number that follows from a size became a constant", where=line)
 
 
 def _with_plugin(error: OnnxsmithError) -> OnnxsmithError:
-    """The error; of a node that a user's translation wrote and no runtime knows, with the way to verify it."""
+    """Returns the error. If no runtime knows a node that a user's translation wrote, adds how to verify that node."""
     if error.problem.id != "runtime/unknown-operator" or not any(one.writers for one in registered()):
         return error
     return error.at(
@@ -357,7 +357,7 @@ def _ignores_translations(strategy: Strategy) -> OnnxsmithError:
 
 
 def _left_fixed(probed: Probed, left: Probed, found: Problem) -> str:
-    """The note about the axes that are no longer dynamic, and why."""
+    """Returns the note about the axes that are no longer dynamic, with the reason."""
     lost = ", ".join(symbol for symbol in probed.symbols if symbol not in left.symbols)
     return f"{lost} left fixed: {found.what}" + (f" ({found.where})" if found.where else "")
 

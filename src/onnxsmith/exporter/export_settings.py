@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """The keywords of `export`, which documents them."""
+    """The keywords of `export`; its docstring describes them."""
 
     dynamic: Dynamic | Sequence[str] = None
     opset: int | None = None
@@ -28,11 +28,11 @@ class Settings:
     strategy: str | None = None
     as_traced: bool = False
     verify: Verify | None = Verify()
-    """None for an export that is not verified."""
+    """The options of the verification; None for an export that is not verified."""
     save: Save = Save()
     target: ForTarget | None = None
     translations: Mapping[Any, Any] | None = None
-    """Translations of operators, of this export only."""
+    """Translations of operators for this export only."""
     state: Sequence[str] = ()
     carried: Carried = field(default_factory=Carried)
     """The state that the graph takes and returns."""

@@ -24,9 +24,9 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 
 @dataclass(frozen=True)
 class TorchModel:
-    """A module with example inputs. `given` is False if there are no example inputs. `notes` are for the report,
-    `limits` (what the module does not do) for the headline. `names` has the graph's names for arguments of forward that
-    are called otherwise in graphs. `more` are further keyword arguments, with which a file is compared as well."""
+    """A module with example inputs. `given` is False if there are no example inputs. `notes` are for the report;
+    `limits` (what the module does not do) are for the headline. `names` maps arguments of forward to the graph's names,
+    if these differ. `more` are further keyword arguments on which a file is compared."""
 
     module: Any
     args: tuple[Any, ...] = ()
@@ -39,8 +39,8 @@ class TorchModel:
 
 
 def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> tuple[str, TorchModel]:
-    """The name and the model for the `model` argument of a Python call: a target, or a module. The caller's example
-    inputs replace those of the factory.
+    """Returns the name and the model for the `model` argument of a Python call: a target, or a module. The caller's
+    example inputs replace those of the factory.
 
     Raises:
         OnnxsmithError: those of `load`; `export/arguments` if `kwargs` is no mapping; `export/target-factory` if
@@ -101,7 +101,7 @@ def load(target: str) -> TorchModel:
 
 
 def function(target: str) -> Callable[..., Any]:
-    """Imports the function, or another object that can be called, which the target names.
+    """Imports the function, or another callable, that the target names.
 
     Raises:
         OnnxsmithError: `export/target-syntax`, `export/target-import` or `export/target-factory`.
@@ -145,7 +145,7 @@ def _from_file(path: Path, target: str) -> ModuleType:
 
 
 def _in_package(path: Path) -> str:
-    """The dotted name of a file in a package. Adds the folder of the outermost package to `sys.path`."""
+    """Returns the dotted name of a file in a package. Adds the folder of the outermost package to `sys.path`."""
     root, names = path.parent, [path.stem]
     while (root / "__init__.py").is_file():
         names.insert(0, root.name)
@@ -179,8 +179,8 @@ def _import_failed(error: BaseException, target: str) -> OnnxsmithError:
 
 
 def broken_package(error: BaseException, lines: Sequence[str] = ()) -> OnnxsmithError | None:
-    """The problem of a transformers class that cannot be imported because a package that it needs is broken; None for
-    any other error."""
+    """Returns the problem of a transformers class that cannot be imported because a package that it needs is broken;
+    None for any other error."""
     text = " ".join(f"{error}".split())
     if not re.search(r"Could not import|Failed to import transformers", text):
         return None
@@ -203,7 +203,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def user_line(error: BaseException) -> str:
-    """`file:line` of the innermost frame in the user's own code, outside of installed packages and this package."""
+    """Returns `file:line` of the innermost frame in the user's own code, outside of installed packages and this
+    package."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     lines = user_lines(error)
@@ -211,21 +212,22 @@ def user_line(error: BaseException) -> str:
 
 
 def user_lines(error: BaseException) -> list[str]:
-    """`file:line` of every frame in the user's own code, the innermost last."""
+    """Returns `file:line` of every frame in the user's own code, the innermost last."""
     frames = traceback.extract_tb(error.__traceback__)
     return [f"{frame.filename}:{frame.lineno}" for frame in frames if not is_installed(frame.filename)]
 
 
 def model_line(error: BaseException) -> str:
-    """`file:line` of the innermost frame in a model's code: the user's own, or that of a package that is no tool."""
+    """Returns `file:line` of the innermost frame in a model's code: the user's own, or that of a package that is no
+    tool."""
     frames = traceback.extract_tb(error.__traceback__)
     inner = next((f for f in reversed(frames) if is_models(f.filename)), None)
     return f"{inner.filename}:{inner.lineno}" if inner is not None else ""
 
 
 def model_frame(frame: FrameType | None, until: CodeType | None = None) -> str:
-    """`file:line` of the innermost frame in a model's code, from this frame outwards: the user's own, or that of a
-    package that is no tool. Stops at the frame that runs the code `until`."""
+    """Returns `file:line` of the innermost frame in a model's code, from this frame outwards: the user's own, or that
+    of a package that is no tool. Stops at the frame that runs the code `until`."""
     while frame is not None and frame.f_code is not until:
         file = frame.f_code.co_filename
         if is_models(file):

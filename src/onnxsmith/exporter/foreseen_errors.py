@@ -11,7 +11,7 @@ from onnxsmith.exporter.factory import model_line
 
 @contextmanager
 def foreseen() -> Iterator[None]:
-    """Inside, every exception is raised as an OnnxsmithError."""
+    """Raises every exception of the block as an OnnxsmithError."""
     try:
         yield
     except OnnxsmithError:
@@ -21,7 +21,7 @@ def foreseen() -> Iterator[None]:
 
 
 def unforeseen(error: Exception) -> Problem:
-    """The problem for an error that has no more specific problem."""
+    """Returns the problem for an error that has no more specific problem."""
     return Problem(
         "export/unforeseen",
         "the export stopped with an error that no problem describes",

@@ -1,4 +1,4 @@
-"""Compares the tensors inside a module with those inside its file, where the outputs show too little."""
+"""Compares the intermediate tensors of a module with those of its file, if the outputs show too little."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from onnxsmith.verification.explore import Run
 from onnxsmith.verification.input_trials import has_finite_output
 
 _SURE = ("origin", "name", "structure")
-"""Ways of pairing tensors that follow from where they come from, not from their values."""
+"""Ways of pairing that use the origin of tensors, not their values."""
 _KEPT = 3
 """Sessions that one process keeps: a part of the model, a probe of it, and one to spare."""
 
@@ -44,9 +44,9 @@ def inside(
     runs: Sequence[Run],
     seed: int = 0,
 ) -> Inside | None:
-    """What the tensors inside show; None if there is nothing to compare. `runs` are those of the comparison of the
-    outputs, `example` is the example input, `runtime` runs the candidate. An operation of the trace may raise anything.
-    """
+    """Compares the intermediate tensors; None if there are none to compare. `runs` are those of the comparison of the
+    outputs, `example` is the example input, `runtime` runs the candidate. An operation of the trace may raise any
+    exception."""
     runs = _chosen(runs)
     if not runs:
         return None
@@ -73,13 +73,13 @@ def inside(
 
 
 def _chosen(runs: Sequence[Run]) -> list[Run]:
-    """The example, and the first other input of the same sizes."""
+    """Returns the run of the example, and the first other run with the same sizes."""
     usable = [run for run in runs if not run.is_empty and not run.left_out and has_finite_output(run.outputs)]
     return usable[:1] + [run for run in usable[1:] if run.feed.sizes == usable[0].feed.sizes][:1]
 
 
 def _pairs(tap: Tap, side: OnnxTap) -> tuple[tuple[alignment.Pair, ...], tuple[alignment.Pair, ...]]:
-    """The pairs of float tensors between inputs and outputs, and those of outputs."""
+    """Returns the pairs of intermediate float tensors, and the pairs of outputs."""
     names = {name: name for name in (*tap.outline.inputs, *tap.outline.outputs)}
     found = alignment.align(tap.outline, side.outline, names).pairs
     sure = [pair for pair in found if pair.how in (*_SURE, "port")]
@@ -89,7 +89,7 @@ def _pairs(tap: Tap, side: OnnxTap) -> tuple[tuple[alignment.Pair, ...], tuple[a
 
 
 def _computed(parts: Parts, eager: EagerValues) -> tuple[alignment.Pair, ...]:
-    """The pairs whose tensors the module itself computes, not only its trace."""
+    """Returns the pairs whose tensors the module computes in eager mode, not only in its trace."""
     kept: list[alignment.Pair] = []
     for chunk in chunks(parts.pairs, parts.candidate.nbytes(parts.feeds[1]), parts.budget):
         values = parts.values(pair.candidate for pair in chunk)

@@ -45,8 +45,8 @@ _OWN_SATURATION = "PyTorch's 8-bit products saturate on this processor, which ha
 
 @dataclass(frozen=True)
 class AtLevels:
-    """The module, the graph, and what a comparison of them on the runtime `name` needs. `feeding` hands the state on
-    from call to call, if the graph carries one."""
+    """The module, the graph, and the other needs of a comparison on the runtime `name`. `feeding` compares calls in a
+    row, if the graph carries a state."""
 
     name: str
     reference: called_paths.Reference
@@ -72,7 +72,7 @@ class AtLevels:
                 return self._once(session, plan, evidence, runs)
             off, model = session.at("disable"), load(self.candidate)
             if quantises_inside(model):
-                # the optimised graph quantises more than the file: the file itself is held to rounding
+                # only the optimised graph quantises more: the file itself has to agree within rounding
                 inner = replace(self, tolerances=_wider(self.tolerances, roundings(model, inside=True)))
                 found = self._once(off, plan, evidence, runs)
                 return found if found.differs else inner._again(session, plan, found, Evidence(), ("off", "on"), runs)
@@ -94,7 +94,7 @@ class AtLevels:
         return verify(module, self._side(session), plan, self.tolerances, evidence, on_run=runs.append)
 
     def _once(self, session: Session, plan: Plan, evidence: Evidence, runs: list[Run]) -> Verification:
-        """The comparison that decides on the inputs; of a graph with a state also calls in a row."""
+        """Compares on all inputs; for a graph with a state, also in calls in a row."""
         found = self._verified(session, plan, evidence, runs)
         if self.feeding is None or found.differs:
             return found
@@ -109,7 +109,7 @@ class AtLevels:
         words: tuple[str, str],
         runs: Sequence[Run],
     ) -> Verification:
-        """The comparison at the other level, on some of the inputs. `words` say which level is which."""
+        """Compares at the other level on some of the inputs. `words` name the two levels."""
         other = self._verified(session, on_some(plan, runs), evidence, [])
         apart = _INSIDE if words[1] == "on" else ""
         return both_levels(found, other, agreement_at_both(self.name, found, other, words, apart=apart))
@@ -123,8 +123,8 @@ class AtLevels:
         found: Verification,
         runs: list[Run],
     ) -> Verification:
-        """The comparison with the optimisations on and without saturation, or off if onnxruntime refuses that. If that
-        differs, too, and the module saturates by itself, nothing can be told."""
+        """Compares with the optimisations on and without saturation, or with them off if onnxruntime refuses that. If
+        this differs too, and the module itself saturates, the comparison decides nothing."""
         kept: list[Run] = []
         try:
             again = self._once(preparer.prepare(self.candidate, Options(unsaturated=True)), plan, evidence, kept)
@@ -137,22 +137,22 @@ class AtLevels:
         return replace(found, unsure=(_OWN_SATURATION,)) if multiplies_bytes(module) else found
 
     def _both_saturate(self, preparer: Preparer, off: Session, some: Plan) -> bool:
-        """Whether a module that agrees with the optimised graph alone saturates as that does: without saturation, the
-        graph gives the same numbers with optimisations and without."""
+        """Whether a module that agrees with the optimised graph alone saturates like it: without saturation, the graph
+        gives equal numbers with and without optimisations."""
         try:
             precise = preparer.prepare(self.candidate, Options(unsaturated=True))
-        except OnnxsmithError:  # onnxruntime does not load every graph in this way: nothing is shown
+        except OnnxsmithError:  # onnxruntime does not load every graph without saturation: then this shows nothing
             return False
         return not verify(self._side(off), self._side(precise), some, self.tolerances).differs
 
 
 def _wider(asked_for: Mapping[str, Rounding], wide: Mapping[str, Rounding]) -> Mapping[str, Rounding]:
-    """The wider tolerances, except where the user asked for one."""
+    """Returns the wider tolerances, except where the user asked for one."""
     return {name: wide.get(name, one) if one.given is None else one for name, one in asked_for.items()}
 
 
 def _with_all_inputs(session: Session, wanted: Signature) -> View:
-    """A view of the session that takes all inputs of the torch module, also those that the graph dropped."""
+    """Returns a view of the session that takes all inputs of the torch module, also those that the graph dropped."""
     own = {port.name: port for port in session.signature.inputs}
     inputs = tuple(own.get(port.name, port) for port in wanted.inputs)
     return View(session, Signature(inputs, session.signature.outputs), {name: name for name in own}, {})

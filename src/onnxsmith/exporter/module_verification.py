@@ -1,4 +1,4 @@
-"""Compares a module with its graph: prepares both sides, and says what they can show beyond their outputs."""
+"""Compares a module with its graph: prepares both sides and their further comparisons."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from onnxsmith.verification.runtime_choice import RuntimeChoice
 
 @dataclass
 class ModuleAndGraph(Subject):
-    """A module and its graph. `choice` is the runtime of the graph, `left_out` names the inputs that were left out, and
-    `runs` are those of the module, after the comparison was made."""
+    """A module and its graph. `choice` is the runtime of the graph. After the comparison, `left_out` names the inputs
+    that were left out, and `runs` are the runs of the module."""
 
     built: programs.Built
     program: TorchProgram
@@ -51,7 +51,7 @@ class ModuleAndGraph(Subject):
     tolerances: Mapping[str, Rounding]
     choice: RuntimeChoice
     is_copy: bool = False
-    """Whether this is the float32 copy of another comparison, which looks inside itself."""
+    """Whether this compares float32 copies for another comparison, which compares the intermediate tensors itself."""
     runs: list[Run] = field(default_factory=list)
     left_out: tuple[str, ...] = ()
 
@@ -83,11 +83,12 @@ class ModuleAndGraph(Subject):
 
     @property
     def has_inside(self) -> bool:
-        """Whether the tensors inside may be compared: not if the user gave a tolerance, or if the graph has a state."""
+        """Whether the intermediate tensors may be compared: not if the user gave a tolerance, or if the graph has a
+        state."""
         return not self.carried.initial and self.settings.tolerance is None
 
     def compared(self) -> Verification:
-        """Compares the two on the usual runtime, or on the next one that accepts the graph."""
+        """Compares the two on the usual runtime, or else on the next runtime that accepts the graph."""
         arbiter = Arbiter(lambda: TorchEager().prepare(in_double(self.program)))
         with stage("verify"), called_paths.Reference(self.program) as reference:
 
@@ -103,7 +104,7 @@ class ModuleAndGraph(Subject):
         return found
 
     def seeded(self, seed: int) -> Self | None:
-        """The comparison on the generated inputs of another seed, beside the examples."""
+        """Returns the comparison on the inputs generated from another seed, and on the examples."""
         if self.has_inside:
             return None
         return replace(self, plan=replace(self.plan, seed=seed), runs=[], left_out=())
@@ -113,7 +114,7 @@ class ModuleAndGraph(Subject):
         self.left_out = other.left_out
 
     def single(self) -> Subject | None:
-        """The comparison of float32 copies of module and graph."""
+        """Returns the comparison of float32 copies of module and graph."""
         copy = single_precision.single(load(self.candidate)) if self.has_inside else None
         if copy is None:
             return None
@@ -125,7 +126,7 @@ class ModuleAndGraph(Subject):
         return type(self).of(built, copy, self.settings, self.carried, is_copy=True)
 
     def inside(self) -> Inside | None:
-        """What the tensors inside the module show."""
+        """Compares the intermediate tensors."""
         if not self.has_inside or self.is_copy:
             return None
         runtime = runtimes.parse(self.choice.runtime)
@@ -138,7 +139,7 @@ def _sized(shaped: ir.Model, sizes: Mapping[str, int]) -> Mapping[str, Rounding]
 
 
 def _plan(built: programs.Built, program: TorchProgram, shaped: ir.Model, settings: Verify) -> Plan:
-    """The examples, and generated inputs like them."""
+    """Plans the inputs: the examples, and generated inputs like them."""
     generator = Generator.for_model(shaped)
     generator = replace(
         generator,

@@ -1,4 +1,4 @@
-"""Lists the program of a torch model: torch.export's, or TorchScript's, beside the nodes of an ONNX model."""
+"""Lists the operations of a torch model (of torch.export or TorchScript) beside the nodes of an ONNX model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_torch(source: str) -> bool:
 
 @identifies("onnx")
 def program_report(source: str, onnx: str | None = None) -> Report:
-    """Reports on the program of a torch model, and if `onnx` is given, on the nodes of that model beside each line.
+    """Reports on the program of a torch model, and if `onnx` is given, on that model's nodes for each line.
 
     A `.pt2` is shown as it is, a `.pt` or `.pth` is a TorchScript file. The module that a factory returns is traced by
     torch.export on its example inputs; a scripted module is shown as TorchScript. Nothing is written.
@@ -115,7 +115,7 @@ def _unreadable(where: str, why: str) -> Exception:
 
 
 def _exported_lines(exported: Any) -> Iterator[ProgramLine]:
-    """The calls in the graph of a program of torch.export."""
+    """Yields the calls in the graph of a program of torch.export."""
     from onnxsmith.exporter.tracing.flat_module import own_name
     from onnxsmith.graph.reading.program_lines import shortened
     from onnxsmith.graph.structure import provenance
@@ -131,11 +131,11 @@ def _exported_lines(exported: Any) -> Iterator[ProgramLine]:
 
 
 def _script_lines(module: Any) -> Iterator[ProgramLine]:
-    """The operations of a TorchScript module, with the modules inside it inlined, and the blocks of branches and
+    """Yields the operations of a TorchScript module, with the modules inside it inlined, and the blocks of branches and
     loops after their owner."""
     from onnxsmith.graph.structure import provenance
 
-    graph = module.inlined_graph  # a new graph, whose nodes live as long as it
+    graph = module.inlined_graph  # a new graph: keep it, because its nodes live only as long as it does
     pending = [(node, 0) for node in graph.nodes()][::-1]
     while pending:
         node, depth = pending.pop()

@@ -1,4 +1,4 @@
-"""Runs one strategy, from module to file: captures, simplifies, stages a file, verifies that file, commits it."""
+"""Runs one strategy: captures and simplifies the graph, stages a file, verifies that file, commits it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from onnxsmith.verification.ladder import climbed
 
 
 def option(strategy: Strategy) -> str:
-    """The option that asks for a strategy."""
+    """Returns the command-line option that chooses a strategy."""
     return "--strategy " + type(strategy).__module__.rpartition(".")[2].replace("_", "-")
 
 
@@ -52,7 +52,7 @@ def option(strategy: Strategy) -> str:
 class Made:
     """The result of one strategy. `lost` holds a problem for each input that became a constant. `other_path` is the
     problem of a graph that agrees with the module as traced, but not as called. `weightless` says which weights were
-    left out, if that was requested."""
+    left out, if the user asked for that."""
 
     graph: capturing.Graph
     model: ir.Model
@@ -128,9 +128,9 @@ class Maker:
     def _write(
         self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path
     ) -> tuple[Verification, Written]:
-        """Writes a staged file, verifies that file, then commits it. Without weights in the file, verifies the model
-        before its weights are left out. With custom operators, verifies the second file, which holds their functions
-        and is committed together with the first."""
+        """Stages a file, verifies it, then commits it. Without weights in the file, verifies the model before its
+        weights are left out. With custom operators, verifies the second file, which holds their functions and is
+        committed together with the first."""
         bare = custom_operators.bare(model)
         with ExitStack() as stack:
             target = verified = stack.enter_context(staged(output))
@@ -182,7 +182,7 @@ class Maker:
     def _other_path(
         self, strategy: Strategy, built: programs.Built, model: ir.Model, found: Verification
     ) -> Problem | None:
-        """The problem of a graph that differs from the module as called, but not from the module as traced."""
+        """Returns the problem of a graph that differs from the module as called, but not from the module as traced."""
         if self.settings.as_traced:
             return None
 
@@ -192,7 +192,7 @@ class Maker:
         return called_paths.explained(built.program, built.example, found, compare)
 
     def _compare(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
-        """Compares the module with the graph; if that cannot tell, with all that the two can show."""
+        """Compares the module with the graph; if the result is unsure, goes on with the further comparisons."""
         if isinstance(candidate, ir.Model):
             candidate = custom_operators.runnable(candidate)
         asked_for = self.settings.verify

@@ -19,8 +19,8 @@ from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 
 def constant_inputs(built: Built, model: ir.Model, where: str = "") -> tuple[Problem, ...]:
-    """A problem for each input that changes the module's results, but on which no output of the graph depends. An input
-    that the module ignores too is no problem. `where` is the user's line that causes it, if known."""
+    """Returns a problem for each input that changes the module's results but no output of the graph. An input that the
+    module ignores too is no problem. `where` is the user's line that causes it, if known."""
     reached = _reached(model)
     names = [port.name for port in built.program.signature.inputs if port.name not in reached]
     if not names:
@@ -41,7 +41,7 @@ def _became_constant(name: str, where: str) -> Problem:
 
 
 def _reached(model: ir.Model) -> set[str]:
-    """The names of all values that an output depends on."""
+    """Returns the names of all values that an output depends on."""
     todo: list[ir.Value] = list(model.graph.outputs)
     seen: set[ir.Value] = set()
     while todo:
@@ -89,14 +89,14 @@ def _same(a: Outputs, b: Outputs) -> bool:
 
 
 def closed_objects(program: TorchProgram) -> list[tuple[Any, list[str]]]:
-    """Arguments that hold tensors but are no inputs, with the names of the attributes that hold them: objects that
-    cannot be unpacked."""
+    """Lists the arguments that hold tensors but cannot be unpacked into inputs, with the names of the attributes that
+    hold tensors."""
     constants = [leaf for name, leaf in zip(program.names, program.leaves, strict=True) if name is None]
     return [(leaf, held) for leaf in constants if (held := _holding(leaf))]
 
 
 def notes(program: TorchProgram) -> Iterator[str]:
-    """The report's notes about `closed_objects`."""
+    """Yields the report's notes about `closed_objects`."""
     for leaf, held in closed_objects(program):
         yield (
             f"an argument of class {type(leaf).__name__} cannot be unpacked: its tensors ({', '.join(held)}) are "

@@ -29,7 +29,7 @@ from onnxsmith.runtimes.torch_eager import to_array
 @dataclass(frozen=True)
 class Weights:
     """The weights of a module: name → digest of its values, empty if the values do not identify it. `counters` are the
-    weights that are not floats."""
+    weights that are not floats, such as counts of batches."""
 
     digests: Mapping[str, str]
     counters: frozenset[str]
@@ -43,7 +43,7 @@ class Weights:
         return cls({name: _digest(to_array(tensor)) for name, tensor in named.items()}, counters)
 
     def simplified(self, model: ir.Model, **options: Any) -> tuple[ir.Model, Simplification]:
-        """Simplifies the model without changing its weights: to the simplifier they are graph inputs."""
+        """Simplifies the model without changing its weights: the simplifier sees them as graph inputs."""
         lifted = {value: value.const_value for value in self._initializers(model)}
         for value in lifted:
             _make_input(model.graph, value)
@@ -58,7 +58,7 @@ class Weights:
         return made, part
 
     def left_out(self, model: ir.Model) -> tuple[ir.Model, str]:
-        """Copies the model with each weight turned into an input without a value; also gives a clause for the headline.
+        """Returns a copy of the model in which each weight is an input without a value, and a clause for the headline.
 
         Raises:
             OnnxsmithError: `export/weights-stay` if the module has weights and none could be left out.
@@ -84,8 +84,8 @@ class Weights:
         return made, said
 
     def _initializers(self, model: ir.Model) -> dict[ir.Value, str]:
-        """The initializers that are weights, with the weights' names. Turns Constant nodes that hold a weight into
-        initializers, in place."""
+        """Returns the initializers that are weights, with the weights' names. Turns Constant nodes that hold a weight
+        into initializers, in place."""
         digests = {digest: name for name, digest in reversed(list(self.digests.items())) if digest}
         for node in list(model.graph):
             tensor = _held(node)
@@ -135,7 +135,7 @@ def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _held(node: ir.Node) -> Any:
-    """The tensor of a Constant node; None for any other node."""
+    """Returns the tensor of a Constant node; None for any other node."""
     attribute = node.attributes.get("value") if node.op_type == "Constant" and not node.domain else None
     return attribute.as_tensor() if attribute is not None else None
 
@@ -152,8 +152,8 @@ def _constants(model: ir.Model) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
 
 
 def _digest(array: np.ndarray[Any, Any]) -> str:
-    """A digest that is equal for the same numbers in any order. Empty for integers, and for one repeated number, which
-    many weights share."""
+    """Returns a digest that does not depend on the order of the numbers. Empty for integers, and for one repeated
+    number: many weights share these."""
     flat = np.asarray(array).reshape(-1)
     if flat.dtype.kind not in "fcV" or flat.size < 2 or bool((flat == flat[0]).all()):
         return ""

@@ -1,4 +1,4 @@
-"""Protects a Pad before a MaxPool from a wrong fusion: onnxruntime treats it as the pool's own padding, which is
+"""Protects a Pad before a MaxPool from a wrong fusion: onnxruntime turns it into the pool's own padding, which is
 -inf."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Captures a program by one strategy, and gives the graph's inputs, outputs and dimensions the user's names."""
+"""Captures a program by one strategy, and renames the graph's inputs, outputs and dimensions as the user calls them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 class Graph:
     """A captured graph with the user's names.
 
-    `sizes` are those of the example it was captured with; `fixed`, `numbers`, `branches`, `counted` and `bounds` are as
+    `sizes` are the sizes of the example for the capture; `fixed`, `numbers`, `branches`, `counted` and `bounds` are as
     in `strategies/base.py`.
     """
 
@@ -47,7 +47,7 @@ class Graph:
 
 
 def strategies(asked: str | None) -> list[Strategy]:
-    """All strategies in the order in which they are tried, or only the requested one.
+    """Returns all strategies in the order in which they are tried, or only the requested one.
 
     Raises:
         OnnxsmithError: `export/unknown-strategy`.
@@ -102,7 +102,8 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
 
 
 def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
-    """An example with dynamic axes of at least 2, and a note about it: torch treats sizes 0 and 1 as constants."""
+    """Returns an example whose dynamic axes are at least 2 long, and a note if it differs: torch treats sizes 0 and 1
+    as constants."""
     now = of_feed(program.signature, example)
     small = {symbol: 2 for symbol, size in now.items() if size < 2}
     if not small:
@@ -136,7 +137,8 @@ def _check_ports(model: ir.Model, expected: Signature) -> None:
 
 
 def _symbols(model: ir.Model, expected: Signature) -> dict[str, str]:
-    """Symbol of the graph → the user's name. Raises FrozenAxisError if a dynamic axis is a constant in the graph."""
+    """Maps each symbol of the graph to the user's name. Raises FrozenAxisError if a dynamic axis is a constant in the
+    graph."""
     renamed: dict[str, str] = {}
     for value, port in zip(model.graph.inputs, expected.inputs, strict=True):
         for axis, (got, wanted) in enumerate(zip(value.shape or (), port.shape or (), strict=True)):
@@ -157,7 +159,8 @@ def _symbols(model: ir.Model, expected: Signature) -> dict[str, str]:
 
 
 def _check_dtypes(model: ir.Model) -> None:
-    """Refuses bfloat16 where an operator does not take it: a runtime would only say that the model is invalid."""
+    """Refuses bfloat16 operands of operators that do not take them: a runtime would only say that the model is
+    invalid."""
     found = next(allowed_dtypes.refused(model, ir.DataType.BFLOAT16), None)
     if found is None:
         return
@@ -185,10 +188,10 @@ def _limits(bounds: Mapping[str, tuple[int, int | None]]) -> Iterator[str]:
 
 
 _UNBOUNDED = 2**62
-"""Bounds from here on mean no limit: torch uses about the largest int64 for sizes that depend on data."""
+"""Upper bounds from this number on mean no limit: torch uses about the largest int64 for sizes that depend on data."""
 
 
 def with_shapes(program: TorchProgram, model: ir.Model) -> TorchProgram:
-    """The program with the output dtypes and shapes of the graph, for reports."""
+    """Returns the program with the output dtypes and shapes of the graph, for reports."""
     outputs = signature(model).outputs
     return replace(program, signature=Signature(program.signature.inputs, outputs))

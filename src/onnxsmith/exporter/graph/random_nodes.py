@@ -12,7 +12,7 @@ _DRAW = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike
 
 
 def random_nodes(model: ir.Model) -> Iterator[str]:
-    """A note for each line that draws random numbers."""
+    """Yields a note for each line that draws random numbers."""
     found: dict[str, str] = {}
     for node in walk.all_nodes(model):
         if _draws(node):
@@ -23,7 +23,7 @@ def random_nodes(model: ir.Model) -> Iterator[str]:
 
 
 def _draws(node: ir.Node) -> bool:
-    """Whether the node draws random numbers. A Dropout does if its third input, `training_mode`, is true."""
+    """Whether the node draws random numbers. A Dropout draws if its third input, `training_mode`, is true."""
     if node.domain or node.op_type != "Dropout":
         return node.op_type in _DRAW and not node.domain
     training = ir.convenience.get_const_tensor(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None

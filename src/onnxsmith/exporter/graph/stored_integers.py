@@ -72,7 +72,7 @@ class _Weight:
         return _Weight(self.numbers.T, scale, zero, 1 - self.axis, self.block)
 
     def narrow(self) -> _Weight:
-        """The same in 4 bits, if all numbers fit."""
+        """Returns the weight in 4 bits if all its numbers fit, otherwise unchanged."""
         kind = _NARROW.get(ir.DataType.from_numpy(self.numbers.dtype))
         given = [array for array in (self.numbers, self.zero) if array is not None]
         least, most = (-8, 7) if self.numbers.dtype == np.int8 else (0, 15)
@@ -94,7 +94,7 @@ def _weight(node: ir.Node) -> _Weight | None:
 
 
 def _computed(value: ir.Value | None) -> Array | None:
-    """The values of a constant, also of one that is cast, moved or quantised before it is read."""
+    """Computes the values of a constant, or of a constant that is cast, moved or quantised before it is read."""
     if value is None:
         return None
     known = facts.constant(value)
@@ -130,7 +130,7 @@ def _result(node: ir.Node, given: list[Any]) -> Array | None:
 
 
 def _quantised(x: Array, scale: Array, zero: Array, axis: int) -> Array:
-    """`clip(round(x / scale) + zero)`, as the ONNX specification says."""
+    """Quantises x as the ONNX specification says: `clip(round(x / scale) + zero)`."""
     if scale.ndim:
         form = [1] * x.ndim
         form[axis] = -1
@@ -142,7 +142,7 @@ def _quantised(x: Array, scale: Array, zero: Array, axis: int) -> Array:
 
 
 def _transposed(node: ir.Node) -> list[ir.Node]:
-    """The nodes that read the result transposed, if all readers do, and the result is a matrix."""
+    """Returns the nodes that read the result transposed; empty unless all readers do and the result is a matrix."""
     value = node.outputs[0]
     shape = facts.constant(node.inputs[0])
     readers = [reader for reader, _ in value.uses()]
@@ -216,14 +216,14 @@ def _stored(node: ir.Node, old: ir.Value, array: Array, names: Names) -> ir.Valu
 
 
 def _source(value: ir.Value) -> ir.Value:
-    """The constant from which a value is computed."""
+    """Returns the constant from which a value is computed."""
     while (node := value.producer()) is not None and node.inputs and node.inputs[0] is not None:
         value = node.inputs[0]
     return value
 
 
 def _rename(made: ir.Value, name: str) -> None:
-    """Gives the new constant the name of the old one, if that is gone."""
+    """Gives the new constant the name of the old one, if the old one was removed."""
     graph = made.graph
     if isinstance(graph, ir.Graph) and name and name not in graph.initializers:
         del graph.initializers[made.name or ""]
@@ -234,7 +234,7 @@ def _rename(made: ir.Value, name: str) -> None:
 
 
 def _drop(value: ir.Value) -> None:
-    """Removes a constant that nothing reads any more, with the nodes that computed it."""
+    """Removes a constant that no node reads any more, with the nodes that computed it."""
     node = value.producer()
     if value.uses() or value.is_graph_output():
         return
@@ -249,7 +249,8 @@ def _drop(value: ir.Value) -> None:
 
 
 def _multiply(node: ir.Node, names: Names) -> None:
-    """Dequantises with a scale of 1, then multiplies by the scales of the axis, if these are computed at run time."""
+    """Replaces scales of an axis that are computed at run time: dequantises with a scale of 1, then multiplies by
+    them."""
     q, scale = node.inputs[0], node.inputs[1]
     rank = None if q is None or q.shape is None else len(q.shape)
     is_axis = scale is not None and scale.shape is not None and len(scale.shape) == 1

@@ -1,1 +1,1 @@
-"""The inputs of an export: example inputs, dynamic axes, and named tensors of nested arguments."""
+"""The inputs of an export: example inputs, dynamic axes, and names for the tensors of nested arguments."""

@@ -26,8 +26,8 @@ class Asked:
     """The requested dynamic axes: input name → axis → dimension name.
 
     `limits` are the smallest and the largest size of a dimension, from the `min` and `max` of a `torch.export.Dim`;
-    None is no limit. `optional` are axes that may become fixed (`Dim.AUTO`). `sizes` are the sizes that were given for
-    fixed axes: input name, axis, size. `outputs` are the outputs whose axes were given.
+    None is no limit. `optional` are axes that may become fixed (`Dim.AUTO`). `sizes` are the sizes given for fixed
+    axes: input name, axis, size. `outputs` are the outputs whose axes were given.
     """
 
     axes: dict[str, dict[int, str]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Asked:
             self._limit(symbol, dim)
 
     def without(self, axes: Iterable[tuple[str, int]]) -> Asked:
-        """The request with these axes fixed."""
+        """Returns the request with these axes fixed."""
         gone = set(axes)
         left = {n: {a: dim for a, dim in own.items() if (n, a) not in gone} for n, own in self.axes.items()}
         return replace(self, axes={n: own for n, own in left.items() if own}, optional=self.optional - gone)
@@ -74,12 +74,12 @@ class Asked:
 
 
 def _number(limit: Any) -> int | None:
-    """A limit as a number; None if there is none, which torch writes as an infinite number of its own."""
+    """Returns a limit as a number; None if there is none, which torch writes as its own infinite number."""
     return limit if type(limit) is int else None
 
 
 def parse(dynamic: Dynamic | Sequence[str]) -> Asked:
-    """Parses the dynamic axes, of each tensor by the name of its input.
+    """Parses the dynamic axes of each input, by the input's name.
 
     A dimension may be a sum of others (`mask:1=past+new`). In text, `;` separates inputs; a list of texts also works.
     In Python, a mapping gives for each input a mapping from axis to dimension, or a list of axes or dimensions. A
@@ -109,7 +109,8 @@ def is_text(dynamic: object) -> bool:
 
 
 def _pieces(piece: str) -> Iterator[tuple[str, dict[int, str]]]:
-    """The inputs of a text, each with its axes: `x:0=batch,2=height`; an item with a colon begins the next input."""
+    """Yields the inputs of a text, each with its axes: `x:0=batch,2=height`. An item with a colon begins the next
+    input."""
     name = ""
     for item in piece.split(","):
         before, colon, rest = item.rpartition(":")
@@ -125,7 +126,7 @@ def _pieces(piece: str) -> Iterator[tuple[str, dict[int, str]]]:
 
 
 def _items(axes: object, where: str) -> list[tuple[Any, Any]]:
-    """The axes with their dimensions; an axis alone has the dimension that is named after it."""
+    """Returns the axes with their dimensions. A dimension that is not given is named after its axis."""
     if isinstance(axes, Mapping):
         return list(axes.items())
     if isinstance(axes, Sequence) and not isinstance(axes, str):
@@ -139,7 +140,7 @@ _TERM = re.compile(r"\s*([+*-])\s*")
 
 
 def _dim(dim: str, where: str) -> str:
-    """A dimension: a name, or sums, differences and products of names and numbers."""
+    """Parses a dimension: a name, or sums, differences and products of names and numbers."""
     terms = _TERM.split(dim.strip())
     if not all(part.isidentifier() or part.isdigit() for term in terms[::2] for part in term.split(".")):
         raise unreadable(where, f"{dim!r} is not a name for a dimension, nor a sum of such names")
@@ -147,7 +148,7 @@ def _dim(dim: str, where: str) -> str:
 
 
 def unreadable(where: str, why: str) -> OnnxsmithError:
-    """The problem of axes that cannot be read."""
+    """Returns the problem of dynamic axes that cannot be parsed."""
     return problem(
         "export/dynamic-syntax",
         "the dynamic axes cannot be read",

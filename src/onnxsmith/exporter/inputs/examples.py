@@ -17,7 +17,7 @@ from onnxsmith.verification.inputs.user_inputs import is_array, twice
 
 
 def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
-    """The model with example inputs from `--input`; inputs that are not named keep the factory's example.
+    """Returns the model with example inputs from `--input`; inputs that are not named keep the factory's example.
 
     Raises:
         OnnxsmithError: `input/…` if an input cannot be read; `export/unknown-input` if forward has no such argument.

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def signature(forward: Any) -> inspect.Signature:
-    """The signature of a method; for a method that TorchScript compiled, built from its schema."""
+    """Returns the signature of a method. For a method that TorchScript compiled, builds it from the schema."""
     try:
         return inspect.signature(forward)
     except ValueError:

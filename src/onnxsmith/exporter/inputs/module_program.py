@@ -36,9 +36,9 @@ Limits = Mapping[str, tuple[int, int | None]]
 class Built:
     """A program, its example inputs by name, and the argument of forward for each input and the result for each output.
     `axes` are the requested dynamic axes; `numbers` are the numbers that a trace compared a dimension with. `more` are
-    further inputs by name. `turned` are groups of sizes: below those for which the graph was traced, and for each
-    branch on sizes, of which the graph has one side, those at which it goes the other way. `writes` are the tensors and
-    numbers of the module that its run changed."""
+    further inputs by name. `turned` are groups of sizes to try: sizes below those that the trace assumed, and, for each
+    branch on sizes, sizes at which it goes the other way. `writes` are the tensors and numbers of the module that its
+    run changed."""
 
     program: TorchProgram
     example: Mapping[str, np.ndarray[Any, Any]]
@@ -61,9 +61,9 @@ def build(
     result: Any = None,
     numbers: bool = False,
 ) -> Built:
-    """Builds the program. `limits` are the sizes of a dimension that the program takes. `result` is the module's result
-    for the example inputs; if it is None, the module is run once. With `numbers`, a Python number in it is a scalar
-    output: it may follow a dynamic axis.
+    """Builds the program. `limits` are the smallest and largest sizes that the program accepts. `result` is the
+    module's result for the example inputs; if it is None, the module is run once. With `numbers`, a Python number in
+    the result is a scalar output, because it may follow a dynamic axis.
 
     Raises:
         OnnxsmithError: `export/no-inputs`; `export/forward-failed` with the user's line; `export/names` if the number
@@ -106,13 +106,13 @@ def build(
 
 
 def _by_name(names: Sequence[str | None], given: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Other arguments of the same structure, as arrays by input name."""
+    """Flattens other arguments of the same structure into arrays by input name."""
     leaves = object_flattening.leaves(given)
     return {name: to_array(_real(leaf)) for name, leaf in zip(names, leaves, strict=True) if name is not None}
 
 
 def _result(leaf: Any) -> Any:
-    """A leaf of a result as the graph gives it: a number as a scalar."""
+    """Converts a leaf of a result to the graph's form: a number becomes a scalar."""
     return torch.tensor(leaf) if isinstance(leaf, bool | int | float) else _real(leaf)
 
 
@@ -131,7 +131,7 @@ def _like(value: Any, leaf: Any) -> Any:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """The ONNX name of a torch dtype: `float`, `int64`, `bfloat16`, …"""
+    """Returns the ONNX name of a torch dtype: `float`, `int64`, `bfloat16`, …"""
     name = str(dtype).removeprefix("torch.")
     short = {"float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn", "float8_e5m2": "float8e5m2"}
     return short.get(name, name)
@@ -143,7 +143,7 @@ def _needs_inputs(module: torch.nn.Module) -> bool:
 
 
 def _spread(axes: Axes, names: Sequence[str]) -> dict[str, dict[int, str]]:
-    """The dynamic axes by input. Axes of an argument apply to every tensor in it that has no axes of its own."""
+    """Returns the dynamic axes by input. Axes of an argument apply to each tensor in it that has no axes of its own."""
     found = {name: dict(wanted) for name, wanted in axes.items() if name in names}
     for argument, wanted in axes.items():
         below = [name for name in names if name.startswith(f"{argument}.")]
@@ -205,7 +205,7 @@ def _check_sizes(inputs: Sequence[Port], example: Mapping[str, np.ndarray[Any, A
 
 
 def _called(model: TorchModel, leaves: list[Any], spec: Any) -> tuple[Any, tuple[str, ...]]:
-    """The module's result, and what of the module the call changed."""
+    """Calls the module. Returns its result and the names of the tensors and numbers that the call changed."""
     fresh = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args, kwargs = pytree.tree_unflatten(fresh, spec)
     lazy = any(isinstance(part, torch.nn.modules.lazy.LazyModuleMixin) for part in model.module.modules())

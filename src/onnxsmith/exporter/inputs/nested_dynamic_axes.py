@@ -1,8 +1,8 @@
-"""Gives each tensor among the arguments its dynamic axes, where they are given nested as the arguments are.
+"""Finds the dynamic axes of each tensor in a request that is nested like the arguments.
 
 `dynamic_shapes` of `torch.export` has the structure of the arguments: a tuple with an entry for each argument of
-`forward`, or a mapping by their names, with lists, tuples, mappings and objects inside. An entry that names axes, in
-the place of a container, applies to every tensor in the container.
+`forward`, or a mapping by their names, with lists, tuples, mappings and objects inside. An entry for a container that
+names axes applies to every tensor in the container.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from onnxsmith.exporter.inputs.forward_parameters import signature
 from onnxsmith.graph.structure.tensor_paths import near
 
 _CACHE = {"key_cache": "key", "keys": "key", "value_cache": "value", "values": "value"}
-"""The parts of a cache, as transformers names them in its own flattened form, and the names of inputs."""
+"""The parts of a cache: their names in transformers' own flattened form → their names as inputs."""
 
 
 def by_input(dynamic: Any, model: TorchModel, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """The axes by input. `arguments` has the path of each input among the arguments (`state.0.key`), in order.
+    """Returns the axes by input. `arguments` has the path of each input among the arguments (`state.0.key`), in order.
 
     A mapping by name may name inputs, arguments of `forward` and paths; names that are none of these are kept. A
     sequence has an entry for each argument of the call, in the order of `forward`; one of another length has an entry
@@ -60,8 +60,8 @@ def by_input(dynamic: Any, model: TorchModel, arguments: Mapping[str, str]) -> d
 
 
 def _bound(model: TorchModel) -> dict[str, tuple[Any, str]]:
-    """Each argument of the call with the path of its tensors, in the order of `forward`. The arguments of `*args` and
-    `**kwargs` are one argument each, `**kwargs` without a path."""
+    """Returns each argument of the call with the path of its tensors, in the order of `forward`. The arguments of
+    `*args` and `**kwargs` count one by one; those of `**kwargs` have no path."""
     args, kwargs = object_flattening.unpacked((tuple(model.args), dict(model.kwargs)))
     parameters = signature(model.module.forward).parameters.values()
     plain = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
@@ -80,7 +80,7 @@ def _bound(model: TorchModel) -> dict[str, tuple[Any, str]]:
 
 
 def _matched(wanted: Any, tree: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The path of each tensor below `path`, with its axes."""
+    """Yields the path of each tensor below `path`, with its axes."""
     if wanted is None:
         return
     if isinstance(tree, torch.Tensor):
@@ -136,8 +136,8 @@ def _is_dimension(value: Any) -> bool:
 
 
 def _of_container(wanted: Any, tree: Any) -> Any:
-    """The entry for the container that is the only part of an object. Of a cache, transformers gives all keys, then all
-    values; the container has both by layer."""
+    """Returns the entry for the container that is the only part of an object. For a cache, transformers lists all keys,
+    then all values, while the container holds both layer by layer."""
     layers = object_flattening.parts(tree) or []
     names = [[object_flattening.step(key) for key, _ in object_flattening.parts(layer) or []] for _, layer in layers]
     if not names or any(one != ["key", "value"] for one in names):
@@ -153,12 +153,12 @@ def _of_container(wanted: Any, tree: Any) -> Any:
 
 
 def _lists(wanted: Any, count: int) -> bool:
-    """Whether this is a list with an entry for each of so many tensors."""
+    """Whether the request is a list with one entry for each of `count` tensors."""
     return isinstance(wanted, list | tuple) and len(wanted) == count and not any(map(_is_dimension, wanted))
 
 
 def _in_order(wanted: Any, parts: Sequence[tuple[Any, Any]], path: str) -> list[Any]:
-    """The entry of each part; None for a part that a mapping does not name."""
+    """Returns the entry of each part; None for a part that a mapping does not name."""
     names = [object_flattening.step(key) for key, _ in parts]
     if not isinstance(wanted, Mapping | list | tuple):
         wanted = _opened(wanted)
@@ -182,7 +182,8 @@ def _in_order(wanted: Any, parts: Sequence[tuple[Any, Any]], path: str) -> list[
 
 
 def _opened(wanted: Any) -> Any:
-    """The entries in an object of the argument's own class, which holds dimensions in place of tensors."""
+    """Returns the entries of a request that is an object of the argument's own class, with dimensions in place of
+    tensors."""
     held = object_flattening.parts(wanted)
     if held is not None:
         return [part for _, part in held]

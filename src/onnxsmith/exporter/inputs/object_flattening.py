@@ -1,11 +1,11 @@
 """Flattens objects of any class that hold tensors, such as caches of keys and values, into leaves with readable paths.
 
-torch flattens containers and registered classes. Here an object of any other class is unpacked (`unpacked.py`) into its
-attributes that hold tensors, and into its items if it is a dict, a list, a tuple or another mapping of a class of its
-own. A private tensor without axes (`_window`) is not an input; it stays a part of the object.
+torch flattens containers and registered classes. Here an object of any other class is unpacked
+(`object_rebuilding.py`): into its attributes that hold tensors and, for a subclass of dict, list or tuple or another
+mapping, into its items. A private tensor without axes (`_window`) is not an input; it stays a part of the object.
 
-A path consists of attribute names. If only one attribute holds tensors, in a container, its name is left out. `keys`
-and `values` are written `key` and `value`: `layers[0].keys` of a cache is `0.key`.
+A path consists of attribute names. If the only attribute that holds tensors is a container, its name is left out.
+`keys` and `values` are written `key` and `value`: `layers[0].keys` of a cache is `0.key`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.exporter.inputs.object_rebuilding import Unpacked, items_of, state_of
 
 _DEEPEST = 6
-"""Levels of nested objects that are searched for tensors; a choice: deeper than any cache, and it stops at cycles."""
+"""Levels of nested objects that are searched for tensors; a choice: deeper than any cache, and it ends the search in
+cycles."""
 
 
 _SYMBOLIC = torch.SymInt | torch.SymFloat | torch.SymBool
-"""Sizes in a trace, which hold the tensors of the trace."""
+"""Symbolic numbers of a trace, which hold tensors of the trace."""
 
 
 def flatten(tree: Any) -> tuple[list[tuple[tuple[Any, ...], Any]], Any]:
-    """The leaves with their paths, and the spec for `tree_unflatten`."""
+    """Returns the leaves with their paths, and the spec for `tree_unflatten`."""
     plain = unpacked(tree)
     return list(_paths(plain, ())), pytree.tree_structure(plain)
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves without their paths, in the order of `flatten`."""
+    """Returns the leaves without their paths, in the order of `flatten`."""
     return list(pytree.tree_leaves(unpacked(tree)))
 
 
@@ -43,8 +44,8 @@ def unpacked(tree: Any, depth: int = 0) -> Any:
 
 
 def _paths(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Like `pytree.tree_flatten_with_path`, but also for classes that were registered without key names: their parts
-    are named after the keys or attributes that hold them."""
+    """Yields what `pytree.tree_flatten_with_path` returns, also for classes that were registered without key names:
+    their parts are named after the keys or attributes that hold them."""
     held = parts(tree)
     if held is None:
         yield path, tree
@@ -54,7 +55,7 @@ def _paths(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], 
 
 
 def parts(tree: Any) -> list[tuple[Any, Any]] | None:
-    """The parts of an unpacked tree with their keys; None for a leaf."""
+    """Returns the parts of an unpacked tree with their keys; None for a leaf."""
     kind = pytree.node_type(tree)
     if kind not in pytree.SUPPORTED_NODES:
         return None
@@ -72,7 +73,7 @@ def _keyed(tree: Any, parts: list[Any]) -> list[tuple[Any, Any]]:
 
 
 def step(key: Any) -> str:
-    """A step of a path as text; empty for a step that is left out."""
+    """Returns a step of a path as text; empty for a step that is left out."""
     for attribute in ("idx", "key", "name"):
         if hasattr(key, attribute):
             return str(getattr(key, attribute))
@@ -90,7 +91,7 @@ def _unpack(value: Any, depth: int) -> Any:
         if id(held) not in same and _holds(held, depth + 1) and not _is_private(name, held)
     )
     if not holders and not same:
-        # Inside another object it is part of that object's structure, such as a layer of a cache that keeps nothing.
+        # An object without tensors inside another belongs to the structure, such as a cache's layer that keeps nothing.
         return Unpacked(type(value), state, (), {}, {}) if depth and not items else value
     inner = {name: unpacked(held, depth + 1) if name in holders else held for name, held in state.items()}
     entries = {key: unpacked(held, depth + 1) for key, held in items.items()}
@@ -99,7 +100,7 @@ def _unpack(value: Any, depth: int) -> Any:
 
 
 def opened(tree: Any, depth: int = 0) -> Iterator[Any]:
-    """The objects that `flatten` unpacks, an outer one before those that it holds."""
+    """Yields the objects that `flatten` unpacks, outer ones before inner ones."""
     if depth >= _DEEPEST:
         return
     for leaf in pytree.tree_leaves(tree):

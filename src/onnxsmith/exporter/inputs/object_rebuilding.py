@@ -1,4 +1,4 @@
-"""An object that was taken apart into tensors, and made again: the form in which torch flattens it.
+"""Takes an object apart into tensors and rebuilds it from other tensors.
 
 Rebuilding makes an object of the same class without calling `__init__`, whose arguments are unknown. Attributes without
 tensors stay unchanged. An integer attribute that equals the number of steps of a tensor in the object (the length of a
@@ -21,7 +21,7 @@ _SINGULAR = {"keys": "key", "values": "value"}
 _CONTAINERS = (dict, list, tuple)
 _COUNTS = re.compile("length|seen|count")
 _BASES = (OrderedDict, dict, list, tuple)
-"""Containers of Python, the most derived first. A class of their kind keeps its items there, not in attributes."""
+"""Python's containers, the most derived first. A subclass keeps its items in the container, not in attributes."""
 
 
 class Unpacked:
@@ -49,7 +49,7 @@ class _Follows:
 
 
 def state_of(value: Any) -> dict[str, Any]:
-    """The attributes of an object, including slots."""
+    """Returns the attributes of an object, including slots."""
     slots = [name for kind in type(value).__mro__ for name in _slots(kind) if hasattr(value, name)]
     return {name: getattr(value, name) for name in dict.fromkeys(slots)} | dict(getattr(value, "__dict__", {}))
 
@@ -61,8 +61,8 @@ def _slots(kind: type) -> list[str]:
 
 
 def items_of(value: Any) -> dict[Any, Any]:
-    """The entries of an object that is a container, by key or position; empty for any other object, and for a mapping
-    that keeps its entries in attributes."""
+    """Returns the entries of an object that is a container, by key or position; empty for any other object, and for a
+    mapping that keeps its entries in attributes."""
     if isinstance(value, dict) or (isinstance(value, Mapping) and not state_of(value)):
         return dict(value.items())
     return dict(enumerate(value)) if isinstance(value, list | tuple) else {}
@@ -114,7 +114,7 @@ def _unflatten(children: Any, context: Any) -> Any:
 
 
 def _made(kind: Any, items: Mapping[Any, Any]) -> Any:
-    """A new object of the class with these items, made without `__init__` and the class's own methods."""
+    """Makes an object of the class with these items, without calling `__init__` or the class's own methods."""
     base: Any = next((base for base in _BASES if issubclass(kind, base)), None)
     if base is tuple:
         return tuple.__new__(kind, items.values())

@@ -1,4 +1,4 @@
-"""What the inputs and outputs of an exported graph are called: after forward's arguments and results, or as asked."""
+"""Names the inputs and outputs of an exported graph: after forward's arguments and results, or as the user asks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from onnxsmith.exporter.inputs.forward_parameters import signature
 
 
 def of_inputs(paths: Sequence[tuple[Any, Any]], model: TorchModel) -> list[str | None]:
-    """The name of each tensor among the arguments, None for everything else."""
+    """Returns the name of each tensor among the arguments, None for everything else."""
     return [_input(path, model) if isinstance(leaf, torch.Tensor) else None for path, leaf in paths]
 
 
 def _input(path: tuple[Any, ...], model: TorchModel) -> str:
-    """The input name of a path: `x`, or `state.0.hidden` inside an argument."""
+    """Returns the input name of a path: `x`, or `state.0.hidden` inside an argument."""
     where, first, *rest = path
     if where.idx == 1:
         name = model.names.get(str(first.key), str(first.key))
@@ -32,8 +32,8 @@ def _input(path: tuple[Any, ...], model: TorchModel) -> str:
 
 
 def wished(found: list[str | None], asked: Sequence[str], carried: Sequence[str] = ()) -> list[str | None]:
-    """The names of the inputs: those that the user asked for, in order, else the found ones. The inputs `carried`,
-    which forward's own arguments are not, may be left out of the request.
+    """Returns the names of the inputs: the requested names in order, else those in `found`. The inputs `carried`, which
+    are no arguments of forward itself, may be left out of the request.
 
     Raises:
         OnnxsmithError: `export/names` if the numbers differ.
@@ -54,7 +54,7 @@ def wished(found: list[str | None], asked: Sequence[str], carried: Sequence[str]
 
 
 def of_output(path: tuple[Any, ...], given: set[str], result: Any) -> str:
-    """The output name of a path in the result; never the name of an input."""
+    """Returns the output name of a path in the result; never the name of an input."""
     first, *rest = [*map(object_flattening.step, path)] or [""]
     known = _RESULTS | (_TRANSFORMERS if type(result).__module__.startswith("transformers.") else {})
     plain = ["output", first] if _is_plain(path) else [known.get(first, first)]
@@ -66,10 +66,10 @@ _RESULTS = {"past_key_values": "present"}
 """Results with another name in ONNX graphs: transformers' exports call the new cache `present`."""
 
 _TRANSFORMERS = dict.fromkeys(("cache", "cache_params", "state", "mems"), "present")
-"""The same for results of transformers' own classes: `past_key_values` is `cache` since version 5.24, recurrent models
-have other names."""
+"""The same for results of transformers' own classes: `past_key_values` is called `cache` since version 5.24, and
+recurrent models use the other names."""
 
 
 def _is_plain(path: tuple[Any, ...]) -> bool:
-    """Whether the path is empty or starts with a position, which is no name."""
+    """Whether the path gives no name: it is empty or starts with a position."""
     return not path or hasattr(path[0], "idx")

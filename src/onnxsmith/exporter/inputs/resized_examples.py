@@ -1,4 +1,4 @@
-"""Makes an example of other sizes from the user's."""
+"""Resizes the user's example."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 def resized(program: TorchProgram, example: Arrays, sizes: dict[str, int]) -> dict[str, np.ndarray[Any, Any]]:
-    """The example at other sizes of its dimensions; new entries are copies of old ones."""
+    """Returns the example with other sizes of its dimensions; new entries are copies of old ones."""
     return {port.name: _repeat(example[port.name], port, sizes) for port in program.signature.inputs}
 
 
 def _repeat(array: np.ndarray[Any, Any], port: Port, wanted_sizes: dict[str, int]) -> np.ndarray[Any, Any]:
-    """Resizes the axes whose size changed, also axes that are sums; new entries are copies of old ones."""
+    """Resizes the axes whose size changed, also axes that are sums of dimensions."""
     for axis, dim in enumerate(port.shape or ()):
         wanted = size_of(dim, wanted_sizes)
         if array.shape[axis] == 0:

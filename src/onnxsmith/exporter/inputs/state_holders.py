@@ -21,8 +21,8 @@ Mark = tuple[int, int]
 
 @dataclass(frozen=True)
 class Holder:
-    """A place that holds a tensor: the path of the submodule, its attribute, and the steps inside what the attribute
-    holds (none: the attribute itself)."""
+    """A place that holds a tensor: the path of the submodule, its attribute, and the keys and positions inside the
+    attribute's value (none: the value itself)."""
 
     part: str
     attribute: str
@@ -34,7 +34,7 @@ class Holder:
         return ".".join(filter(None, (self.part, self.attribute, *(str(key) for _, key in self.steps))))
 
     def read(self, module: torch.nn.Module) -> Any:
-        """What the place holds now; None if there is nothing."""
+        """Returns the tensor in the place now; None if there is none."""
         try:
             found = self._attributes(module)[self.attribute]
             for step in self.steps:
@@ -44,7 +44,7 @@ class Holder:
         return found
 
     def write(self, module: torch.nn.Module, value: Any) -> None:
-        """Puts a value in the place; a tuple on the way is replaced by one with the value."""
+        """Puts a value in the place. A tuple that holds the place is replaced by a copy with the value."""
         attributes = self._attributes(module)
         attributes[self.attribute] = _with(attributes.get(self.attribute), self.steps, value)
 
@@ -60,7 +60,7 @@ def _at(container: Any, step: Step) -> Any:
 
 
 def _with(container: Any, steps: tuple[Step, ...], value: Any) -> Any:
-    """The container with the value at the end of the steps: itself, or another tuple."""
+    """Returns the container with the value at the end of the steps: itself, or a copy if it is a tuple."""
     if not steps:
         return value
     kind, key = steps[0]
@@ -76,7 +76,7 @@ def _with(container: Any, steps: tuple[Step, ...], value: Any) -> Any:
 
 
 def holders(module: torch.nn.Module) -> Iterator[Holder]:
-    """Every place that holds a tensor, and every attribute that holds None. Parameters are not among them."""
+    """Yields every place that holds a tensor, and every attribute that holds None. Parameters are left out."""
     for one in held(module):
         if _is_state(one.value) or (one.value is None and not one.steps):
             yield Holder(one.part, one.attribute, one.steps)
@@ -87,7 +87,7 @@ def _is_state(value: Any) -> bool:
 
 
 class Watched:
-    """The tensors and numbers that a module holds now, to find what a call of the module changes."""
+    """Remembers the tensors and numbers of a module, to find those that a call changes."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self._module = module
@@ -95,7 +95,8 @@ class Watched:
         self._numbers = numbers(module)
 
     def changes(self) -> tuple[str, ...]:
-        """The names of what holds another tensor, a tensor that was written to, or another number than before."""
+        """Returns the names of the places and numbers that changed: another tensor, a tensor that was written to, or
+        another number."""
         tensors = [
             place.name
             for place in holders(self._module)
@@ -113,7 +114,7 @@ _NONE = _mark(None)
 
 
 def numbers(module: torch.nn.Module) -> dict[str, Any]:
-    """The Python numbers that the module and its parts hold, by path."""
+    """Returns the Python numbers that the module and its parts hold, by path."""
     return {
         f"{path}.{name}" if path else name: value
         for path, part in module.named_modules()

@@ -1,4 +1,4 @@
-"""The inputs and outputs of a graph through which a state is handed from call to call."""
+"""Describes the inputs and outputs of a graph that hand a state from call to call."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Array = np.ndarray[Any, Any]
 @dataclass(frozen=True)
 class Carried:
     """A state that is handed on. `initial` has the value of the first call for each input, `places` the tensor of the
-    module, both in the order of the outputs. `growing` are the axes that change their size from call to call, by
-    input, with a name for each. `begun` are the tensors that the module begins with: smaller where later calls widen
-    them."""
+    module, both in the order of the outputs. `growing` are the axes that change their size from call to call, by input,
+    with a name for each. `begun` are the tensors before the first call, which are smaller than the inputs if later
+    calls widen them."""
 
     argument: str = ""
     initial: Mapping[str, Array] = field(default_factory=dict)
@@ -34,8 +34,8 @@ class Carried:
     begun: Mapping[str, Array] = field(default_factory=dict)
 
     def described(self, inputs: Mapping[str, Port], outputs: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """Each pair as data for the file's metadata. `initial` is a number if every element is equal, otherwise the
-        elements as little-endian bytes in base64. `outputs` has the output of each input."""
+        """Yields each pair as data for the file's metadata. `initial` is a number if all elements are equal, otherwise
+        the elements as little-endian bytes in base64. `outputs` maps each input to its output."""
         for name, value in self.initial.items():
             port = inputs[name]
             flat = value.reshape(-1)
@@ -66,7 +66,7 @@ class Stored:
 
 
 def stored(model: ir.Model) -> tuple[Stored, ...]:
-    """The pairs in the metadata of a file; empty if it has none, or if they cannot be read."""
+    """Returns the pairs in the metadata of a file; empty if it has none, or if they cannot be read."""
     text = model.metadata_props.get(METADATA)
     try:
         found = json.loads(text) if text else []

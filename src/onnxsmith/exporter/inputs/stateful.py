@@ -1,4 +1,4 @@
-"""A forward that takes the state of a module as an argument, and returns the new state with its result."""
+"""Wraps a module's forward: the state becomes an argument, and the new state is returned with the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Returned:
 
 class StatefulForward:
     """Takes the place of a module's `forward`. Its keyword `argument` is a dictionary with a tensor for each place of
-    the state. Called without it, it runs forward as it is: the module keeps its state.
+    the state. Without that keyword, forward runs unchanged and the module keeps its state.
 
     An object, not a function, so that a deep copy of the module calls the copy.
     """
@@ -40,7 +40,7 @@ class StatefulForward:
         self.__signature__ = _with(inspect.signature(module.forward), argument)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Returned:
-        """Runs forward. The module holds its own tensors again afterwards, if the state was an argument."""
+        """Runs forward. If the state is an argument, restores the module's own tensors afterwards."""
         if self.argument not in kwargs:
             result = self.forward(*args, **kwargs)
             return Returned(result, self.held(), self.argument)
@@ -61,26 +61,26 @@ class StatefulForward:
         return [f"{self.argument}.{place.name}" for place in self.places]
 
     def held(self) -> dict[str, Any]:
-        """The tensors that the module holds now, by name."""
+        """Returns the tensors that the module holds now, by name."""
         return {place.name: place.read(self.module) for place in self.places}
 
 
 def of(module: Any) -> StatefulForward | None:
-    """The forward of a module whose state is an argument; None for any other module."""
+    """Returns the module's StatefulForward; None if its state is no argument."""
     forward = getattr(module, "forward", None)
     forward = getattr(forward, "__wrapped__", forward)
     return forward if isinstance(forward, StatefulForward) else None
 
 
 def leaves(result: Any) -> list[Any]:
-    """The leaves of a result, those of the state last."""
+    """Returns the leaves of a result; the state's leaves come last."""
     if not isinstance(result, Returned):
         return object_flattening.leaves(result)
     return [*object_flattening.leaves(result.result), *result.state.values()]
 
 
 def _with(signature: inspect.Signature, argument: str) -> inspect.Signature:
-    """The signature with one more keyword."""
+    """Returns the signature with one more keyword."""
     own = list(signature.parameters.values())
     at = next((i for i, one in enumerate(own) if one.kind is one.VAR_KEYWORD), len(own))
     own.insert(at, inspect.Parameter(argument, inspect.Parameter.KEYWORD_ONLY))

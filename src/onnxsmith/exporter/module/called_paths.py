@@ -24,7 +24,7 @@ from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 
 def as_traced(program: TorchProgram) -> TorchProgram:
-    """The program on the code path of a trace: formulas in place of fused kernels, and the branches for
+    """Returns the program on the code path of a trace: formulas in place of fused kernels, and the branches for
     `is_compiling()` and `is_exporting()`."""
 
     @contextmanager
@@ -54,7 +54,7 @@ class Reference(Session):
 
     @property
     def untried(self) -> tuple[str, ...]:
-        """The part of the headline about the refused inputs."""
+        """Returns the part of the headline about the refused inputs."""
         count = self._undefined
         said = f"{several(count, 'input')} on which only torch's fused kernels give NaN left out"
         return (said,) if count else ()
@@ -96,8 +96,8 @@ def located(found: Problem, program: TorchProgram, feeds: Feeds) -> Problem:
 def explained(
     program: TorchProgram, feeds: Feeds, found: Verification, compare: Callable[[TorchProgram], Verification]
 ) -> Problem | None:
-    """Decides whether a difference is one of code paths: the graph differs from the module as called, but not from the
-    module as traced. `compare` compares the graph with a program. None for any other difference."""
+    """Returns the problem if two code paths cause a difference: the graph differs from the module as called, but not
+    from the module as traced. `compare` compares the graph with a program. None for any other difference."""
     bad = next((output for output in found.outputs if not output.equal), None)
     if bad is None or not found.differs:
         return None
@@ -110,8 +110,8 @@ def explained(
 
 
 def other_path(program: TorchProgram, feeds: Feeds, differs: str) -> Problem:
-    """The problem of a graph that agrees with the module as traced, but not as called, on this input. `differs` says
-    in which output, and by how much."""
+    """Returns the problem of a graph that agrees with the module as traced, but not as called, on this input. `differs`
+    names the output and the difference."""
     parting = find(program, as_traced(program), feeds)
     kernel = parting.is_torchs
     return Problem(

@@ -19,7 +19,7 @@ from onnxsmith.runtimes.torch_eager import TorchEager
 
 Axis = tuple[str, int]
 _STEPS = (1, 2, 4, 8, 16, 32)
-"""Steps by which an axis is made longer until the module accepts it. A choice: modules with windows and strides accept
+"""Lengths by which an axis is extended, until the module accepts one. A choice: modules with windows and strides accept
 multiples only, mostly powers of 2 up to 32."""
 
 
@@ -46,11 +46,12 @@ class Probed:
         return ["batch" if group == self.batch else f"{group[0][0]}.{group[0][1]}" for group in self.groups]
 
     def without(self, axes: Sequence[Axis]) -> Probed:
-        """The groups that hold none of `axes`."""
+        """Returns the groups without those that hold one of `axes`."""
         return self._only(group for group in self.groups if not set(group) & set(axes))
 
     def fewer(self) -> Probed:
-        """Fewer groups, for a failure that names no axis: the batch only, or else the axes 0, or else none."""
+        """Returns fewer groups, after a failure that names no axis: the batch only, or else the axes 0, or else
+        none."""
         batch = [group for group in self.groups if group == self.batch]
         first = batch or [group for group in self.groups if all(axis == 0 for _, axis in group)]
         return self._only(first if len(first) < len(self.groups) else ())
@@ -60,7 +61,7 @@ class Probed:
 
 
 def asked(dynamic: Dynamic | Sequence[str], model: TorchModel, built: Built) -> Asked:
-    """The requested dynamic axes by input. For `auto`, probes the module; all axes of `built` are fixed.
+    """Returns the requested dynamic axes by input. For `auto`, probes the module, whose axes are all fixed in `built`.
 
     Raises:
         OnnxsmithError: `export/dynamic-syntax`; `export/unknown-input` for an unknown key in a nested mapping.
@@ -121,14 +122,14 @@ def _follows(plain: np.ndarray[Any, Any], turned: Any, count: int) -> bool:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """Whether the arrays are equal within loose float32 rounding: only the name `batch` depends on it."""
+    """Whether the arrays are equal within loose float32 rounding; only the name `batch` depends on it."""
     if a.shape != b.shape or not np.issubdtype(a.dtype, np.floating):
         return bool(np.array_equal(a, b))
     return bool(np.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True))
 
 
 def _together(session: Session, example: Mapping[str, Any], axes: list[Axis]) -> Iterator[tuple[Axis, ...]]:
-    """Groups of axes of one size: first those with the same axis number in each input, then all that remain."""
+    """Yields groups of axes of one size: first axes with the same number in each input, then all that remain."""
     left = list(axes)
     for number in sorted({axis for _, axis in axes}):
         same = [axis for axis in left if axis[1] == number]
@@ -152,7 +153,7 @@ def _takes(session: Session, feed: Mapping[str, Any]) -> bool:
 
 
 def longer(example: Mapping[str, Any], axes: Sequence[Axis], by: int) -> dict[str, Any]:
-    """The example with each of `axes` longer by `by`; the new entries repeat the first ones."""
+    """Returns the example with each of `axes` longer by `by`; the new entries repeat the first ones."""
     found = dict(example)
     for name, axis in axes:
         array = found[name]

@@ -24,7 +24,7 @@ _NOTICED = 1e-3
 @dataclass(frozen=True)
 class Parting:
     """The place at which two code paths diverge. `module` is the module's path and class, `line` (`file:line`) the last
-    line that both run, or the module's forward. `is_torchs`: the module's class belongs to torch."""
+    line that both run, or the module's forward. `is_torchs` says whether the module's class belongs to torch."""
 
     module: str
     line: str
@@ -33,8 +33,8 @@ class Parting:
 
 @dataclass(frozen=True)
 class _Event:
-    """The begin of a submodule's call, with its arguments, or the end, with its results. `owner` is the call whose code
-    computed these tensors: the caller for a begin, the submodule's own call for an end."""
+    """The start of a submodule's call with the arguments, or its end with the results. `owner` is the call that
+    computed these tensors: the caller at the start, the submodule's own call at the end."""
 
     kind: str
     module: str
@@ -57,7 +57,7 @@ def find(called: TorchProgram, traced: TorchProgram, feeds: Feeds) -> Parting:
 
 
 def _first_difference(called: list[_Event], traced: list[_Event]) -> tuple[str, int]:
-    """The module and the number of its call at the first difference, in the order in which calls begin and end."""
+    """Returns the module and the number of its call at the first difference, in the order of the events."""
     others = {(event.kind, event.module, event.number): event for event in traced}
     for event in called:
         other = others.get((event.kind, event.module, event.number))
@@ -77,7 +77,7 @@ def _alike(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 
 def _sums(tree: Any) -> tuple[Any, ...]:
-    """Shape, sum of magnitudes, and a weighted sum of every dense float tensor in the tree."""
+    """Returns shape, sum of magnitudes, and a weighted sum of every dense float tensor in the tree."""
     found = []
     for leaf in pytree.tree_leaves(tree):
         if isinstance(leaf, torch.Tensor) and not leaf.is_nested and leaf.dtype.is_floating_point:
@@ -121,7 +121,7 @@ def _run(program: TorchProgram, feeds: Feeds) -> None:
 
 
 def _lines(program: TorchProgram, feeds: Feeds, part: torch.nn.Module, number: int) -> list[tuple[str, int]]:
-    """The lines that the module's call `number` runs, in its forward and in model code that it calls."""
+    """Returns the lines that the module's call `number` runs, in its forward and in model code that it calls."""
     own = getattr(type(part).forward, "__code__", None)
     found: list[tuple[str, int]] = []
     calls = 0
@@ -150,7 +150,7 @@ def _lines(program: TorchProgram, feeds: Feeds, part: torch.nn.Module, number: i
 
 
 def _last_common(a: list[tuple[str, int]], b: list[tuple[str, int]]) -> str:
-    """The last line before the two sequences diverge; empty if they are equal."""
+    """Returns the last line before the two sequences diverge; empty if they are equal."""
     for index, (left, right) in enumerate(zip(a, b, strict=False)):
         if left != right:
             file, line = a[max(index - 1, 0)]

@@ -1,4 +1,4 @@
-"""Recognises modules whose weights other libraries packed, and says so when their export fails."""
+"""Recognises modules whose weights another library packed, and names the format if their export fails."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Found:
 
 
 def find(module: torch.nn.Module) -> Found | None:
-    """The first module with packed weights, or None."""
+    """Returns the first module with packed weights, or None."""
     found = [(path, part, form) for path, part in module.named_modules() if (form := _form(part))]
     if not found:
         return None
@@ -48,7 +48,7 @@ def find(module: torch.nn.Module) -> Found | None:
 
 @contextmanager
 def explained(module: torch.nn.Module) -> Iterator[None]:
-    """Inside, an export that fails is the problem `export/packed-weights` if the module holds packed weights."""
+    """Turns an error of the block into `export/packed-weights`, if the module holds packed weights."""
     try:
         yield
     except OnnxsmithError as error:
@@ -68,7 +68,8 @@ def explained(module: torch.nn.Module) -> Iterator[None]:
 
 
 def note(module: torch.nn.Module, kinds: set[str]) -> str:
-    """Says that packed weights became floats in a graph that has nodes of these `kinds`; empty if they did not."""
+    """Returns the note that packed weights became floats in a graph that has nodes of these `kinds`; empty if they did
+    not."""
     found = find(module)
     if found is None or "DequantizeLinear" in kinds:
         return ""

@@ -46,7 +46,7 @@ class _RandomDraws(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _draws_nothing(func: Any, args: Any, kwargs: Any) -> bool:
-    """Whether it is a dropout in evaluation mode, or an attention without dropout."""
+    """Whether the call draws nothing: a dropout in evaluation mode, or an attention without dropout."""
     name = str(func)
     if "attention" in name:
         return not float(kwargs.get("dropout_p", 0.0) or 0.0)
@@ -88,7 +88,7 @@ def _bound(model: TorchModel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _state(module: torch.nn.Module) -> dict[str, Any]:
-    """The module's state in a comparable form: identity and version of its tensors, and its plain values."""
+    """Returns the module's state in a comparable form: identity and version of its tensors, and its plain values."""
     found: dict[str, Any] = {}
     for path, part in module.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
@@ -103,7 +103,7 @@ def _state(module: torch.nn.Module) -> dict[str, Any]:
 
 
 def _watched(module: torch.nn.Module, seen: Seen) -> AbstractContextManager[None]:
-    """Notes the arguments and the result of every call of a part."""
+    """Records the arguments and the result of every call of a submodule."""
 
     def before(part: torch.nn.Module, args: Any, kwargs: Any) -> None:
         seen.calls[id(part)] = Call(args, kwargs)
@@ -116,7 +116,7 @@ def _watched(module: torch.nn.Module, seen: Seen) -> AbstractContextManager[None
 
 @contextmanager
 def hooked(module: torch.nn.Module, before: Callable[..., None], after: Callable[..., None]) -> Iterator[None]:
-    """Calls functions before and after each part of a module runs; scripted parts take no hooks."""
+    """Calls functions before and after each submodule runs, except for scripted ones, which take no hooks."""
     inner = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
     handles: list[Any] = [part.register_forward_pre_hook(before, with_kwargs=True) for part in inner]
     handles += [part.register_forward_hook(after, with_kwargs=True) for part in inner]

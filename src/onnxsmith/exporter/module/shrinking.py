@@ -1,4 +1,5 @@
-"""Cuts a torch module as a pruned file was cut, so that it can be trained on and exported again."""
+"""Removes the channels from a torch module that `onnxsmith prune` removed from its file, for more training and a new
+export."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ def shrink(network: nn.Module, kept: str | Path | Mapping[str, Mapping[str, list
     """Cuts the parameters and buffers of a module in place as a keep-list of `onnxsmith prune` says, and sets the sizes
     that the modules of torch.nn remember: channels, features, groups, hidden units.
 
-    `kept` is the file of `--keep-list`, or what it has: the axes of each parameter, and the indices that stay. A bias
-    that the list does not name, because the exporter leaves out biases of zeros, stays where the output channels of its
-    weight stay. A parameter that several modules share stays shared.
+    `kept` is the file of `--keep-list` or its content: for each axis of each parameter, the indices that stay. A bias
+    that the list does not name keeps the output channels of its weight: the exporter leaves out biases of zeros. A
+    parameter that several modules share stays shared.
 
     Raises:
-        OnnxsmithError: `prune/other-network` if the list does not fit the module, which then is as it was;
+        OnnxsmithError: `prune/other-network` if the list does not fit the module, which stays unchanged;
             `input/unreadable` if the file cannot be read.
     """
     left = _read(kept)
@@ -45,7 +46,7 @@ def shrink(network: nn.Module, kept: str | Path | Mapping[str, Mapping[str, list
 
 
 _MOST = 4
-"""Names in a message. A choice."""
+"""The most names in a message. A choice."""
 
 
 def _read(kept: str | Path | Mapping[str, Mapping[str, list[int]]]) -> dict[str, Axes]:
@@ -69,7 +70,7 @@ def _read(kept: str | Path | Mapping[str, Mapping[str, list[int]]]) -> dict[str,
 
 
 def _planned(network: nn.Module, left: dict[str, Axes]) -> dict[nn.Module, dict[str, Axes]]:
-    """What stays of each parameter and buffer of each module. Takes the names that it finds out of `left`."""
+    """Returns the kept indices of each parameter and buffer, by module. Removes the names that it finds from `left`."""
     places: dict[torch.Tensor, list[tuple[nn.Module, str]]] = {}
     plan: dict[nn.Module, dict[str, Axes]] = {}
     modules = dict(network.named_modules(remove_duplicate=False))
@@ -113,7 +114,7 @@ def _take(
 
 
 def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
-    """The parameters and buffers of a module itself."""
+    """Returns the parameters and buffers of a module itself."""
     return {**dict(module.named_parameters(recurse=False)), **dict(module.named_buffers(recurse=False))}
 
 
@@ -126,7 +127,7 @@ _Norm = (
 
 
 def _of_bias(module: nn.Module, weight: Axes) -> Axes:
-    """What stays of a layer's bias, by what stays of the weight."""
+    """Returns the kept indices of a layer's bias, which follow from those of the weight."""
     if isinstance(module, _Transposed):
         each, depthwise = module.out_channels // module.groups, module.groups == module.in_channels > 1
         if depthwise:
@@ -146,7 +147,7 @@ def _cut(tensor: torch.Tensor, axes: Axes) -> torch.Tensor:
 
 
 def _resize(module: nn.Module, kept: dict[str, Axes]) -> None:
-    """Sets the sizes that a module remembers. Normalisations without parameters are in the list all the same."""
+    """Sets the sizes that a module stores as attributes. The list has normalisations without parameters too."""
     channels = next((len(axes[0]) for axes in kept.values() if 0 in axes), 0)
     if isinstance(module, _Convolution | _Transposed):
         _resize_convolution(module)

@@ -18,9 +18,9 @@ from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 
 @dataclass(frozen=True)
 class Suspicion:
-    """A finding of the linter that counts only if the trace confirms it. `freezes` and `anywhere` say how, as in
-    `lint/base.py`; `span` is the first and the last line of its statement. `code` is its function, in which `swaps`
-    make the new code; `same` as in `lint/base.py`."""
+    """A finding of the linter that counts only if the trace confirms it. `freezes`, `anywhere` and `same` are as in
+    `lint/base.py`. `span` is the first and the last line of its statement. `code` is its function, and `swaps` make the
+    new code in it."""
 
     finding: Finding
     freezes: bool
@@ -33,7 +33,7 @@ class Suspicion:
 
 @cache
 def checks() -> Mapping[str, Check]:
-    """The linter's checks, by id."""
+    """Returns the linter's checks, by id."""
     return rooms.members("onnxsmith.exporter.lint", Check)
 
 
@@ -43,7 +43,8 @@ def read(
     sizes: Mapping[str, Mapping[int, int]],
     is_users: IsUsers = lambda file: not is_installed(file),
 ) -> list[Suspicion]:
-    """The findings of all checks in every function that forward reaches, by file and line; each once."""
+    """Returns the findings of all checks in each function that forward reaches, by file and line, without
+    repetitions."""
     found: dict[tuple[str, str], Suspicion] = {}
     for code in Reader(module, calls, sizes, is_users).read():  # type: ignore[arg-type]
         remarks = list(_look(code))
@@ -53,7 +54,7 @@ def read(
 
 
 def patched(module: object, calls: Mapping[int, Call], is_users: IsUsers) -> Iterator[tuple[Code, Remark, Patch]]:
-    """The remarks that have a patch, in every function that forward reaches."""
+    """Yields the remarks that have a patch, in every function that forward reaches."""
     for code in Reader(module, calls, {}, is_users).read():  # type: ignore[arg-type]
         remarks = list(_look(code))
         found = patches(remarks, code)

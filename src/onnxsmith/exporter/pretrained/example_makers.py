@@ -13,7 +13,8 @@ _BATCH, _LENGTH, _NEW, _PIXELS, _SAMPLES = 2, 8, 3, 224, 16000
 """Sizes of the examples; a choice: small and different from each other. 224 pixels and 16000 samples (1 s at 16 kHz)
 are the usual sizes of image and speech models."""
 _SECONDS = 10
-"""Length of a sound, of 48000 samples a second with a frame each 480, if CLAP's processor is not saved: its default."""
+"""Seconds of a sound if CLAP's processor is not saved: the processor's default, with 48000 samples a second and a frame
+for each 480."""
 _TEXT = {0: "batch_size", 1: "sequence_length"}
 
 Axes = dict[int, str]
@@ -60,14 +61,14 @@ def _pictures(config: Any, folder: Path) -> Made:
 
 
 def _patches(vision: Any) -> Made:
-    """Qwen's layout: the patches of all images below each other, each twice for two frames of a video."""
+    """Makes Qwen's layout: the patches of all images, one below the other, each twice for two frames of a video."""
     channels = int(getattr(vision, "in_channels", getattr(vision, "in_chans", 3)))
     width = channels * int(vision.temporal_patch_size) * int(vision.patch_size) ** 2
     return torch.randn(int(_grid_of(vision).prod(1).sum()), width), {}
 
 
 def _grid_of(vision: Any) -> torch.Tensor:
-    """Frames, rows and columns of patches in each image; two by four tokens of the text."""
+    """Returns frames, rows and columns of patches for each image; two by four tokens of the text."""
     side = int(vision.spatial_merge_size)
     return torch.tensor([[1, 2 * side, 4 * side]] * _BATCH)
 
@@ -77,8 +78,8 @@ def _grid(config: Any, folder: Path) -> Made:
 
 
 def _sized(config: Any, vision: Any) -> Any:
-    """The part of the configuration that says how large an image is: that of images, its backbone, or that of prompts,
-    whose points lie in the image."""
+    """Returns the part of the configuration with the size of an image: the part for images, for their backbone, or for
+    prompts, whose points lie in the image."""
     backbone, prompts = getattr(vision, "backbone_config", None), getattr(config, "prompt_encoder_config", None)
     parts = (one for one in (vision, backbone, prompts) if getattr(one, "image_size", None) is not None)
     return next(parts, vision)
@@ -117,8 +118,8 @@ def _features(config: Any, folder: Path) -> Made:
 
 
 def _picture_of_sound(config: Any, processor: Mapping[str, Any]) -> Made:
-    """CLAP's layout: a spectrogram as an image, one for a sound, or four if parts of a long sound are joined. The
-    processor says how many frames it has; the model stretches fewer than it takes."""
+    """Makes CLAP's layout: a spectrogram as an image, one for a sound, or four if parts of a long sound are joined. The
+    processor sets the number of frames; the model stretches shorter spectrograms."""
     bins = int(config.num_mel_bins)
     widest = int(config.spec_size) * (int(config.spec_size) // bins)
     samples, hop = processor.get("nb_max_samples", _SECONDS * 48000), processor.get("hop_length", 480)
@@ -150,7 +151,7 @@ def _frames(config: Any, folder: Path) -> Made:
 
 
 def _series(length: Callable[[Any], int], width: Callable[[Any], int], make: Any) -> Callable[[Any, Path], Made]:
-    """Steps of a time series; without a last axis if it has the width 0."""
+    """Makes steps of a time series; with the width 0, they have no last axis."""
 
     def made(config: Any, folder: Path) -> Made:
         last = width(config)
@@ -165,7 +166,7 @@ def _context(config: Any) -> int:
 
 
 def _values(config: Any) -> int:
-    """The number of series; 0 if the model takes one, without an axis for it."""
+    """Returns the number of series; 0 if the model takes a single series without an axis for it."""
     if hasattr(config, "num_input_channels"):
         return int(config.num_input_channels)
     size = int(getattr(config, "input_size", 1))
@@ -215,7 +216,7 @@ MAKERS: dict[str, Callable[[Any, Path], Made]] = {
 
 
 def part(config: Any, *names: str) -> Any:
-    """The first of these sub-configurations that exists, or else the configuration itself."""
+    """Returns the first of these sub-configurations that exists, or else the configuration itself."""
     return next((part for name in names if (part := getattr(config, name, None)) is not None), config)
 
 

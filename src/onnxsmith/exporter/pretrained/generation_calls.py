@@ -1,7 +1,7 @@
 """Calls a model of transformers as generation calls it: a text in one call, or in two calls with the state between.
 
-Nothing is assumed about the state, which may hold keys and values, windows of them, or recurrent states. What it is
-called, and which of its axes move with the batch and with the text, is read off calls of several sizes (`states.py`).
+The state may hold keys and values, windows of them, or recurrent states; nothing is assumed about it. Calls of several
+sizes show its name, and which of its axes change with the batch and with the text (`generation_state.py`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MOST = 3
 LONGEST = 16
 """Tokens of the text; a choice: two more than the longest call needs."""
 _CLOSE, ALIKE = 1e-3, 2e-2
-"""Largest differences between two ways to compute the same numbers, relative to the largest number: by the same
-formula, and by the formula for one token and the one for a whole text. Choices: the formulas of Bamba differ by 0.3%, a
-wrong state by 30% and more."""
+"""Largest difference of two computations of the same numbers, relative to the largest number: by one formula
+(`_CLOSE`), and by the formulas for one token and for a whole text (`ALIKE`). Choices: the formulas of Bamba differ by
+0.3%, a wrong state by 30% and more."""
 
 _NUMBERS = (torch.Tensor, int, float)
-"""What a module may keep of a call, and what is no part of a graph unless it is in the state."""
+"""Types of values that a module may keep between calls, and that a graph lacks unless they are in the state."""
 
 
 def _tuple(hidden: torch.Tensor) -> Any:
@@ -40,13 +40,14 @@ def _tuple(hidden: torch.Tensor) -> Any:
 
 @dataclass
 class Asking:
-    """A model, a text, and what the encoder made of its inputs.
+    """A model, a text, and the encoder's results.
 
-    `tokens` is the name of the text among forward's parameters, `rest` are inputs of every call. `mask` says of which
+    `tokens` is the name of the text among forward's parameters, `rest` are inputs of every call. `mask` says for which
     tokens the model takes an attention mask: "all", the "new" ones, "none". `state` is the name of the state among the
-    parameters, `result` among the results. `fixed` makes the empty state of a cache of fixed length; the mask then has
-    that length, too. `rows` is the batch with which a call goes on: 1 if it takes none larger.
-    `encoder_kind` makes the form in which the model takes what its encoder made."""
+    parameters, `result` among the results. `fixed` makes the empty state of a cache of fixed length, which is also the
+    mask's length. `rows` is the batch size of a later call: 1 if the model takes no larger one. `encoder_kind` wraps
+    the encoder's results in the class that the model takes.
+    """
 
     module: Any
     tokens: str
@@ -63,8 +64,8 @@ class Asking:
     def kwargs(
         self, batch: int, start: int, stop: int, state: Any = None, encoder: int | None = None
     ) -> dict[str, Any]:
-        """The arguments of a call with tokens `start` to `stop` of the text, after a state of the first `start`
-        tokens. `encoder` limits the length of what the encoder made."""
+        """Returns the arguments of a call with tokens `start` to `stop` of the text, after a state of the first `start`
+        tokens. `encoder` limits the length of the encoder's results."""
         found = {name: value[:batch] for name, value in self.rest.items()}
         found[self.tokens] = self.text[:batch, start:stop].clone()
         if self.encoded is not None:
@@ -80,22 +81,22 @@ class Asking:
         return found
 
     def call(self, batch: int, start: int, stop: int, state: Any = None, encoder: int | None = None) -> Any:
-        """The results of such a call. The state is not changed."""
+        """Returns the results of a call with these tokens. The state is not changed."""
         kept = {"state": self.begun() if state is None else copied(state)}
         with torch.no_grad():
             return self.module(**self.kwargs(batch, start, stop, encoder=encoder, **kept), use_cache=True)
 
     def begun(self) -> Any:
-        """The state that a first call takes; None if it takes none."""
+        """Returns the state that a first call takes; None if it takes no state."""
         return self.fixed.make() if self.fixed else None
 
     def after(self, batch: int, length: int, encoder: int | None = None) -> Any:
-        """The state after a first call with `length` tokens."""
+        """Returns the state after a first call with `length` tokens."""
         return self.call(batch, 0, length, encoder=encoder)[self.result]
 
     def loop(self, batch: int, steps: int) -> list[torch.Tensor]:
-        """The main output of each step of a text that is generated token by token, [batch, …]: by the model's own
-        state, which one call hands to the next."""
+        """Returns the main output of each step, [batch, …], of a text that is generated token by token with the model's
+        own state."""
         state, found = self.begun(), []
         with torch.no_grad():
             for at in range(steps):
@@ -105,18 +106,18 @@ class Asking:
         return found
 
     def whole(self, batch: int, stop: int) -> torch.Tensor:
-        """The main output for all tokens in one call, [batch, tokens, …]."""
+        """Returns the main output for all tokens in one call, [batch, tokens, …]."""
         with torch.no_grad():
             return main(self.module(**self.kwargs(batch, 0, stop)))
 
 
 def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int, fixed: Fixed | None = None) -> Asking:
-    """Finds out how the model is called: the name of its state, and of which tokens its mask is. `fixed` is the cache
-    that it is called with, if its length is fixed.
+    """Finds how the model is called: the name of its state, and the tokens of its mask. `fixed` is the cache of the
+    call, if its length is fixed.
 
     Raises:
         OnnxsmithError: `export/forward-failed` if the first call fails; `export/no-state` if the model returns no state
-            that the next call takes, or does not go on after a state.
+            that the next call takes, or cannot continue after a state.
     """
     tokens = "decoder_input_ids" if "decoder_input_ids" in kwargs else "input_ids"
     text = torch.randint(3, max(vocabulary, 5), (MOST, LONGEST))
@@ -145,8 +146,7 @@ def asking(module: Any, kwargs: Mapping[str, Any], vocabulary: int, fixed: Fixed
 
 @contextmanager
 def _own_errors(module: Any) -> Iterator[None]:
-    """Says of an error of the first call that the model raised it: such a call asks nothing of it that its task does
-    not."""
+    """Turns an error of the first call into a problem of the model, because the call asks only for the model's task."""
     try:
         yield
     except OnnxsmithError:
@@ -162,8 +162,8 @@ def _own_errors(module: Any) -> Iterator[None]:
 
 
 def goes_on(asked: Asking, new: int) -> bool:
-    """Whether `new` tokens after a state, and one more after these, have the results that they have in one call with
-    the whole text. The last call shows a state that the call before it left wrong."""
+    """Whether `new` tokens after a state, and then one more token, have the same results as in one call with the whole
+    text. The last token shows whether the call before it left a wrong state."""
     try:
         whole = asked.whole(asked.rows, 9 + new)
         first = asked.call(asked.rows, 8, 8 + new, asked.after(asked.rows, 8))
@@ -181,15 +181,15 @@ def close(found: torch.Tensor, wanted: torch.Tensor, within: float = _CLOSE) -> 
 
 
 def main(result: Any) -> torch.Tensor:
-    """The main output: the logits, or else the first."""
+    """Returns the main output: the logits, or else the first result."""
     found: torch.Tensor = result["logits"] if "logits" in result else result[0]
     return found
 
 
 @contextmanager
 def untouched(module: Any) -> Iterator[None]:
-    """Inside, calls may leave tensors and numbers in the attributes of the module and its parts; afterwards these are
-    those from before. Other attributes stay: transformers counts on the hooks that its first call installs."""
+    """Restores the tensors and numbers in the attributes of the module and its submodules after the block. Other
+    attributes stay, because transformers needs the hooks that its first call installs."""
     before = [(part, dict(vars(part))) for part in module.modules()]
     try:
         yield
@@ -205,13 +205,13 @@ def untouched(module: Any) -> Iterator[None]:
 
 
 def copied(state: Any) -> Any:
-    """A copy of the state with tensors of its own."""
+    """Returns a copy of the state with tensors of its own."""
     found, spec = object_flattening.flatten(state)
     return pytree.tree_unflatten([leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for _, leaf in found], spec)
 
 
 def owned(state: Any) -> Iterator[tuple[torch.Tensor | None, Mapping[str, Any]]]:
-    """The leaves of a state in the order of `flatten`, each with the attributes of the object that holds it."""
+    """Yields the leaves of a state in the order of `flatten`, each with the attributes of the object that holds it."""
     yield from _owned(object_flattening.unpacked(state), {})
 
 
@@ -225,15 +225,15 @@ def _owned(tree: Any, attributes: Mapping[str, Any]) -> Iterator[tuple[Any, Mapp
 
 
 def _rows(value: Any) -> Any:
-    """A tensor with `MOST` rows."""
+    """Returns a tensor with `MOST` rows."""
     if not isinstance(value, torch.Tensor):
         return value
     return torch.cat([value, value[:1]])[:MOST] if value.shape[0] < MOST else value[:MOST]
 
 
 def _name_state(asked: Asking, kind: Any = None) -> None:
-    """Finds the result that is also a parameter of forward and holds tensors. `kind` is the class of what the encoder
-    returns."""
+    """Finds the state: a result that holds tensors and is also a parameter of forward. `kind` is the class of the
+    encoder's results."""
     parameters = inspect.signature(asked.module.forward).parameters
     try:
         result = asked.call(2, 0, 8)

@@ -1,8 +1,8 @@
-"""Inputs of a call in the middle of a generated text: new tokens, and the state that the calls before returned.
+"""Makes the inputs of a call in the middle of a generated text: new tokens, and the state that earlier calls returned.
 
-Each axis of the state is measured: calls with another batch, another length of the text and another length of the
-encoder's input show what moves it. Then a text is generated step by step from an empty state, as a program does it with
-the file, and compared with the text that the model generates with its own state.
+Calls with another batch, another length of the text and another length of the encoder's input show which of them
+changes each axis of the state. Then a text is generated step by step from an empty state, as programs do with the file.
+It is compared with the text that the model generates with its own state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from onnxsmith.exporter.pretrained.image_continuation import LIMIT, goes_on_afte
 from onnxsmith.exporter.pretrained.static_cache import UNFIX, Fixed
 
 _PAST, _NEW = 8, 3
-"""Tokens before the example's call, and in it. A choice: small and different from each other."""
+"""Past tokens and new tokens of the example's call. A choice: small and different from each other."""
 BATCH, SEQUENCE, SEEN, WINDOW, ENCODER = (
     "batch_size", "sequence_length", "past_sequence_length", "past_window_length", "encoder_sequence_length",
 )  # fmt: skip
@@ -33,8 +33,8 @@ Axes = dict[int, str]
 
 @dataclass(frozen=True)
 class Step:
-    """Arguments of one call, the dynamic axes of its tensors by input name, further arguments, and what cannot be
-    done."""
+    """Arguments of one call, the dynamic axes of its tensors by input name, further arguments, and the limits of the
+    file."""
 
     kwargs: dict[str, Any]
     dynamic: dict[str, Axes]
@@ -61,11 +61,12 @@ def step(
     first: Mapping[str, Any] | None = None,
     fixed: Fixed | None = None,
 ) -> Step:
-    """The arguments of a call after `_PAST` tokens, measured at the model. `names` has what graphs call the state.
-    `first` are the arguments of a first call with images, `fixed` is the cache of the model if its length is fixed.
+    """Returns the arguments of a call after `_PAST` tokens, with axes measured by calling the model. `names` maps the
+    name of a state to its name in graphs. `first` are the arguments of a first call with images, `fixed` is the model's
+    cache if its length is fixed.
 
     Raises:
-        OnnxsmithError: `export/no-state` if the model has no state with which a call goes on, or needs more than its
+        OnnxsmithError: `export/no-state` if the model has no state for later calls, or needs more than the state's
             tensors.
     """
     asked = asking(module, kwargs, vocabulary, fixed)
@@ -109,7 +110,7 @@ def _dynamic(asked: Asking, leaves: list[_Leaf], dynamic: Mapping[str, Axes], na
 
 
 def _leaves(asked: Asking) -> Iterator[_Leaf]:
-    """The tensors of the state, with the axes that moved in calls of other sizes."""
+    """Lists the tensors of the state, with the axes that changed in calls of other sizes."""
     base = asked.after(2, _PAST)
     wide, long, short = asked.after(MOST, _PAST), asked.after(2, _PAST + 3), asked.after(2, 2)
     inner = asked.after(2, _PAST, asked.encoded.shape[1] - 1) if asked.encoded is not None else base
@@ -137,8 +138,8 @@ def _leaves(asked: Asking) -> Iterator[_Leaf]:
 
 
 def _follow(asked: Asking, leaves: list[_Leaf]) -> None:
-    """Makes the numbers in the state's objects that count past tokens follow the inputs of each call: the mask's length
-    less the number of new tokens. Refuses a window of another size than the past has in it."""
+    """Makes numbers in the state's objects that count past tokens follow each call's inputs: the mask's length minus
+    the number of new tokens. Refuses a window whose size is not that of the past in it."""
     first, second = (list(object_flattening.opened(asked.after(2, length))) for length in (_PAST, _PAST + 3))
     counts = [
         (at, name)
@@ -148,7 +149,7 @@ def _follow(asked: Asking, leaves: list[_Leaf]) -> None:
     ]
     windows = [(at, leaf) for at, leaf in enumerate(leaves) if leaf.window]
     if asked.mask != "all" or asked.fixed or not (counts or windows):
-        return  # a mask of fixed length does not say how many tokens were there before
+        return  # a mask of fixed length does not give the number of past tokens
     tokens, state = asked.tokens, asked.state
 
     def follow(_: Any, args: Any, kwargs: Any) -> None:
@@ -173,7 +174,8 @@ def _check_windows(windows: list[tuple[int, _Leaf]], tensors: list[torch.Tensor]
 
 
 def _generated(asked: Asking, leaves: list[_Leaf]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Arguments of steps of one token at batch 1 and `MOST`, from an empty state, and what the steps cannot do."""
+    """Returns arguments of steps of one token, from an empty state, at batch 1 and `MOST`; and the limits of these
+    steps."""
     found: list[dict[str, Any]] = []
     limits: list[str] = []
     steps = min(max([3, *(leaf.window + 3 for leaf in leaves if leaf.window < _PAST)]), asked.text.shape[1] - 1)
@@ -209,13 +211,13 @@ def _generated(asked: Asking, leaves: list[_Leaf]) -> tuple[list[dict[str, Any]]
 
 
 def _as_the_example(asked: Asking, state: Any) -> Any:
-    """The tensors of a state in the objects of the example, whose other attributes are constants of a graph."""
+    """Puts the tensors of a state into the example's objects, whose other attributes are constants of a graph."""
     _, spec = object_flattening.flatten(asked.after(1, _PAST))
     return pytree.tree_unflatten(object_flattening.leaves(state), spec)
 
 
 def _begins(asked: Asking, batch: int, state: Any, wanted: torch.Tensor) -> bool:
-    """Whether the first token after an empty state has the result that it has without a state."""
+    """Whether the first token has the same result after an empty state as without a state."""
     try:
         return close(main(asked.call(batch, 0, 1, state))[:, -1], wanted)
     except (RuntimeError, ValueError, IndexError, TypeError, AttributeError):
@@ -223,7 +225,8 @@ def _begins(asked: Asking, batch: int, state: Any, wanted: torch.Tensor) -> bool
 
 
 def _empty(asked: Asking, leaves: list[_Leaf], batch: int) -> Any:
-    """A state without past tokens: size 0 along the axes of the past, zeros elsewhere. What the encoder gave stays."""
+    """Makes a state without past tokens: size 0 along the axes of the past, zeros elsewhere. The encoder's results
+    stay."""
     return _made(asked, leaves, batch, 0, torch.zeros)
 
 
@@ -248,7 +251,8 @@ def _made(asked: Asking, leaves: list[_Leaf], batch: int, past: int, make: Any) 
 
 
 def _filled(asked: Asking, leaves: list[_Leaf]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Arguments after more tokens than the largest window has, with random numbers as the state."""
+    """Returns arguments after more tokens than the largest window holds, with random numbers as the state; and the
+    limits."""
     window = max((leaf.window for leaf in leaves), default=0)
     if window < _PAST or asked.mask != "all":
         return [], []

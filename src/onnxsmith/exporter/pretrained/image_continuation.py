@@ -1,7 +1,7 @@
-"""A step of a text after a first call with images: the state of that call goes in, the file itself reads no image.
+"""Makes a step of a text after a first call with images: it takes the state of that call, and the file reads no image.
 
-The call with images computes their features and puts them in the place of the text's image tokens, in the numbers of
-`pixel_values`. The state after it is of the same kind as after a text, so that one file goes on after both.
+The first call computes the images' features from `pixel_values` and puts them in the place of the text's image tokens.
+The state after it has the form of the state after a text, so one file continues after both.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from onnxsmith.base.problem import problem
 from onnxsmith.exporter.pretrained.generation_calls import ALIKE, Asking, close, copied, main, untouched
 
 LIMIT = "reads no image: goes on from the state of a first call with it"
-"""What such a file cannot do, for the headline."""
+"""The clause of a headline on the limit of such a file."""
 TEXTS = ("input_ids", "attention_mask")
 """The arguments that are not about images."""
 _SAME = 1e-6
-"""Largest difference between two calls of one formula with the same tensors, relative to the largest number: some times
-the rounding of float32. A position that is off by one moves the logits of tiny random models by 1e-4 and more."""
+"""Largest difference between two calls of one formula with the same tensors, relative to the largest number: a few
+times the rounding of float32. A position that is wrong by one moves the logits of tiny random models by 1e-4 and
+more."""
 _NEW = (3, 4)
-"""The new token; the second, if the first stands for an image."""
+"""The new token; if the first number stands for an image, the second."""
 
 
 def goes_on_after(asked: Asking, first: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a step of one token after a call with the arguments `first`, which have images.
+    """Returns the arguments of a step of one token after a call with the arguments `first`, which have images.
 
-    The step has to give what the whole text gives in one call, also if the module's attributes are those from before
-    the call with images: what a module keeps in them is not in a file.
+    The step has to give the results of one call with the whole text, also after the module's attributes were restored
+    to those before the call with images: a file does not hold them.
 
     Raises:
         OnnxsmithError: `export/no-state` if it does not.
@@ -68,7 +69,7 @@ def goes_on_after(asked: Asking, first: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _longer(value: Any, name: str, text: torch.Tensor, new: torch.Tensor) -> Any:
-    """An argument of the call with one more token. The kind of a token (text or image) is 0 for the new one."""
+    """Returns an argument of the call with one more token. The new token has the kind 0 (text)."""
     if not isinstance(value, torch.Tensor) or value.shape != text.shape:
         return value
     more = new if value is text else torch.ones_like(new) if name == "attention_mask" else torch.zeros_like(new)

@@ -24,15 +24,15 @@ CACHE, PAST_INPUT = "cache", "past_key_values"
 earlier name: the programs that run them look for it."""
 
 _DISTRIBUTIONS = "gives the parameters of distributions, draws no values"
-"""Of models whose forward takes the future values and whose `generate` draws them, one after the other."""
+"""The limit of models whose forward takes the future values and whose `generate` draws them one by one."""
 _COMPARED = {"pixel_values": "image", "input_features": "audio"}
-"""The inputs with which a model compares texts, and what their batch is called."""
+"""The inputs with which a model compares texts, and the name of their batch dimension."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Keyword arguments of forward, and the axes of each that are dynamic by default. `more` are further arguments,
-    `limits` what the model cannot do with them."""
+    """Keyword arguments of forward, and the axes of each that are dynamic by default. `more` are further arguments;
+    `limits` are clauses on what the file cannot do."""
 
     kwargs: dict[str, Any]
     dynamic: dict[str, Axes]
@@ -68,8 +68,8 @@ def examples(module: Any, config: Any, folder: Path, task: str) -> Examples:
 
 
 def _shaped(name: str, tensor: torch.Tensor, axes: Axes, task: str, several: bool) -> tuple[torch.Tensor, Axes]:
-    """The tensor with the axis that a task adds: several choices of an answer, or two images that are compared; or with
-    an axis for the several images of a text, here one."""
+    """Returns the tensor with the axis that a task adds, for several answers to choose from or for two compared images;
+    or with an axis for the several images of a text, here one image."""
     if task == "multiple-choice" and tensor.dim() == 2:
         return torch.stack([tensor, tensor, tensor], 1), {0: axes[0], 1: "num_choices", 2: axes[1]}
     if task == "keypoint-matching" and name == "pixel_values":
@@ -80,8 +80,8 @@ def _shaped(name: str, tensor: torch.Tensor, axes: Axes, task: str, several: boo
 
 
 def _apart(module: Any, found: Examples) -> Examples:
-    """Gives texts and images (or sounds) different batch sizes if the model accepts that (CLIP compares each text with
-    each image); calls the model to find out."""
+    """Gives texts and images (or sounds) different batch sizes, if a call shows that the model accepts them: CLIP
+    compares each text with each image."""
     texts = [name for name in ("input_ids", "attention_mask") if name in found.kwargs]
     other = next((kind for name, kind in _COMPARED.items() if name in found.kwargs), None)
     if not texts or other is None:
@@ -100,7 +100,7 @@ def _apart(module: Any, found: Examples) -> Examples:
 
 
 def _with_past(module: Any, config: Any, folder: Path, found: Examples) -> Examples:
-    """The inputs of a later call: new tokens, and the state that the calls before returned."""
+    """Returns the inputs of a later call: new tokens, and the state that earlier calls returned."""
     vocabulary = int(part(config, "decoder", "text_config").vocab_size)
     kwargs, first = found.kwargs, None
     if "pixel_values" in kwargs and "decoder_input_ids" not in kwargs:
@@ -113,12 +113,12 @@ def _with_past(module: Any, config: Any, folder: Path, found: Examples) -> Examp
 # Texts with places for an image: as many image tokens as the model makes features of one image.
 
 _OTHER = 3
-"""The token in place of an image token that is drawn by chance; no special token of the usual tokenizers."""
+"""The token that replaces an image token drawn by chance; no special token of the usual tokenizers."""
 
 
 def placed(module: Any, config: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with image tokens before each text, if the model replaces such tokens by the features of its
-    images. How many there are is read off the model: it computes the features.
+    """Returns the arguments with image tokens before each text, if the model replaces such tokens by features of its
+    images. The model computes the features to show how many there are.
 
     Raises:
         OnnxsmithError: `export/no-inputs` if the model takes images of another kind.
@@ -143,7 +143,7 @@ def placed(module: Any, config: Any, kwargs: Mapping[str, Any]) -> dict[str, Any
 
 
 def _features(module: Any, images: Mapping[str, torch.Tensor]) -> Any:
-    """What the model makes of its images.
+    """Returns the features that the model computes of its images.
 
     Raises:
         OnnxsmithError: `export/no-inputs` if it takes images of another kind.
@@ -165,8 +165,8 @@ def _features(module: Any, images: Mapping[str, torch.Tensor]) -> Any:
 
 
 def inputs(module: Any, config: Any, folder: Path) -> list[str]:
-    """The names of the inputs, in the order of forward's parameters: what its tokenizer or processor gives, and what
-    forward requires."""
+    """Returns the names of the inputs, in the order of forward's parameters: those that the tokenizer or processor
+    produces, and those that forward requires."""
     parameters = inspect.signature(module.forward).parameters
     main = module.main_input_name
     names = {main, *_of_texts(config, folder, main), *_of_time_series(config, main), *_of_sounds(config)}
@@ -201,7 +201,7 @@ def _of_texts(config: Any, folder: Path, main: str) -> Iterator[str]:
 
 
 def _of_time_series(config: Any, main: str) -> Iterator[str]:
-    """What a model of distributions takes; the others have no time features."""
+    """Yields the inputs of a model that predicts distributions; other models have no time features."""
     if main != "past_values" or not hasattr(config, "num_time_features"):
         return
     yield from ("past_time_features", "past_observed_mask", "future_values", "future_time_features")
@@ -211,7 +211,7 @@ def _of_time_series(config: Any, main: str) -> Iterator[str]:
 
 
 def _of_sounds(config: Any) -> Iterator[str]:
-    """The sounds with which texts are compared, as spectrograms."""
+    """Yields the sounds with which texts are compared, as spectrograms."""
     audio: Any = getattr(config, "audio_config", None)
     if hasattr(audio, "spec_size"):
         yield "input_features"

@@ -1,4 +1,5 @@
-"""A cache of fixed length, which `generation_config.json` asks for: its tensors keep their sizes from call to call."""
+"""Makes the cache of fixed length that `generation_config.json` asks for: its tensors keep their sizes from call to
+call."""
 
 from __future__ import annotations
 
@@ -13,21 +14,21 @@ from onnxsmith.exporter.pretrained.example_makers import part, read
 _STATIC = ("static", "offloaded_static")
 """Values of `cache_implementation` in transformers 5.24 that mean `StaticCache`."""
 LEAST = 17
-"""Tokens that the calls which measure a state need; one more than the longest text of `asking.py`."""
+"""Tokens that the calls for measuring a state need; one more than the longest text of `generation_calls.py`."""
 UNFIX = "remove cache_implementation from generation_config.json: the file then has a state that grows"
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """An empty cache, made anew by each call of `make`, that holds `length` tokens."""
+    """An empty cache that holds `length` tokens; each call of `make` makes a new one."""
 
     length: int
     make: Callable[[], Any]
 
 
 def fixed(config: Any, folder: Path) -> Fixed | None:
-    """The cache of fixed length of a folder, or None if its generation uses another. The length is `max_cache_len` or
-    `max_length` of `generation_config.json`, or else the number of the model's positions.
+    """Returns the folder's cache of fixed length; None if its generation uses another cache. The length is
+    `max_cache_len` or `max_length` of `generation_config.json`, or else the number of the model's positions.
 
     Raises:
         OnnxsmithError: `export/no-state` if the cache is shorter than `LEAST`, or the model has an encoder, whose

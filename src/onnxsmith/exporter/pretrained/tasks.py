@@ -56,11 +56,11 @@ _CLASSES = {
 
 
 _ENDINGS = {"time-series-forecasting": "ForPrediction"}
-"""How the class of a model is called that no auto class of its task has: `InformerForPrediction` for `InformerConfig`.
-The pipelines of transformers have no such models, and its auto class has two of the seven families."""
+"""Suffixes of model classes without an auto class for the task: `InformerForPrediction` for `InformerConfig`. The
+pipelines of transformers have no such models, and its auto class has two of the seven families."""
 
 _PARTS = {"zero-shot-audio-classification": ("audio_config", "text_config")}
-"""The parts that the configuration of a model has to have where the auto class of the task makes other models, too."""
+"""Parts that a configuration has to have, for tasks whose auto class also makes other models."""
 
 UNSUPPORTED = {
     "any-to-any": "such a model takes and gives texts, images and sounds in one call, and no example of all is known",
@@ -70,13 +70,13 @@ UNSUPPORTED = {
 
 
 def supported() -> dict[str, tuple[str, ...]]:
-    """The tasks with the auto classes of each, without `AutoModelFor`."""
+    """Returns the tasks with the auto classes of each, without `AutoModelFor`."""
     return dict(_CLASSES)
 
 
 def chosen(transformers: Any, config: Any, task: str) -> tuple[str, Any]:
-    """The task, and the class of transformers for the model: an auto class, a class of the model's own, or for `auto`
-    the class with which the model was saved.
+    """Returns the task, and the class of transformers for the model: an auto class, a class of the model's own, or for
+    `auto` the class with which the model was saved.
 
     Raises:
         OnnxsmithError: `export/task` if there is no such task, or transformers has no such model for the task, or the
@@ -111,7 +111,7 @@ def _able(transformers: Any, config: Any) -> list[str]:
 
 
 def _kinds(transformers: Any, config: Any, task: str) -> list[Any]:
-    """The classes of the model for a task: those of its auto classes, or else the one with the task's ending."""
+    """Returns the model's classes for a task: those of its auto classes, or else the class with the task's suffix."""
     if not all(hasattr(config, part) for part in _PARTS.get(task, ())):
         return []
     found = [kind for auto in _autos(transformers, task) for kind in classes(auto, config)]

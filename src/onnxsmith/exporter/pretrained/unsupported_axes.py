@@ -1,4 +1,4 @@
-"""Leaves out a default dynamic axis that the model fixes: nobody asked for it."""
+"""Leaves out a default dynamic axis that the model fixes: the user did not ask for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BATCH = "batch"
 def without(
     model: TorchModel, dynamic: Mapping[str, Axes], fixed: Sequence[tuple[str, int]]
 ) -> tuple[TorchModel, dict[str, Axes]] | None:
-    """The model and its dynamic axes without the dimensions of `fixed` (input, axis); None if none of them is a
+    """Returns the model and its dynamic axes without the dimensions of `fixed` (input, axis); None if none of them is a
     default. A fixed batch has the size 1, if all inputs are plain tensors. The headline names each fixed dimension."""
     lost = {dynamic[name][axis] for name, axis in fixed if axis in dynamic.get(name, {})}
     if not lost:

@@ -9,12 +9,12 @@ from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.state import module_steps
 
 _SHOWN = 3
-"""Names in the clause; a choice."""
+"""The most names in the clause; a choice."""
 
 
 def clause(model: TorchModel, writes: Sequence[str]) -> str:
-    """A clause for the headline if later calls of the module give other results because of what the first one changed;
-    empty otherwise. `writes` are what one call changes: without any, nothing is run."""
+    """Returns a clause for the headline if the first call changes the results of later calls; empty otherwise. `writes`
+    names what one call changes; if it is empty, the module is not run."""
     if not writes:
         return ""
     try:

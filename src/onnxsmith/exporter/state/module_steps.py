@@ -40,7 +40,8 @@ class Steps:
 
 
 def stepped(model: TorchModel, *, count: int = STEPS) -> Steps:
-    """Calls the module `count` times on its example inputs, from its state of now, and restores that state."""
+    """Calls the module `count` times on its example inputs, starting from its current state, and restores that
+    state."""
     memory, before = Memory(model.module), numbers(model.module)
     results, states = [], [_held(model.module)]
     try:
@@ -54,8 +55,8 @@ def stepped(model: TorchModel, *, count: int = STEPS) -> Steps:
 
 
 def chained(model: TorchModel, argument: str, state: dict[str, torch.Tensor], *, count: int = STEPS) -> list[list[Any]]:
-    """The leaves of `count` calls of a stateful forward, each with the state that the call before it returned. Between
-    two calls the module gets its own state back, as a graph does."""
+    """Returns the leaves of `count` calls of a stateful forward, each with the state that the call before it returned.
+    Between calls the module gets its own state back, because a graph keeps no state."""
     memory, found = Memory(model.module), []
     for _ in range(count):
         try:
@@ -68,12 +69,12 @@ def chained(model: TorchModel, argument: str, state: dict[str, torch.Tensor], *,
 
 
 def alike(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
-    """Whether two results are equal to the bit."""
+    """Whether two results are bit-identical."""
     return len(ours) == len(theirs) and all(_same(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
 def copies(values: Sequence[Any]) -> list[Any]:
-    """The values, tensors as copies, which later calls do not change."""
+    """Returns the values, with copies of tensors, which later calls do not change."""
     return [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in values]
 
 
@@ -96,5 +97,5 @@ def _called(model: TorchModel) -> Any:
     fresh = copies([leaf for _, leaf in flat])
     args, kwargs = pytree.tree_unflatten(fresh, spec)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)  # a module that draws at random draws the same in each chain
+        torch.manual_seed(0)  # a module that draws random numbers draws the same in each chain
         return model.module(*args, **kwargs)

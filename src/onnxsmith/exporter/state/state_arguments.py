@@ -25,12 +25,13 @@ from onnxsmith.runtimes.torch_eager import to_array
 
 @contextmanager
 def carrying(model: TorchModel, asked: Sequence[str]) -> Iterator[tuple[TorchModel, Carried]]:
-    """Inside, the module's forward takes the requested tensors as one more keyword, and returns their new values.
-    `asked` are names or patterns of tensors of the module, or `auto`. Yields the model with examples of the state.
+    """Makes the module's forward in the block take the requested tensors as one more keyword, and return their new
+    values. `asked` are names or patterns of tensors of the module, or `auto`. Yields the model with examples of the
+    state.
 
     Raises:
-        OnnxsmithError: `export/state` if the module has no such tensor, if it keeps more from call to call than
-            tensors, or if a tensor has another shape in each call.
+        OnnxsmithError: `export/state` if the module has no such tensor, if it keeps more than
+            tensors from call to call, or if a tensor has another shape in each call.
     """
     module = model.module
     if isinstance(module, torch.jit.ScriptModule):
@@ -68,7 +69,7 @@ def carrying(model: TorchModel, asked: Sequence[str]) -> Iterator[tuple[TorchMod
 
 
 def _chosen(steps: Steps, asked: Sequence[str]) -> tuple[Holder, ...]:
-    """The places that were asked for, in the order in which the module holds them."""
+    """Returns the requested places, in the order in which the module holds them."""
     held = [place for place, tensor in steps.states[0].items() if tensor is not None]
     found: set[Holder] = set()
     for pattern in asked:
@@ -93,8 +94,8 @@ def _chosen(steps: Steps, asked: Sequence[str]) -> tuple[Holder, ...]:
 
 
 def _of_one_rank(steps: Steps, places: tuple[Holder, ...]) -> list[dict[str, torch.Tensor]]:
-    """The state before the first call and after each call. A first tensor that the later ones only widen, such as
-    [1, 4] before [8, 4], gets their shape.
+    """Returns the state before the first call and after each call. If later calls only widen a tensor, as from [1, 4]
+    to [8, 4], the first one gets their shape.
 
     Raises:
         OnnxsmithError: `export/state` if a tensor has another number of axes, or another dtype, after a call.
@@ -121,7 +122,7 @@ def _of_one_rank(steps: Steps, places: tuple[Holder, ...]) -> list[dict[str, tor
 
 
 def _growing(states: list[dict[str, torch.Tensor]]) -> dict[str, dict[int, str]]:
-    """The axes that are longer or shorter after some call, with a name for each."""
+    """Returns the axes that are longer or shorter after some call, with a name for each."""
     return {
         name: {
             axis: f"{name}.{axis}" for axis in range(first.dim()) if len({one[name].shape[axis] for one in states}) > 1
@@ -131,8 +132,8 @@ def _growing(states: list[dict[str, torch.Tensor]]) -> dict[str, dict[int, str]]
 
 
 def _check_is_all(model: TorchModel, steps: Steps, forward: StatefulForward | None, first: dict[str, Any]) -> None:
-    """Compares calls that hand the state on with calls of the module as it is. Without `forward`, nothing is handed
-    on, and every call has to give the first result."""
+    """Refuses a module that keeps more than the chosen state: compares calls that hand the state on with calls of the
+    unchanged module. Without `forward` no state is handed on, and every call has to give the first result."""
     chain = [steps.results[0]] * len(steps.results)
     if forward is not None:
         chain = module_steps.chained(model, forward.argument, first)
@@ -142,7 +143,7 @@ def _check_is_all(model: TorchModel, steps: Steps, forward: StatefulForward | No
 
 
 def _keeps_more(steps: Steps, places: Sequence[Holder], call: int) -> OnnxsmithError:
-    """The problem of a module that keeps more than the tensors in `places`."""
+    """Returns the problem of a module that keeps more than the tensors in `places`."""
     late = [place for place in steps.changed if steps.states[0].get(place) is None]
     if late:
         return _late(steps, late)
@@ -184,7 +185,7 @@ def _registration(place: Holder, tensor: Any) -> str:
 
 
 def _zeros(tensor: Any) -> str:
-    """The code of a tensor of zeros of this shape and dtype."""
+    """Returns the code that makes a tensor of zeros of this shape and dtype."""
     shape = ", ".join(map(str, tensor.shape)) if isinstance(tensor, torch.Tensor) else ""
     dtype = f", dtype={tensor.dtype}" if isinstance(tensor, torch.Tensor) and tensor.dtype != torch.float32 else ""
     return f"torch.zeros({shape or '()'}{dtype})"

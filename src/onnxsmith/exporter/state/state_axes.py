@@ -22,10 +22,11 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def dynamic(model: TorchModel, carried: Carried, asked: Dynamic) -> Dynamic:
-    """The requested dynamic axes with those of the state: axes that grow, and axes that follow another input's.
+    """Returns the requested dynamic axes with those of the state: axes that grow, and axes that follow another input's.
 
     Axes that were requested for a tensor of the state stay. A request by structure (a tree of `torch.export.Dim`) or
-    for `auto` is returned as it is."""
+    for `auto` is returned unchanged.
+    """
     by_name = isinstance(asked, Mapping) and all(isinstance(one, Mapping | type(None)) for one in asked.values())
     if not carried.initial or is_auto(asked) or not (is_text(asked) or by_name):
         return asked
@@ -50,8 +51,8 @@ def dynamic(model: TorchModel, carried: Carried, asked: Dynamic) -> Dynamic:
 
 
 def _moved(built: Built, carried: Carried, symbol: str, size: int) -> Iterator[tuple[str, int]]:
-    """The axes of the state that are longer after a call with a longer `symbol`: called with the state as it is, or
-    with all its axes of the symbol's size longer too."""
+    """Yields the axes of the state that are longer after a call with a longer `symbol`: called with the unchanged
+    state, or with those axes of the state longer too that have the symbol's size."""
     longer = size + 1
     sizes = {**of_feed(built.program.signature, built.example), symbol: longer}
     others = {
@@ -74,7 +75,7 @@ def _moved(built: Built, carried: Carried, symbol: str, size: int) -> Iterator[t
 
 
 def _after(built: Built, carried: Carried, feed: Mapping[str, Any]) -> Shapes | None:
-    """The shapes of the state after a call; None if the module refuses the input."""
+    """Returns the shapes of the state after a call; None if the module refuses the input."""
     memory = Memory(built.program.module)
     try:
         args, kwargs = built.program.arguments(feed)
@@ -88,7 +89,7 @@ def _after(built: Built, carried: Carried, feed: Mapping[str, Any]) -> Shapes | 
 
 
 def _resized(array: Any, shape: list[int]) -> Any:
-    """The array in another shape; new entries repeat the first ones."""
+    """Returns the array in another shape; new entries repeat the first ones."""
     for axis, wanted in enumerate(shape):
         if array.shape[axis] != wanted:
             array = np.take(array, np.arange(wanted) % max(array.shape[axis], 1), axis=axis)

@@ -1,4 +1,5 @@
-"""Runs a file several times in a row, each time with the state that it returned, beside as many calls of the module."""
+"""Compares several runs of a file in a row, each with the state that the run before returned, with calls of the
+module."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class Feeding:
     program: TorchProgram
 
     def compared(self, found: Verification, runs: Sequence[Run], candidate: Session) -> Verification:
-        """The verification with the calls in a row. `runs` have the other inputs; `candidate` runs the file."""
+        """Adds the calls in a row to a verification. `runs` have the other inputs; `candidate` runs the file."""
         feeds = self._inputs(runs)
         if not feeds or not found.verified:
             return found
@@ -51,7 +52,7 @@ class Feeding:
         return replace(found, notes=(*found.notes, note))
 
     def _inputs(self, runs: Sequence[Run]) -> list[dict[str, Any]]:
-        """Inputs without the state, all of the sizes of the first run."""
+        """Returns inputs without the state, all with the sizes of the first run."""
         others = [
             {name: value for name, value in run.feed.values.items() if name not in self.carried.initial}
             for run in runs
@@ -73,7 +74,7 @@ class Feeding:
         return [port.name for port in self.program.signature.outputs][-len(self.carried.initial) :]
 
     def _called(self, program: TorchProgram, feeds: Sequence[Arrays]) -> Iterator[Arrays]:
-        """The outputs of calls of the module as it is."""
+        """Yields the outputs of calls of the unchanged module."""
         names = [port.name for port in program.signature.outputs]
         memory = Memory(program.module)
         try:
@@ -88,7 +89,7 @@ class Feeding:
             memory.restore()
 
     def _exact(self, feeds: Sequence[Arrays]) -> list[Arrays] | None:
-        """The outputs of the module in float64; None if it does not run."""
+        """Returns the outputs of the module in float64; None if it does not run."""
         try:
             return list(self._called(in_double(self.program), feeds))
         except (OnnxsmithError, RuntimeError, ValueError, TypeError):

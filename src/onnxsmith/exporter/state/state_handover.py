@@ -17,7 +17,7 @@ from onnxsmith.graph.structure.signature import Port, signature
 
 
 def check_fits(model: ir.Model, carried: Carried) -> None:
-    """Refuses a graph whose new state does not fit the input that it is for.
+    """Refuses a graph whose new state does not fit its input.
 
     Raises:
         OnnxsmithError: `export/state` with the axis, and the dynamic axes with which it fits.
@@ -46,7 +46,7 @@ def record(model: ir.Model, carried: Carried) -> None:
 
 
 def part(model: ir.Model, carried: Carried, *, steps: bool) -> State | None:
-    """The report's part on the state; None if the graph has none."""
+    """Returns the report's part on the state; None if the graph has none."""
     if not carried.initial:
         return None
     pairs = tuple(
@@ -57,7 +57,7 @@ def part(model: ir.Model, carried: Carried, *, steps: bool) -> State | None:
 
 
 def _ports(model: ir.Model, carried: Carried) -> list[tuple[Port, Port]]:
-    """The input and the output of each tensor of the state; the outputs of the state are the last ones."""
+    """Returns the input and the output of each tensor of the state; the outputs of the state are the last ones."""
     found = signature(model)
     inputs = {port.name: port for port in found.inputs}
     outputs = found.outputs[len(found.outputs) - len(carried.initial) :]
@@ -65,7 +65,7 @@ def _ports(model: ir.Model, carried: Carried) -> list[tuple[Port, Port]]:
 
 
 def _said(value: np.ndarray[Any, Any], port: Port) -> str:
-    """The value of the first call in words: `zeros float[1,4]`, or where it is."""
+    """Describes the value of the first call: `zeros float[1,4]`, or where it is stored."""
     kind = f"{port.dtype}[{','.join(map(str, value.shape))}]"
     flat = value.reshape(-1)
     if not flat.size:

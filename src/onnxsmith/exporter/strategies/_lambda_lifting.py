@@ -1,9 +1,9 @@
-"""Rewrites methods so that TorchScript compiles them: it knows neither lambdas nor inner functions, and takes every
-parameter without an annotation for a tensor.
+"""Rewrites methods so that TorchScript compiles them: TorchScript has neither lambdas nor inner functions, and takes
+each parameter without an annotation for a tensor.
 
 `f = lambda t: t * scale` becomes a method with the parameters `t` and `scale`, and a call `f(x)` becomes
-`self.f_lifted(x, scale)`. A variable of the method around it is passed at each call, as Python reads it then. The
-module runs once before, to see what type each parameter has.
+`self.f_lifted(x, scale)`. A variable of the surrounding method is passed at each call, because Python reads it then. A
+run of the module shows the type of each parameter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PLAIN = {bool: "bool", int: "int", float: "float", str: "str"}
 
 def lift(module: torch.nn.Module, run: Callable[[], object]) -> None:
     """Rewrites the methods of the user's classes in place; `run` calls the module once. A method that cannot be
-    rewritten stays as it is, and TorchScript says why it does not take it."""
+    rewritten stays unchanged, and TorchScript reports its own error."""
     kinds = {type(part) for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)}
     methods = [(kind, name, method) for kind in kinds for name, method in _methods(kind)]
     if not methods:
@@ -41,14 +41,14 @@ def lift(module: torch.nn.Module, run: Callable[[], object]) -> None:
 
 
 def _methods(kind: type) -> Iterator[tuple[str, Any]]:
-    """The methods of the user's code."""
+    """Yields the methods of a class that the user's code defines."""
     for name, method in inspect.getmembers(kind, inspect.isfunction):
         if not is_installed(method.__code__.co_filename):
             yield name, method
 
 
 def _observed(run: Callable[[], object]) -> Types:
-    """The types that parameters and outer variables of functions had in a run."""
+    """Records the types that parameters and outer variables of functions have in a run."""
     types: Types = {}
 
     def profile(frame: FrameType, event: str, _: object) -> None:
@@ -67,7 +67,7 @@ def _observed(run: Callable[[], object]) -> Types:
 
 
 def _type(value: Any) -> str:
-    """The type as TorchScript writes it; empty if it has none."""
+    """Returns the type of a value as TorchScript writes it; empty if TorchScript has no such type."""
     if isinstance(value, torch.Tensor):
         return "torch.Tensor"
     if type(value) in _PLAIN:
@@ -81,7 +81,7 @@ def _type(value: Any) -> str:
 
 @dataclass(frozen=True)
 class _Inner:
-    """A function inside a method. `outer` are variables of the method that it reads."""
+    """A function inside a method. `outer` are the method's variables that the function reads."""
 
     name: str
     node: ast.Lambda | ast.FunctionDef
@@ -123,8 +123,8 @@ def _rewrite(kind: type, name: str, method: Any, types: Types) -> None:
 
 
 def _annotate(function: ast.FunctionDef, known: Mapping[str, str]) -> bool:
-    """Annotates the parameters that are no tensors, for which TorchScript takes any parameter without an annotation.
-    Returns whether there are any."""
+    """Annotates the parameters that are no tensors, because TorchScript takes parameters without an annotation for
+    tensors. Returns whether there are any."""
     found = [arg for arg in function.args.args[1:] if arg.annotation is None]
     others = [arg for arg in found if known.get(arg.arg, "") not in ("", "torch.Tensor")]
     for arg in others:
@@ -133,7 +133,8 @@ def _annotate(function: ast.FunctionDef, known: Mapping[str, str]) -> bool:
 
 
 def _inner(function: ast.FunctionDef, own: str, file: str, types: Types) -> Iterator[_Inner | None]:
-    """The functions that are bound once, take plain parameters, and are only called."""
+    """Yields the inner functions that are bound once, take plain parameters, and are only called; None for any other
+    inner function."""
     bound: dict[str, list[ast.Lambda | ast.FunctionDef]] = {}
     for node in ast.walk(function):
         match node:
@@ -162,9 +163,9 @@ def _inner(function: ast.FunctionDef, own: str, file: str, types: Types) -> Iter
 
 
 def _with_callees(named: Mapping[str, _Inner]) -> dict[str, _Inner]:
-    """The functions with the outer variables of those that they call, which they have to pass on."""
+    """Adds to each function the outer variables of the functions that it calls, because it has to pass them on."""
     found = dict(named)
-    for _ in named:  # a chain of calls is no longer than this
+    for _ in named:  # a chain of calls has at most one step for each function
         for name, one in found.items():
             read = {node.id for node in ast.walk(one.node) if isinstance(node, ast.Name)}
             callees = [found[other] for other in read if other in found and other != name]
@@ -175,7 +176,7 @@ def _with_callees(named: Mapping[str, _Inner]) -> dict[str, _Inner]:
 
 
 def _as_method(inner: _Inner, own: str, named: Mapping[str, _Inner]) -> ast.FunctionDef:
-    """The inner function as a method with an annotation for each parameter."""
+    """Returns the inner function as a method with an annotation for each parameter."""
     names = [*(arg.arg for arg in inner.node.args.args), *inner.outer]
     parameters = [ast.arg(own), *(ast.arg(one, ast.parse(inner.types[one], mode="eval").body) for one in names)]
     body = [ast.Return(inner.node.body)] if isinstance(inner.node, ast.Lambda) else inner.node.body
@@ -188,7 +189,8 @@ def _as_method(inner: _Inner, own: str, named: Mapping[str, _Inner]) -> ast.Func
 
 
 class _Calls(ast.NodeTransformer):
-    """Replaces calls of the inner functions by calls of the methods, and leaves their definitions out."""
+    """Replaces calls of the inner functions by calls of the methods, and removes the definitions of the inner
+    functions."""
 
     def __init__(self, own: str, named: Mapping[str, _Inner]) -> None:
         self._own, self._named = own, named

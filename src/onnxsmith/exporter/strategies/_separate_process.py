@@ -1,9 +1,9 @@
 """Runs a function on a torch module in a new Python process.
 
-The process is not forked: a fork would copy the caller's locks, and sessions that wait for threads of the caller. The
-module is sent by `torch.save`, with `cloudpickle` for classes and functions that cannot be imported (of a script, a
-notebook); Python modules that were loaded from a file under another name, as a factory's file is, are loaded from there
-again; modules of TorchScript are sent in their own format.
+The process is not forked: a fork would copy the caller's locks, and sessions that wait for threads which the fork
+lacks. The module is sent by `torch.save`, with `cloudpickle` for classes and functions that cannot be imported (of a
+script or a notebook). Python modules that were loaded from a file under another name, such as a factory's file, are
+loaded from that file again. TorchScript modules are sent in their own format.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _death(code: int, said: str) -> str:
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no types
     """Pickles TorchScript modules by `torch.jit.save`, and modules with parametrizations by their attributes: their own
-    `__getstate__` raises, to prevent files that a later torch cannot read. Notes in `sources` the text of code that is
+    `__getstate__` raises, to prevent files that a later torch cannot read. Stores in `sources` the text of code that is
     in no file, such as a notebook's."""
 
     sources: dict[str, str]
@@ -83,7 +83,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no
             written = io.BytesIO()
             torch.jit.save(obj, written)
             return _compiled, (written.getvalue(),)
-        if isinstance(obj, CodeType):  # cloudpickle leaves its file out, where TorchScript and inspect read the source
+        if isinstance(obj, CodeType):  # cloudpickle drops the file name, which leads to the source
             if lines := [] if Path(obj.co_filename).exists() else linecache.getlines(obj.co_filename):
                 self.sources[obj.co_filename] = "".join(lines)
             return marshal.loads, (marshal.dumps(obj),)
@@ -108,8 +108,8 @@ def _send(path: Path, job: Any) -> None:
 
 
 def _files(job: Path) -> dict[str, str]:
-    """The files of the Python modules that the job names. Other modules of this process stay out: their files may be
-    gone, and importing one runs its code."""
+    """Returns the files of the Python modules that the job names. Other modules of this process are left out: their
+    files may be gone, and importing them runs their code."""
     with zipfile.ZipFile(job) as archive:
         (pickled,) = (name for name in archive.namelist() if name.endswith("/data.pkl"))
         texts = [arg for _, arg, _ in pickletools.genops(archive.read(pickled)) if isinstance(arg, str)]
@@ -139,7 +139,7 @@ def main(folder: str) -> None:
 
 
 def _is_found(name: str, file: str) -> bool:
-    """Whether Python imports this file under this name. Modules that are frozen into Python have no place."""
+    """Whether Python imports this file under this name. Modules frozen into Python have no file."""
     if name in sys.modules:
         return True
     try:
@@ -150,7 +150,7 @@ def _is_found(name: str, file: str) -> bool:
 
 
 def _import(name: str, file: str) -> None:
-    """Imports a file under the name that it has in the caller."""
+    """Imports a file under the name of its module in the caller."""
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         return

@@ -23,9 +23,9 @@ class Captured:
 
     `bounds` are the smallest and largest size of a symbol; None is no upper limit. `numbers` are the numbers that the
     trace compared a symbol with: beyond them the module may behave differently. `fixed` are the user's lines that read
-    a tensor's value, which is a constant of the graph with the example's value. `branches` are the module's branches on
-    sizes, of which the graph has one side. `counted` are the lines (`file:line`) at which a number that follows from
-    sizes became a constant.
+    a tensor's value: the graph holds the example's value as a constant. `branches` are the module's branches on sizes;
+    the graph has one side of each. `counted` are the lines (`file:line`) at which a number that follows from sizes
+    became a constant.
     """
 
     model: ir.Model
@@ -39,7 +39,7 @@ class Captured:
 
 
 def numbers_of(paths: Iterable[Captured]) -> dict[str, frozenset[int]]:
-    """The numbers of several graphs of one module, by symbol."""
+    """Merges the numbers of several graphs of one module, by symbol."""
     found: dict[str, frozenset[int]] = {}
     for path in paths:
         for symbol, some in path.numbers.items():
@@ -56,7 +56,7 @@ class Strategy(ABC):
     """Strategies are tried in the order of this number, the smallest first."""
     follows_sizes: ClassVar[bool] = False
     """Whether a dynamic axis is traced with a symbolic size. Otherwise only the verification at other sizes shows that
-    the axis is dynamic, and an axis that was verified at one size counts as fixed."""
+    an axis is dynamic, and an axis verified at one size counts as fixed."""
 
     takes_translations: ClassVar[bool] = True
     """Whether the strategy uses the translations that the user gave."""
@@ -65,8 +65,8 @@ class Strategy(ABC):
     """Whether the strategy captures the module without replacing lines of its source."""
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """Whether to try this strategy after earlier strategies ended with the problems `before`. A graph that differs
-        from the module adds no problem."""
+        """Whether to try this strategy, if earlier strategies ended with the problems `before`. A graph that differs
+        from the module adds no problem to `before`."""
         return True
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""torch.export of both sides of the module's branches on sizes, and of those on data, joined by Ifs."""
+"""torch.export of both sides of the module's branches on sizes and on data, joined by Ifs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class TorchAllSides(TorchJoined):
     rank = 37
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """After a trace that stopped at a branch on data, and a graph of one side of a branch on sizes."""
+        """Whether a trace stopped at a branch on data, and another strategy's graph has one side of a branch on
+        sizes."""
         found = {problem.id for problem in before}
         return "forward/size-compared" in found and not found.isdisjoint(STOPS)
 

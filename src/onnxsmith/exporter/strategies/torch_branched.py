@@ -19,23 +19,24 @@ from onnxsmith.graph.surgery.alternative_models import Condition, either
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 _MOST_PATHS = 16
-"""Paths through the branches that are traced. A choice: each is one more trace, and one more copy of what differs."""
+"""Paths through the branches that are traced. A choice: each is one more trace, and one more copy of the nodes that
+differ."""
 _MOST_QUESTIONS = 10
-"""Branches on one path. A choice: a loop on data asks again and again."""
+"""Branches on one path. A choice: a loop on data asks in each iteration."""
 STOPS = ("forward/branch-on-data", "forward/python-value")
 
 
 class TorchBranched(TorchRecomposed):
-    """Traces once for each side of the branches on data (`if keep.numel() == 0`, `if x.sum() > 0`). An If with the
-    condition of the branch, which the graph computes, chooses between the graphs; what both compute alike stays before
-    it. A side on which the module raises is not in the graph: inputs that would take it take the other side. Other
-    lines that stop the trace are replaced as in `torch-recomposed`."""
+    """Traces once for each side of the branches on data (`if keep.numel() == 0`, `if x.sum() > 0`). The graph computes
+    the condition of the branch, and an If chooses between the graphs; nodes that both have stay before the If. A side
+    on which the module raises is not in the graph: inputs that would take it take the other side. Other lines that stop
+    the trace are replaced as in `torch-recomposed`."""
 
     title = "torch.export of both sides of branches on data + torch.onnx"
     rank = 35
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """After a trace that stopped at a branch on data, or at a number that was read from a tensor."""
+        """Whether a trace stopped at a branch on data, or at a number that was read from a tensor."""
         return any(problem.id in STOPS for problem in before)
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
@@ -44,8 +45,8 @@ class TorchBranched(TorchRecomposed):
 
 @dataclass
 class _Sides:
-    """The traces of one module. `lines` collects the branches of which both sides are in the graph, and `raising` those
-    of which one side raises."""
+    """The traces of one module. `lines` collects the branches with both sides in the graph, `raising` the branches with
+    a side that raises."""
 
     strategy: TorchExport
     program: TorchProgram
@@ -56,7 +57,7 @@ class _Sides:
     raising: dict[str, None] = field(default_factory=dict)
 
     def captured(self) -> Captured:
-        """The graph of all sides.
+        """Returns the graph of all sides.
 
         Raises:
             OnnxsmithError: that of a trace; of the first one, if no path through the branches can be traced.
@@ -71,8 +72,8 @@ class _Sides:
         return replace(first, model=model, notes=(*notes, *own), numbers=numbers, branches=branches)
 
     def _of(self, answers: Sequence[bool]) -> ir.Model:
-        """The graph of all paths on which the first questions have these answers. It has their conditions as outputs,
-        after those of the module."""
+        """Returns the graph of all paths on which the first questions have these answers. Its last outputs are the
+        conditions of these questions."""
         decisions = Decisions(answers, len(answers) if len(self.paths) == _MOST_PATHS else _MOST_QUESTIONS)
         asked = len(answers)
         try:
@@ -91,8 +92,8 @@ class _Sides:
         return whole
 
     def _with_other_side(self, whole: ir.Model, decisions: Decisions, at: int) -> ir.Model:
-        """The graph, which has one answer to question `at`, together with that for the other answer. The condition is
-        its last output, and no longer one of the result."""
+        """Joins the graph, which has one answer to question `at`, with the graph of the other answer. The graph's last
+        output is the condition; the result lacks that output."""
         line = decisions.lines[at]
         try:
             other = self._of([*decisions.given[:at], not decisions.given[at]])
@@ -108,7 +109,7 @@ class _Sides:
 
 
 def _check_alike(one: ir.Model, other: ir.Model, line: str) -> None:
-    """Refuses sides whose results differ in number or dtype: no If gives both."""
+    """Refuses sides whose results differ in number or dtype: an If cannot have both."""
     first, second = ([value.dtype for value in model.graph.outputs] for model in (one, other))
     if first == second:
         return
@@ -123,7 +124,7 @@ def _check_alike(one: ir.Model, other: ir.Model, line: str) -> None:
 
 
 def _output(name: str) -> Condition:
-    """The condition that a value of the first graph holds."""
+    """Returns the condition that a value of the first graph holds."""
 
     def written(_tape: ir.tape.Tape, values: Mapping[str, ir.Value]) -> ir.Value:
         return values[name]
@@ -132,13 +133,13 @@ def _output(name: str) -> Condition:
 
 
 def _without_last(model: ir.Model) -> ir.Model:
-    """The model without its last output."""
+    """Returns the model without its last output."""
     model.graph.outputs.pop()
     return model
 
 
 def _raises(error: OnnxsmithError) -> bool:
-    """Whether a statement of the module raised the error that stopped the trace; torch's own code raises, too."""
+    """Whether a statement of the module raised the error that stopped the trace, and not torch's own code."""
     cause = error.__cause__
     if cause is None or not is_raised(cause.__traceback__):
         return False

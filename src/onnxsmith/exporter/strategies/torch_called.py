@@ -23,7 +23,7 @@ class TorchCalled(TorchExport):
     rank = 15
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """After a graph of the traced path that differs from the module as called."""
+        """Whether a graph of the traced path differs from the module as called."""
         return any(problem.id == "export/other-path" for problem in before)
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
@@ -33,7 +33,7 @@ class TorchCalled(TorchExport):
 
 @contextmanager
 def _flags_off(module: torch.nn.Module) -> Iterator[None]:
-    """Inside, every call of the module runs with torch's flags off."""
+    """Runs every call of the module in the block with torch's flags off."""
     forward = module.forward
 
     def called(*args: object, **kwargs: object) -> object:

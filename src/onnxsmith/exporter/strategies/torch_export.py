@@ -30,7 +30,7 @@ from onnxsmith.graph.structure import allowed_dtypes
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 _OLDEST, _NEWEST = 18, 23
-"""Opsets that torch 2.13's exporter emits directly; a model is converted to any other opset."""
+"""Opsets that torch 2.13's exporter emits directly; for any other opset the model is converted."""
 
 
 class TorchExport(Strategy):
@@ -50,8 +50,8 @@ class TorchExport(Strategy):
     def decided(
         self, program: TorchProgram, example: Example, opset: int | None, decisions: Decisions | None
     ) -> Captured:
-        """Captures the program with these answers to its questions about the data. The conditions are outputs of the
-        graph, after those of the program."""
+        """Captures the program with these answers to its branches on data. The conditions become the graph's last
+        outputs."""
         if isinstance(program.module, torch.jit.ScriptModule):
             raise problem(
                 "export/capture-failed",
@@ -105,15 +105,15 @@ def _translated(exported: ExportedProgram, emitted: int | None, *, folds: bool) 
 
 
 def _emitted(opset: int | None, needed: int) -> int | None:
-    """The opset in which torch's exporter writes; None leaves it to the exporter."""
+    """Returns the opset in which torch's exporter writes; None leaves it to the exporter."""
     if opset is None:
         return needed or None
     return min(max(opset, needed, _OLDEST), _NEWEST)
 
 
 def _for_dtypes(model: ir.Model) -> int:
-    """The opset from which on every operator takes the bfloat16 operands that it has; 0 if that is this one, or none
-    that can be written."""
+    """Returns the first opset in which all operators take their bfloat16 operands; 0 if they do already, or if no opset
+    that can be written has them."""
     lacking = [one.since for one in allowed_dtypes.refused(model, ir.DataType.BFLOAT16)]
     known = [since for since in lacking if since is not None and since <= _NEWEST]
     return max(known) if known else 0
@@ -125,7 +125,8 @@ def _bounds(value: Any) -> tuple[int, int | None]:
 
 
 def _mutations(exported: ExportedProgram, program: TorchProgram) -> Iterator[str]:
-    """Sentences on what forward writes to and no output gives: a state that it also returns is not lost."""
+    """Yields sentences on tensors that forward writes to and that no output returns; a state that is also returned is
+    not lost."""
     signature: Any = exported.graph_signature
     returned = set(signature.user_outputs)
     for output, buffer in signature.buffers_to_mutate.items():

@@ -29,17 +29,16 @@ from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 from onnxsmith.verification.inputs.size_proposals import of_feed
 
 _MOST_PATHS = 4
-"""Paths through the branches that are traced. A choice: each is one more copy of what differs between them."""
+"""Paths through the branches that are traced. A choice: each is one more copy of the nodes that differ."""
 _MOST_SIZES = 16
-"""Sizes at which the module is asked whether it runs. A choice: more is slow for a large module."""
+"""Sizes at which the module is run, to see whether it accepts them. A choice: more is slow for a large module."""
 
 
 _FACTORS = (2, 4, 8, 16, 32, 64)
-"""Times the example's sizes at which one of the paths has to be taken. A choice: a loop that halves a size has another
-path at each of them."""
+"""Multiples of the example's sizes at which one of the paths has to be taken. A choice: a loop that halves a size has
+another path at each multiple."""
 _MOST_LARGER = 4
-"""Larger sizes at which the module is run, of those at which no path is taken. A choice: it is asked whether it raises
-there."""
+"""Runs of the module at larger sizes at which no path is taken, to see whether it raises there. A choice."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +54,17 @@ class Path:
 
 
 class TorchJoined(TorchExport):
-    """Traces at the example's sizes, and at sizes that take another side of the module's branches on sizes; `int(…)` of
-    sizes stays a size, by the linter's patch. An If with the conditions of the branches chooses between the graphs;
-    what both compute alike stays before it. The last path that was traced has no condition: inputs that take none of
-    the others take it."""
+    """Traces at the example's sizes, and at sizes that take another side of the module's branches on sizes; the
+    linter's patch keeps `int(…)` of sizes a size. An If with the conditions of the branches chooses between the graphs;
+    nodes that both have stay before the If. The last traced path has no condition: it serves all inputs that take no
+    other path."""
 
     title = "torch.export of both sides of branches on sizes + torch.onnx"
     rank = 18
     as_it_is = False
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """After a graph that differs, or has a fixed axis, of a module with branches on sizes."""
+        """Whether a graph differs or has a fixed axis, and the module has branches on sizes."""
         return any(problem.id == "forward/size-compared" for problem in before)
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
@@ -74,12 +73,12 @@ class TorchJoined(TorchExport):
                 try:
                     found = self._of_all_paths(program, example, opset)
                     return replace(found, notes=(*lines.notes, *found.notes))
-                except OnnxsmithError:  # a patch takes for a size what is none; or it was not enough
+                except OnnxsmithError:  # a patch took another number for a size, or the patches were not enough
                     pass
         return self._of_all_paths(program, example, opset)
 
     def side(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
-        """The graph of the side that the example's sizes take."""
+        """Returns the graph of the side that the example's sizes take."""
         return super().capture(program, example, opset)
 
     def _of_all_paths(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
@@ -108,8 +107,8 @@ class TorchJoined(TorchExport):
         now: Mapping[str, int],
         axes: Mapping[Axis, str],
     ) -> None:
-        """Refuses paths of which none is taken at larger sizes that the module accepts: a loop on sizes has a path for
-        each number of turns, and the last path has no condition in the graph."""
+        """Refuses the paths if none is taken at larger sizes that the module accepts. A loop on sizes has a path for
+        each number of iterations, and the last path has no condition in the graph."""
         dims = sorted(set(axes.values()))
         together = [{**now, **{dim: now[dim] * by for dim in dims}} for by in _FACTORS]
         alone = [{**now, dim: now[dim] * by} for dim in dims for by in _FACTORS] if len(dims) > 1 else []
@@ -123,7 +122,7 @@ class TorchJoined(TorchExport):
                     return
                 try:
                     session.run(resized(program, example, sizes))
-                except OnnxsmithError:  # the module raises there: no graph does
+                except OnnxsmithError:  # the module raises at these sizes, so no graph has to cover them
                     continue
                 raise more_sides(paths[0].conditions, sizes)
 
@@ -136,7 +135,7 @@ class TorchJoined(TorchExport):
         now: Mapping[str, int],
         axes: Mapping[Axis, str],
     ) -> tuple[Path, Mapping[str, int]] | None:
-        """A path that none of the known ones is, and its sizes; None if the module takes no other one."""
+        """Returns another path and its sizes; None if the module takes no further path."""
         known = [branch for path in paths for branch in path.conditions]
         asked = 0
         with TorchEager().prepare(program) as session:
@@ -150,7 +149,7 @@ class TorchJoined(TorchExport):
                 try:
                     session.run(grown)
                     captured = self.side(program, grown, opset)
-                except OnnxsmithError:  # the module does not run there, or a line of that side fixes an axis
+                except OnnxsmithError:  # the module refuses these sizes, or a line of that side fixes an axis
                     continue
                 path = Path(captured, captured.branches)
                 if _has_path([path], sizes, axes):
@@ -165,8 +164,8 @@ def _has_path(paths: Sequence[Path], sizes: Mapping[str, int], axes: Mapping[Axi
 
 
 def _joined(paths: Sequence[Path], program: TorchProgram, sizes: Sequence[str]) -> Captured:
-    """The captured graph of all paths; the last one is taken where no condition of the others holds. `sizes` says at
-    which sizes the paths after the first were traced."""
+    """Joins the captured graphs of all paths. The last path is taken where no condition of the others holds. `sizes`
+    says at which sizes the paths after the first were traced."""
     whole = paths[-1].captured.model
     lines: dict[str, None] = {}
     for index in reversed(range(len(paths) - 1)):
@@ -187,13 +186,14 @@ def _joined(paths: Sequence[Path], program: TorchProgram, sizes: Sequence[str]) 
 
 
 def _deciding(path: Path, others: Sequence[Path]) -> list[SizeBranch]:
-    """The conditions of a path that are not those of all later ones: these hold on either side."""
+    """Returns the conditions of a path that not all later paths share: shared conditions hold on either side."""
     known = [{_normal(one) for one in other.conditions} for other in others]
     return [one for one in path.conditions if not all(_normal(one) in some for some in known)]
 
 
 def _normal(branch: SizeBranch) -> tuple[str, Any]:
-    """A condition that can be compared with those of another trace, which may name its symbols otherwise."""
+    """Returns a form of a condition that can be compared with another trace's, which may name its symbols
+    differently."""
     named = {symbol: f"{port}:{axis}" for symbol, (port, axis) in branch.axes.items()}
     known = {symbol: type(symbol)(named[str(symbol)]) for symbol in branch.condition.free_symbols}
     return branch.line, branch.condition.xreplace(known)
@@ -217,7 +217,7 @@ def _condition(branches: Sequence[SizeBranch], program: TorchProgram) -> Any:
 
 
 def _bounds(captured: Sequence[Captured]) -> dict[str, tuple[int, int | None]]:
-    """The sizes of each symbol that one of the graphs is for."""
+    """Returns the smallest and largest size of each symbol over all graphs."""
     found: dict[str, tuple[int, int | None]] = {}
     for one in captured:
         for symbol, (low, high) in one.bounds.items():

@@ -12,14 +12,14 @@ _TRACED = ("export/no-translation", "export/translation-failed", "forward/size-c
 
 
 class TorchPlain(TorchExport):
-    """The same capture, translated by PyTorch only, in case a translation of this package is wrong."""
+    """Captures like `torch-export`, but translates by PyTorch only, in case a translation of this package is wrong."""
 
     title = "torch.export + torch.onnx, without translations of onnxsmith"
     rank = 20
     own = False
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """Only if the module could be traced: this strategy traces it in the same way."""
+        """Whether the module could be traced, because this strategy traces it in the same way."""
         return not any(
             problem.id.startswith(("export/", "forward/")) and problem.id not in _TRACED for problem in before
         )

@@ -15,7 +15,7 @@ from onnxsmith.exporter.tracing.trace_patches import Lines, recomposing
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 _UNROLLED = "forward/loop-over-blocks"
-"""The linter's problem of loops that a trace unrolls, and stops at a later line or not at all."""
+"""The linter's problem for loops that a trace unrolls: the trace stops at a later line, or not at all."""
 
 
 class TorchRecomposed(TorchExport):
@@ -28,7 +28,7 @@ class TorchRecomposed(TorchExport):
     as_it_is = False
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """After a trace that stopped at a line."""
+        """Whether a trace stopped at a line."""
         return any(
             problem.id.startswith(("forward/", "export/frozen-axis", "export/capture-failed")) for problem in before
         )
@@ -37,7 +37,7 @@ class TorchRecomposed(TorchExport):
         return self.recomposed(program, example, lambda: super(TorchRecomposed, self).capture(program, example, opset))
 
     def recomposed(self, program: TorchProgram, example: Example, trace: Callable[[], Captured]) -> Captured:
-        """The result of `trace`, which is called again after each line that was replaced."""
+        """Returns the result of `trace`, which is called again after each replaced line."""
         with recomposing(program, example) as lines, torch.no_grad():  # scan would also return values for gradients
             while True:
                 try:
@@ -54,8 +54,8 @@ class TorchRecomposed(TorchExport):
 
 
 def _patched(lines: Lines, error: OnnxsmithError) -> bool:
-    """Patches the lines at which a trace stopped, otherwise all lines with the same problem, and all loops that a trace
-    unrolls. False if nothing was patched."""
+    """Patches the lines at which a trace stopped; if they have no patch, all lines with the same problem and all loops
+    that a trace unrolls. Returns False if nothing was patched."""
     places = error.lines if isinstance(error, FrozenAxisError) else (error.problem.where,)
     if any([lines.patch(where) for where in dict.fromkeys(places)]):  # noqa: C419
         return True

@@ -18,21 +18,21 @@ from onnxsmith.exporter.tracing.flat_module import Flat, own_name
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
 
 _DERIVATIVES = re.compile(r"TensorWrapper|doesn't have storage|has no attribute 'constant'|requires_grad|requires grad")
-"""What torch.export says where it meets the tensors of torch.func or torch.autograd, which it cannot look into."""
+"""Parts of torch.export's messages about tensors of torch.func or torch.autograd, which it cannot trace."""
 _CONSTANT = {"forward/data-attribute", "export/constant-input"}
-"""Problems of a trace that stored such a tensor as a constant."""
+"""Problems of a trace that stored a tensor of torch.func or torch.autograd as a constant."""
 
 
 class TorchRecorded(TorchExport):
-    """Runs forward once under `make_fx`, which stands below torch.func and torch.autograd and records the operators
-    that these call, the derivative's among them. torch.export then traces what was recorded. Branches and loops of
-    Python are as they were in that run, as in any trace; the comparison with the module holds the file to it."""
+    """Runs forward once under `make_fx`, which records the operators that torch.func and torch.autograd call, also
+    those of the derivative. torch.export then traces the recorded operators. As in any trace, Python's branches and
+    loops are fixed as in that run; the comparison with the module shows whether that is right."""
 
     title = "torch.export of recorded operators + torch.onnx"
     rank = 35
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """After a trace that stopped at a tensor of torch.func or torch.autograd."""
+        """Whether a trace stopped at a tensor of torch.func or torch.autograd."""
         return any(one.id in _CONSTANT or _DERIVATIVES.search(one.why) for one in before)
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
@@ -50,7 +50,7 @@ class TorchRecorded(TorchExport):
 
 
 def _recorded(program: TorchProgram, example: Example) -> TorchProgram:
-    """The program with a module that holds the recorded operators, and the weights under their own names."""
+    """Returns the program with a module of the recorded operators, and with the weights under their own names."""
     flat = Flat(program)
     tensors = [to_tensor(example[port.name]) for port in program.signature.inputs]
     record = make_fx(flat.forward, tracing_mode="symbolic", _allow_non_fake_inputs=True)

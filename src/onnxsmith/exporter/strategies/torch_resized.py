@@ -20,24 +20,24 @@ from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 from onnxsmith.verification.inputs.size_proposals import of_feed
 
 _MOST = 8
-"""Sizes at which the module is asked whether it runs. A choice: more is slow for a large module."""
+"""Sizes at which the module is run, to see whether it accepts them. A choice: more is slow for a large module."""
 
 PATCHED = ("forward/size-as-number", "forward/size-compared")
 """The linter's problems whose patches compute with sizes."""
 
 
 class TorchResized(TorchExport):
-    """A branch that only chooses a number becomes arithmetic of sizes, by the linter's patch, and `int(…)` of sizes
-    stays a size. If other branches are left, traces at sizes that take their other side: the side with the pad, whose
-    pad may be 0. The comparison with the module, also at the example's sizes, shows whether that side is right for
-    all."""
+    """Applies the linter's patches: a branch that only chooses a number becomes arithmetic of sizes, and `int(…)` of
+    sizes stays a size. If other branches are left, traces at sizes that take their other side, such as the side with a
+    pad, whose pad may be 0. The comparison with the module, also at the example's sizes, shows whether that side is
+    right for all sizes."""
 
     title = "torch.export at other sizes + torch.onnx"
     rank = 17
     as_it_is = False
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """After a graph that differs, or has a fixed axis, of a module with branches on sizes."""
+        """Whether a graph differs or has a fixed axis, and the module has branches on sizes."""
         return any(problem.id == "forward/size-compared" for problem in before)
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
@@ -45,13 +45,13 @@ class TorchResized(TorchExport):
             if any([lines.patch_all(one) for one in PATCHED]):  # noqa: C419  # a generator would stop at the first
                 try:
                     return self._turned(program, example, opset, lines.notes)
-                except OnnxsmithError:  # a patch takes for a number what is none; or it was not enough
+                except OnnxsmithError:  # a patch took another value for a number, or the patches were not enough
                     pass
         return self._turned(program, example, opset, ())
 
     def _turned(self, program: TorchProgram, example: Example, opset: int | None, patched: Sequence[str]) -> Captured:
-        """Captures at sizes that take the other side of the branches that are left. With patches, captures at the
-        example's sizes if there are none."""
+        """Captures at sizes that take the other side of the remaining branches. If no branches remain after the
+        patches, captures at the example's sizes."""
         branches, numbers = _branches(program, example)
         sizes = _sizes(program, example, branches)
         if sizes is None:
@@ -66,7 +66,8 @@ class TorchResized(TorchExport):
 
 
 def _branches(program: TorchProgram, example: Example) -> tuple[tuple[SizeBranch, ...], Mapping[str, frozenset[int]]]:
-    """The module's branches on sizes, and the numbers that a trace at the example's sizes compares sizes with."""
+    """Returns the module's branches on sizes, and the numbers with which a trace at the example's sizes compares
+    sizes."""
     numbers: Mapping[str, frozenset[int]] = {}
     with tracing(program, example) as trace:
         try:
@@ -77,7 +78,7 @@ def _branches(program: TorchProgram, example: Example) -> tuple[tuple[SizeBranch
 
 
 def _sizes(program: TorchProgram, example: Example, branches: Sequence[SizeBranch]) -> dict[str, int] | None:
-    """Sizes that the module takes, at which most of its branches on sizes go the other way."""
+    """Returns sizes that the module accepts and at which most of its branches on sizes go the other way."""
     now = of_feed(program.signature, example)
     axes = dynamic_axes(program)
     asked = [sizes for sizes in other_sizes(branches, now, axes) if within(sizes, program.limits)]

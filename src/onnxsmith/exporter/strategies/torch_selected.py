@@ -17,16 +17,16 @@ from onnxsmith.runtimes.torch_eager import TorchProgram
 
 
 class TorchSelected(TorchRecomposed):
-    """Goes on where the module asks whether a selection is empty (`if keep.numel() == 0`). The graph follows the branch
-    of two selected elements or more. As the other branch is not in the graph, it is refused unless this strategy was
-    asked for by name; the report then names the lines. Other lines that stop the trace are replaced as in
-    `torch-recomposed`, or else TorchDynamo traces as in `torch-strict`."""
+    """Continues where the module asks whether a selection is empty (`if keep.numel() == 0`). The graph follows the
+    branch for two or more selected elements. As it lacks the other branch, it is refused unless the user named this
+    strategy; the report then names the lines. Other lines that stop the trace are replaced as in `torch-recomposed`, or
+    else TorchDynamo traces as in `torch-strict`."""
 
     title = "torch.export, selections of two elements or more + torch.onnx"
     rank = 45
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """After a trace that stopped at a value of the data."""
+        """Whether a trace stopped at a value of the data."""
         return any(problem.id.startswith(("forward/", "export/capture-failed")) for problem in before)
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:

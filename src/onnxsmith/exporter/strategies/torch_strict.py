@@ -17,7 +17,7 @@ class TorchStrict(TorchExport):
     strict = True
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """After a trace that stopped at a line."""
+        """Whether a trace stopped at a line."""
         return any(
             problem.id.startswith(("forward/", "export/frozen-axis", "export/capture-failed")) for problem in before
         )

@@ -30,7 +30,7 @@ from onnxsmith.runtimes import _bounds as bounds
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 
 _OLDEST, _NEWEST = 7, 20
-"""Opsets that this exporter emits (torch 2.13); a model is converted to any other opset."""
+"""Opsets that this exporter emits (torch 2.13); for any other opset the model is converted."""
 _TIME_LIMIT = 300.0
 """Seconds for one capture, unless `ONNXSMITH_TIME_LIMIT` is set; a choice: a capture usually takes under a minute."""
 _TORCH = Path(torch.__file__).parent
@@ -41,7 +41,7 @@ _CONVERTED = ("Converting a tensor to a Python", "Iterating over a tensor", "Usi
 
 class TorchScript(Strategy):
     """Runs the module once on the example and records its operations. A Python value that was read from a tensor
-    becomes a constant; torch warns about these lines. Those whose values decide what is recorded are returned as
+    becomes a constant; torch warns about these lines. The lines whose values decide what is recorded are returned as
     `fixed`. Scripted modules keep their branches and loops.
 
     The exporter runs in a child process, because it crashes on some inputs, for example empty ones.
@@ -112,8 +112,8 @@ def _trace(job: _Job) -> list[str]:
 
 
 def _fixed(said: Sequence[warnings.WarningMessage]) -> Iterator[str]:
-    """The lines that turned a tensor into a Python value. Lines in torch are skipped: they read sizes, and the
-    verification at other sizes covers those."""
+    """Yields the lines that turned a tensor into a Python value. Lines in torch are skipped: they read sizes, which the
+    verification at other sizes covers."""
     for one in said:
         is_own = Path(one.filename).is_relative_to(_TORCH)
         if is_of_trace(one.category) and str(one.message).startswith(_CONVERTED) and not is_own:
@@ -160,7 +160,8 @@ def _run(program: TorchProgram, example: Example) -> None:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[list[warnings.WarningMessage]]:
-    """Inside, discards the exporter's output, which is about itself, and records its warnings."""
+    """Discards the exporter's output in the block, because it is about the exporter itself, and records its
+    warnings."""
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):

@@ -8,7 +8,7 @@ from onnxsmith.exporter.strategies.torchscript import TorchScript
 class TorchScriptScript(TorchScript):
     """Compiles the module from its source, so that an `if` or a loop on the value of a tensor becomes If or Loop.
 
-    TorchScript supports only a part of Python, and fewer modules than a trace.
+    TorchScript supports only a part of Python, so this strategy captures fewer modules than a trace.
     """
 
     title = "torch.jit.script + torch.onnx (TorchScript)"

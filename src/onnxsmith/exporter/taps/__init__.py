@@ -1,1 +1,1 @@
-"""A torch module as a side whose tensors inside can be compared: traced, or recorded while it runs."""
+"""Makes a torch module a side of a comparison by layer: traced, or recorded while it runs."""

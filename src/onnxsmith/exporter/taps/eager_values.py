@@ -1,8 +1,8 @@
-"""Finds which tensors of a traced module eager PyTorch computes, too.
+"""Finds the tensors of a traced module that eager PyTorch computes too.
 
-A trace is not the module: it may have fixed what forward decides, and it splits operations. So a tensor of the trace
-stands for the module only if an operation has that result while the module itself runs. PyTorch reports each operation
-to a listener; of each result only a projection and its scale are kept, not the values.
+A trace may differ from the module: it may have fixed a decision of forward, and it splits operations. So a tensor of
+the trace belongs to the module only if an operation has that result while the module itself runs. PyTorch reports each
+operation to a listener, which keeps a projection and the scale of each result, not the values.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _NEAR = 1e-4
 """Largest difference of two projections, relative to the tensor's scale. A choice: far more than rounding in float32,
 far less than 1%."""
 _COARSE = 2.0
-"""The same in units of the dtype's roundoff, for float16 and bfloat16. A choice."""
+"""The largest difference for float16 and bfloat16, in units of the dtype's roundoff. A choice."""
 Print = tuple[float, float]
 """The projection of the values on a fixed vector, divided by their scale; and the scale."""
 Key = tuple[tuple[int, ...], str]
 
 
 class EagerValues:
-    """The tensors that the operations of the module compute on one input. In-place operations count with the values
-    that they leave."""
+    """The tensors that the operations of the module compute on one input. An in-place operation counts with the values
+    that it writes."""
 
     def __init__(self, program: TorchProgram, feeds: Feeds) -> None:
         listener = _Listener()
@@ -41,7 +41,7 @@ class EagerValues:
         self._prints = listener.prints
 
     def has(self, value: Value) -> bool:
-        """Whether an operation computes these values, but for rounding."""
+        """Whether an operation computes these values up to rounding."""
         if not isinstance(value, np.ndarray):
             return False
         own = _print(torch.from_numpy(np.asarray(value, dtype=np.float64)))
@@ -78,6 +78,6 @@ def _print(value: torch.Tensor) -> Print:
 
 @functools.lru_cache(maxsize=4)
 def _direction(size: int) -> torch.Tensor:
-    """A fixed vector without a pattern: a cosine whose frequency grows."""
+    """Returns a fixed vector without a pattern: a cosine whose frequency grows."""
     steps = torch.arange(size, dtype=torch.float64)
     return torch.cos(steps * steps * 0.7 + 1.3)

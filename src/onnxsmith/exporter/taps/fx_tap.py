@@ -1,6 +1,6 @@
 """Makes a torch module a side of a comparison by layer: traced once, then run operation by operation.
 
-It is traced and decomposed as in an export, so that its operations are those that the exporter wrote into the file.
+The module is traced and decomposed as in an export, so that its operations are those that the exporter wrote.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class FxTap(Tap):
         return {name: runner.kept[self._by_name[name]] for name in names}
 
     def _needed(self, names: Collection[str], given: Mapping[str, Value]) -> set[str]:
-        """The operations that `names` depend on, if the tensors in `given` are known."""
+        """Returns the operations that `names` depend on, with the tensors in `given` known."""
         needed: set[str] = set()
         queue = [self._by_name[name] for name in names]
         by_node = {node.name: node for node in self._nodes}
@@ -224,7 +224,7 @@ def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
 
 
 def _learned(node: torch.fx.Node) -> int:
-    """Elements of a weight; 0 for a computed tensor."""
+    """Counts the elements of a weight; 0 for a computed tensor."""
     value = node.meta.get("val") if node.op in ("placeholder", "get_attr") else None
     known = isinstance(value, torch.Tensor) and all(isinstance(size, int) for size in value.shape)
     return value.numel() if isinstance(value, torch.Tensor) and known else 0

@@ -22,9 +22,9 @@ from onnxsmith.verification.by_layer.tap import Tap
 def module_tap(
     program: TorchProgram, example: Mapping[str, Any], feeds: Feeds, label: str, other: Outline | None = None
 ) -> Tap:
-    """The tap of a torch module. It is traced with the dynamic axes of `program` on `example`, then at the sizes of
-    `feeds`; if neither is possible, it runs once on `feeds`, with every operation recorded. `other` is the outline of
-    the model that it is compared with, on which its decomposition depends.
+    """Makes the tap of a torch module. Traces the module with the dynamic axes of `program` on `example`, or else at
+    the sizes of `feeds`. If neither is possible, runs it once on `feeds` and records every operation. `other` is the
+    outline of the other model, on which the decomposition depends.
 
     Raises:
         OnnxsmithError: the error of the module.
@@ -42,7 +42,7 @@ def module_tap(
 
 
 def fixed(program: TorchProgram, feeds: Feeds) -> TorchProgram:
-    """The program with every axis fixed to its size in this input."""
+    """Returns the program with every axis fixed to its size in this input."""
     inputs = tuple(
         replace(port, shape=tuple(np.shape(np.asarray(feeds[port.name])))) if port.name in feeds else port
         for port in program.signature.inputs

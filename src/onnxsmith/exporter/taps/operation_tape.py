@@ -1,8 +1,8 @@
-"""Records what PyTorch computes while a module runs, operation by operation, on a tape that can be played again.
+"""Records the operations of PyTorch while a module runs, on a tape that can be played again.
 
 PyTorch reports every operation to a listener (`TorchDispatchMode`), whether Python, TorchScript or a data-dependent
-loop started it. So a module that cannot be traced can still be compared by layer, on the one input on which it was run:
-branches are those that this input took, and numbers that Python took from tensors keep their values.
+loop started it. So a module that cannot be traced can still be compared by layer, on the one input of the run: the tape
+has the branches that this input took, and numbers that Python read from tensors keep their values.
 """
 
 from __future__ import annotations
@@ -53,9 +53,8 @@ class Move:
 
 @dataclass
 class Tape:
-    """A recorded computation: `inputs` are the slots of the module's inputs by name, `leaves` hold tensors from
-    elsewhere (weights, constants), `outputs` are the slots of the module's results, None for a result that is not a
-    tensor."""
+    """A recorded computation: `inputs` are the slots of the module's inputs by name, `leaves` hold weights and
+    constants, `outputs` are the slots of the module's results, None for a result that is not a tensor."""
 
     inputs: dict[str, str] = field(default_factory=dict)
     leaves: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -113,7 +112,8 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._counts: Counter[str] = Counter()
         self._kept: list[Any] = []
         self._writers: dict[int, str] = {}
-        """Memory → the slot that last wrote into it: a reader of another view of that memory reads this slot too."""
+        """Memory → the slot that last wrote into it. An operation that reads another view of that memory reads this
+        slot too."""
         self._owners = {
             id(tensor): name.rpartition(".")[0]
             for name, tensor in (*module.named_parameters(), *module.named_buffers())
@@ -124,7 +124,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @contextmanager
     def scopes(self, module: torch.nn.Module) -> Iterator[None]:
-        """Inside, the submodule of each operation is known, except for operations of TorchScript."""
+        """Records the submodule of each operation in the block, except for operations of TorchScript."""
         handles = []
         for path, inner in module.named_modules():
             if isinstance(inner, torch.jit.ScriptModule):
@@ -174,7 +174,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
             slot = self._made(name if len(given) == 1 else f"{name}.{place}", tensor)
             outputs.append(slot)
             if not over and not any(_memory(tensor) == _memory(one) for one in before.values()):
-                self._writers.pop(_memory(tensor), None)  # memory that is used anew
+                self._writers.pop(_memory(tensor), None)  # the memory is reused for a new tensor
             elif over:
                 self._writers[_memory(tensor)] = slot
         scope = self._scopes[-1] if self._scopes else ""
@@ -204,7 +204,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._writers.get(_memory(tensor)) if self._writers else None
 
     def _unique(self, text: str) -> str:
-        """A name that no exporter uses: if two models have a name in common, it has to mean the same tensor."""
+        """Makes a name that no exporter uses: equal names in two models have to mean the same tensor."""
         self._counts[text] += 1
         return f"{text}#{self._counts[text]}"
 
@@ -216,7 +216,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
-    """The arguments that an operation overwrites."""
+    """Returns the arguments that an operation overwrites."""
     found: list[Any] = []
     for place, argument in enumerate(schema(func).arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
@@ -226,7 +226,7 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
 
 
 def _memory(tensor: torch.Tensor) -> int:
-    """An id of the tensor's memory: equal for two living tensors that are views of one memory."""
+    """Returns an id of the tensor's memory, equal for two living tensors that are views of one memory."""
     return memory_of(tensor) if tensor.layout == torch.strided else id(tensor)
 
 
@@ -234,7 +234,7 @@ _OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent), sy
 
 
 def _line() -> str:
-    """The innermost line of code that is neither PyTorch's nor onnxsmith's."""
+    """Returns the innermost line of code that is neither PyTorch's nor onnxsmith's."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename

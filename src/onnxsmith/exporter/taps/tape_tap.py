@@ -23,7 +23,7 @@ from onnxsmith.verification.rounding import Rounding
 class TapeTap(Tap):
     """The tensors that operations compute while the module runs on `feeds`, in that order.
 
-    If even recording is impossible, only its outputs; `notes` says so.
+    If recording is impossible, the tap has only the module's outputs, and `notes` says so.
     """
 
     def __init__(self, program: TorchProgram, label: str, feeds: Feeds) -> None:
@@ -100,7 +100,7 @@ _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def _wide(tape: Tape) -> Tape:
-    """The tape with float64 in place of every narrower float dtype among the arguments."""
+    """Returns the tape with float64 in place of every narrower float dtype among the arguments."""
     from onnxsmith.base.seams.torch import trees as pytree
 
     def widened(value: Any) -> Any:

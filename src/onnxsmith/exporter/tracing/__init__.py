@@ -1,1 +1,1 @@
-"""From a module to a traced program."""
+"""Traces a module as a program of torch.export."""

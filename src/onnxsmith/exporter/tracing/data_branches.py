@@ -1,4 +1,4 @@
-"""The branches of a module on its data, and the answers with which a trace goes on to one of their sides."""
+"""Answers a module's branches on its data, so that a trace continues on one side of each."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from onnxsmith.exporter.factory import is_models
 from onnxsmith.exporter.translating.function_substitution import InPlaceOf
 
 _TRIED = 8
-"""Counts at which two conditions on one count are held together. A choice: code compares counts with 0, 1 and 2."""
+"""Counts at which two conditions on one count are compared. A choice: code compares counts with 0, 1 and 2."""
 
 
 @dataclass
 class Decisions:
     """Answers the questions about the data that one trace asks.
 
-    The questions get `answers` in their order, later ones the answer True. `lines` are the lines that asked
-    (`file:line`), `given` the answers, `results` the conditions as tensors of rank 0 and dtype bool. A condition that
-    follows from those before it is no question.
+    The questions get `answers` in order, then the answer True. `lines` are the lines that asked (`file:line`), `given`
+    the answers, `results` the conditions as tensors of rank 0 and dtype bool. A condition that follows from earlier
+    ones is no question.
     """
 
     answers: Sequence[bool] = ()
@@ -38,14 +38,14 @@ class Decisions:
     _known: list[Any] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Forgets what was asked: forward begins. torch.export runs it more than once."""
+        """Forgets the questions so far when forward begins: torch.export runs forward more than once."""
         for some in (self.lines, self.given, self.results, self._known):
             some.clear()
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Inside, a trace is given the answers, and knows the numbers of short ranges: `torch.arange(1, 4).tolist()`
-        asks nothing."""
+        """Gives a trace in the block the answers, and the numbers of short ranges: `torch.arange(1, 4).tolist()` asks
+        nothing."""
         with answering(self._answer), InPlaceOf({torch.arange: _short_range}):
             yield
 
@@ -69,7 +69,8 @@ class Decisions:
 
 
 def _short_range(*bounds: Any, dtype: Any = None, device: Any = None, **others: Any) -> Any:
-    """`torch.arange` of plain whole numbers, as a tensor whose values a trace knows; NotImplemented for others."""
+    """Computes `torch.arange` of plain whole numbers, as a tensor whose values a trace knows; NotImplemented for other
+    arguments."""
     if (
         any(others.values())
         or not bounds
@@ -81,7 +82,7 @@ def _short_range(*bounds: Any, dtype: Any = None, device: Any = None, **others: 
 
 
 def implied(condition: Any, known: Sequence[Any]) -> bool | None:
-    """Whether a condition holds where the known ones do; None if that cannot be told."""
+    """Whether a condition follows from the known ones; None if that cannot be told."""
     if condition in known:
         return True
     if sympy.Not(condition) in known:

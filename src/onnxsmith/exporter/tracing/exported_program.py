@@ -34,7 +34,7 @@ def read(path: Path) -> ExportedProgram:
 
 
 def as_model(exported: ExportedProgram) -> TorchModel:
-    """The program as a module with its example inputs.
+    """Makes the program a module with its example inputs.
 
     Raises:
         OnnxsmithError: `compare/program` if the program has no example inputs.
@@ -51,7 +51,7 @@ def as_model(exported: ExportedProgram) -> TorchModel:
 
 
 def results(exported: ExportedProgram) -> Any:
-    """The program's results for its example inputs, as fake tensors (shapes and dtypes without values)."""
+    """Returns the program's results for its example inputs, as fake tensors (shapes and dtypes without values)."""
     nodes = {node.name: node for node in exported.graph.nodes}
     leaves = [
         nodes[leaf].meta["val"] if isinstance(leaf, str) and leaf in nodes else leaf

@@ -26,7 +26,7 @@ _FRAME = re.compile(rf'[ \t]*File "{_HERE}", line \d+, in \w+\n(?:[ \t]+(?!File 
 
 class Flat(torch.nn.Module):
     """The module as a function that takes one tensor for each input of the program and returns a tuple of tensors. With
-    `decisions`, the conditions that they answered are returned after the results."""
+    `decisions`, returns the conditions that they answered after the results."""
 
     def __init__(self, program: TorchProgram, decisions: Decisions | None = None) -> None:
         super().__init__()
@@ -51,14 +51,15 @@ class Flat(torch.nn.Module):
 
 
 def _scalar(number: Any) -> torch.Tensor:
-    """A number as a tensor, also one that is symbolic in a trace, which `torch.tensor` does not follow."""
+    """Converts a number to a tensor, also a number that is symbolic in a trace, which `torch.tensor` does not
+    follow."""
     kinds = ((bool | torch.SymBool, torch.bool), (int | torch.SymInt, torch.int64))
     dtype = next((dtype for kind, dtype in kinds if isinstance(number, kind)), torch.get_default_dtype())
     return torch.scalar_tensor(number, dtype=dtype)
 
 
 def own_name(name: str) -> str:
-    """The module's own name of a parameter, buffer or submodule of `Flat`."""
+    """Returns the module's own name of a parameter, buffer or submodule of `Flat`."""
     return "" if name == _OWN[:-1] else name.removeprefix(_OWN)
 
 

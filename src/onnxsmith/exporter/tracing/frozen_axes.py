@@ -1,8 +1,8 @@
-"""Finds the line of the user's code that turned a dynamic size into a constant, while torch traces.
+"""Finds, while torch traces, the user's line that turned a dynamic size into a constant.
 
 torch logs each decision of its shape environment (`create_symbol s0 = 2 for L["tensors"][0].size()[0]`, then
-`set_replacement s0 = 2`) when it makes it, so the call stack at that moment holds the user's line. torch's exception
-names neither the line nor the input.
+`set_replacement s0 = 2`) at once, so the call stack at that moment holds the user's line. torch's exception names
+neither the line nor the input.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _INNER = "_hop_compile_and_call"
 
 class FrozenAxisError(OnnxsmithError):
     """The problem of `axes` (input, axis) requested as dynamic that a strategy fixed. `lines` (`file:line`) are the
-    lines that fixed them, as far as known; `branches` the module's branches on sizes, one of which may have."""
+    lines that fixed them, as far as known. `branches` are the module's branches on sizes, one of which may have fixed
+    them."""
 
     def __init__(
         self,
@@ -67,13 +68,14 @@ class Watch:
     ports: Sequence[str]
     frozen: list[Frozen] = field(default_factory=list)
     counted: list[str] = field(default_factory=list)
-    """Lines (`file:line`) at which a number that follows from sizes, as a number of blocks, became a constant."""
+    """Lines (`file:line`) at which a number that follows from sizes became a constant, such as a number of blocks."""
     _axes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def axis(self, symbol: str) -> tuple[str, int] | None:
-        """The input and the axis whose size a symbol of the trace is; None if it is no size of an input."""
+        """Returns the input and the axis whose size a symbol of the trace is; None if the symbol is no size of an
+        input."""
         found = self._axes.get(symbol)
-        if found is None or found[0] >= len(self.ports):  # a trace inside this one has inputs of its own
+        if found is None or found[0] >= len(self.ports):  # a nested trace has inputs of its own
             return None
         return self.ports[found[0]], found[1]
 
@@ -95,7 +97,8 @@ class Watch:
 
 
 def _is_inner(frame: FrameType | None) -> bool:
-    """Whether torch traces the body of a loop or a branch: that trace has symbols of its own, with the same names."""
+    """Whether torch traces the body of a loop or a branch. A nested trace has symbols of its own, with the same
+    names."""
     while frame is not None:
         if frame.f_code.co_name == _INNER:
             return True

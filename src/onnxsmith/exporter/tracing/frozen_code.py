@@ -1,7 +1,8 @@
-"""Finds the code that fixed a dynamic axis, and the code to write instead: `export` and `diagnose` say the same.
+"""Finds the code that fixed a dynamic axis, and the code to write instead, for both `export` and `diagnose`.
 
-New code is offered only after a trial: the module with it gives the same results on the example, also with other signs.
-An export offers it only if the module runs with it at other sizes, and a trace no longer fixes an axis at that line.
+New code is offered only after a trial: with it, the module gives the same results on the example, also with other
+signs. In an export, the module must also run with it at other sizes, and a trace must no longer fix an axis at that
+line.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 
 def suspicions(model: TorchModel, built: Built | None, seen: Seen) -> list[Suspicion]:
-    """The linter's findings in the module's source, with the example's sizes of the dynamic axes. Code that does not
-    compute the same on the example is left out of them."""
+    """Returns the linter's findings in the module's source, with the example's sizes of the dynamic axes. Leaves out
+    their new code if it computes other results on the example."""
     sizes: dict[str, dict[int, int]] = {}
     for port in built.program.signature.inputs if built is not None else ():
         shape = np.shape(built.example[port.name])  # type: ignore[union-attr]
@@ -48,9 +49,9 @@ def suspicions(model: TorchModel, built: Built | None, seen: Seen) -> list[Suspi
 
 
 def _right(found: Sequence[Suspicion], keeps: Callable[[Sequence[Suspicion]], bool]) -> set[int]:
-    """The ids of the suspicions whose code stays. Code for one problem is tried together first, in the whole module,
-    then in each function, then line by line: after a line that no longer makes an array of numpy, the lines that
-    read it have to change as well."""
+    """Returns the ids of the suspicions whose code stays. All new code for one problem is tried together in the whole
+    module, then for each function, then line by line: if a line no longer makes a numpy array, the lines that read it
+    have to change too."""
     right = {id(one) for one in found if not _can_be_tried(one)}
     for group_of in (_problem_id, _problem_and_function, id):
         groups: dict[Any, list[Suspicion]] = {}
@@ -70,8 +71,8 @@ def _problem_and_function(suspicion: Suspicion) -> Any:
 
 
 def located(error: FrozenAxisError, model: TorchModel, built: Built) -> FrozenAxisError:
-    """The error with what the linter says about the line that fixed the axis, and code that was traced without fixing
-    it; the error itself if the linter finds nothing there."""
+    """Adds to the error the linter's finding at the line that fixed the axis, with new code if a trace with it fixes no
+    axis there. Returns the error itself if the linter finds nothing there."""
     try:
         found = [one for one in suspicions(model, built, observe(model)) if one.freezes]
     except Exception:  # noqa: BLE001 — reading the source is a help; the error stands without it
@@ -103,20 +104,21 @@ def at_line(suspicion: Suspicion, lines: Sequence[str]) -> bool:
 
 
 def _variants(example: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The example, and the example with its floats negated and zero, which may take other branches."""
+    """Yields the example, then the example with its floats negated and with zeros, which may take other branches."""
     for factor in (1, -1, 0):
         floats = {name: value for name, value in example.items() if np.asarray(value).dtype.kind == "f"}
         yield {**example, **{name: (value * factor).astype(value.dtype) for name, value in floats.items()}}
 
 
 def _can_be_tried(suspicion: Suspicion) -> bool:
-    """Whether there is new code that is meant to compute the same."""
+    """Whether the suspicion has new code that should compute the same results."""
     return bool(suspicion.finding.code) and (suspicion.same or suspicion.freezes)
 
 
 def _keeps(group: Sequence[Suspicion], built: Built, inputs: Sequence[Any], wanted: Sequence[Any]) -> bool:
-    """Whether the new code gives the same results wherever the old code gives any. Code that does not fit its function,
-    such as code that changes forward's arguments, cannot be tried: alone it stays."""
+    """Whether the new code gives the same results on all inputs that the old code accepts. Code that does not fit its
+    function, such as code that changes forward's arguments, cannot be tried; a single suspicion with such code is
+    kept."""
     with _applied(group) as is_applied:
         if not is_applied:
             return len(group) == 1
@@ -140,7 +142,7 @@ def _frees(suspicion: Suspicion, built: Built) -> bool:
 
 @contextmanager
 def _applied(group: Sequence[Suspicion]) -> Iterator[bool]:
-    """Inside, the functions run the new code. Yields False if the code does not fit one of the functions."""
+    """Runs the functions with the new code in the block. Yields False if the code does not fit one of the functions."""
     swaps: dict[FunctionType, dict[ast.AST, New]] = {}
     codes: dict[FunctionType, Code] = {}
     for one in group:
@@ -154,12 +156,12 @@ def _applied(group: Sequence[Suspicion]) -> Iterator[bool]:
     with alone(), ExitStack() as stack:
         for function, code in made.items():
             stack.callback(setattr, function, "__code__", function.__code__)
-            function.__code__ = code  # type: ignore[assignment]  # none of them is None
+            function.__code__ = code  # type: ignore[assignment]  # every function here has code
         yield True
 
 
 def _larger(built: Built) -> dict[str, Any]:
-    """The example with one place more along each dynamic axis."""
+    """Returns the example with each dynamic axis longer by 1."""
     found = dict(built.example)
     for port in built.program.signature.inputs:
         for axis, dim in enumerate(port.shape or ()):
@@ -181,7 +183,7 @@ def _results(program: TorchProgram, example: Mapping[str, Any]) -> Mapping[str, 
 
 
 def _leaves(program: TorchProgram, result: Any) -> list[Any]:
-    """The leaves of a result. An array of numpy is refused: an export takes no module that returns one."""
+    """Returns the leaves of a result. Refuses an array of numpy, because no export takes a module that returns one."""
     leaves: list[Any] = program.leaves_of(result)
     if any(isinstance(leaf, np.ndarray) for leaf in leaves):
         raise problem("export/no-outputs", "forward returns an array of numpy", fix="return tensors")

@@ -1,8 +1,8 @@
-"""Finds the lines that read a Python value from a tensor, though the trace is the same for any value.
+"""Finds the lines that read a Python value from a tensor without an effect on the trace.
 
 A trace records the operations of one example. A line such as `int(x.max())` is harmless if its value decides nothing
-that is recorded: it chooses between two ways that compute the same, or it only checks its input. To find out, the
-module is traced again, with other values at that line.
+that is recorded: it chooses between two ways to compute the same, or it only checks the input. To find such lines, the
+module is traced again with other values at the line.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from onnxsmith.base.seams.base import replaced
 MOST_LINES = 8
 """A choice: each line costs up to three more traces. If there are more lines, all of them count."""
 _MOST_CONVERSIONS = 1000
-"""A choice. A loop that ends when a changed condition holds would not end."""
+"""A choice: it ends a loop whose end condition is changed."""
 _CONVERSIONS = ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")
 _CHANGES: tuple[Callable[[Any], Any], ...] = (lambda n: n + 1, lambda n: n * 0, lambda n: n * 1000 + 7)
-"""What a number becomes: beside its value, none, far from it. A truth value becomes its opposite each time."""
+"""Changes of a number: to its neighbour, to 0, to a distant number. A truth value becomes its opposite."""
 
 
 class _Effect(Enum):
@@ -35,12 +35,12 @@ class _Effect(Enum):
 
 
 def deciding(lines: Sequence[str], trace: Callable[[], bytes]) -> list[str]:
-    """The lines (`file:number`) whose values decide what `trace` records.
+    """Returns the lines (`file:number`) whose values decide what `trace` records.
 
-    A line counts if its value changes the result of `trace`, and if that cannot be told: no conversion is called there,
-    or an operation fails with the changed value. A line does not count if the module itself raises with every changed
-    truth value: it checks its input, and where the check fails the module has no result. What no line changes alone is
-    changed once more together, as one value may hide another.
+    A line counts if its value changes the result of `trace`. It also counts if that cannot be told: no conversion is
+    called there, or an operation fails with the changed value. A line does not count if the module itself raises with
+    every changed truth value: it checks the input, and the module has no result if the check fails. Lines without an
+    effect alone are changed together once more, as one value may hide another.
     """
     if not lines or len(lines) > MOST_LINES:
         return list(lines)
@@ -63,7 +63,7 @@ def _effect(lines: Sequence[str], trace: Callable[[], bytes], before: bytes) -> 
         if after != before or not seen:
             return _Effect.SOME
         if seen == {bool}:
-            break  # there is one opposite only
+            break  # a truth value has only one other value
     return _Effect.NONE
 
 
@@ -79,7 +79,7 @@ def is_raised(trail: TracebackType | None) -> bool:
 
 @contextmanager
 def _changed(lines: Sequence[str], change: Callable[[Any], Any]) -> Iterator[set[type]]:
-    """Inside, conversions that these lines call give changed values. Gives the types of the changed values."""
+    """Changes the values of conversions that these lines call in the block. Yields the types of the changed values."""
     seen: set[type] = set()
     count = 0
 

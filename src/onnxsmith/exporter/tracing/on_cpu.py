@@ -1,5 +1,5 @@
-"""Copies a model that lies on another device to the CPU. A graph has no devices: values are given to the module, traced
-and compared there. The caller's module stays where it is."""
+"""Copies a model on another device to the CPU, where it is run, traced and compared: a graph has no devices. The
+caller's module stays on its device."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _STAY = ("cpu", "meta")  # a meta tensor has no values that could be copied
 
 
 def on_cpu(model: TorchModel) -> TorchModel:
-    """The model with all its tensors on the CPU: parameters, buffers, tensors in other attributes, and the example
-    inputs. A model that is there already is returned as it is; otherwise a note says what was copied.
+    """Returns the model with all its tensors on the CPU: parameters, buffers, tensors in other attributes, and the
+    example inputs. A model without tensors elsewhere is returned unchanged; otherwise a note says what was copied.
 
     Raises:
         OnnxsmithError: `export/device` if the module cannot be copied.
@@ -53,8 +53,8 @@ def on_cpu(model: TorchModel) -> TorchModel:
 
 
 def program_on_cpu(exported: ExportedProgram) -> ExportedProgram:
-    """The program of torch.export with its tensors, its example inputs and the devices that its graph names on the CPU.
-    A program that is there already is returned as it is; otherwise a copy."""
+    """Returns the program with its tensors, its example inputs and the devices named in its graph on the CPU. A program
+    without other devices is returned unchanged; otherwise a copy."""
     held = (*exported.state_dict.values(), *exported.constants.values(), exported.example_inputs)
     if not any(is_away(tensor) for tensor in _tensors(held)):
         return exported
@@ -68,7 +68,8 @@ def is_away(tensor: torch.Tensor) -> bool:
 
 
 def _moved(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor on the CPU; a parameter stays one, and one without values (of a lazy module) stays without."""
+    """Returns the tensor on the CPU. A parameter stays a parameter, and a tensor without values (of a lazy module)
+    stays without."""
     if torch.nn.parameter.is_lazy(tensor):
         kind: Any = type(tensor)
         return kind(requires_grad=tensor.requires_grad, device="cpu", dtype=tensor.dtype)  # type: ignore[no-any-return]
@@ -81,7 +82,8 @@ def _moved(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _reloaded(module: torch.jit.ScriptModule) -> Any:
-    """The compiled module through a file in memory: constants of its graph are moved too, which `to` leaves alone."""
+    """Saves the compiled module to memory and loads it again: this also moves the constants of its graph, which `to`
+    does not."""
     file = io.BytesIO()
     torch.jit.save(module, file)
     file.seek(0)
@@ -89,9 +91,9 @@ def _reloaded(module: torch.jit.ScriptModule) -> Any:
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Every tensor that the value holds: in containers, and in attributes of torch modules and of other objects; not in
-    modules of Python, which lead everywhere."""
-    seen: dict[int, Any] = {}  # the objects themselves, so that no number is used again
+    """Yields every tensor that the value holds: in containers, and in attributes of torch modules and of other objects.
+    Python modules are not searched, because they lead everywhere."""
+    seen: dict[int, Any] = {}  # keeps the objects alive, so that no id is reused
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -107,8 +109,8 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _inside(one: Any) -> list[Any]:
-    """What a container or an object holds. Its class may answer in its own way, as a tuple whose length raises: what
-    the built-in types and the object's own attributes hold is asked past the class."""
+    """Returns the items and attributes of a container or an object. A class may override these questions, as a tuple
+    whose length raises, so built-in types and the object's own attributes are asked past the class."""
     kind = type(one)
     if issubclass(kind, type | ModuleType):
         return []
@@ -118,7 +120,7 @@ def _inside(one: Any) -> list[Any]:
         if issubclass(kind, usual):
             return list(usual.__iter__(one))
     held: Any = {}
-    with suppress(Exception):  # of objects without attributes, or of a class that forbids the question
+    with suppress(Exception):  # an object without attributes, or a class that forbids access
         held = object.__getattribute__(one, "__dict__")
     found = list(dict.values(held)) if isinstance(held, dict) else []
     for name in (name for base in kind.__mro__ for name in _slots(base)):

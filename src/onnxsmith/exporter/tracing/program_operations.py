@@ -1,4 +1,4 @@
-"""Chooses the operations of a torch program for a comparison by layer, so that they pair with the nodes of a file."""
+"""Chooses the operations of a torch program for a comparison by layer, so that they match the nodes of a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from onnxsmith.verification.by_layer.side_outline import Outline
 @dataclass(frozen=True)
 class Operations:
     """The program that a comparison by layer runs. `renumbered` names the views of a program that is not decomposed:
-    decomposing adds views, so that `view_3` in the file is another view than `view_3` here."""
+    decomposing adds views, so `view_3` in the file may be another view than `view_3` here."""
 
     program: ExportedProgram
     renumbered: frozenset[str] = frozenset()

@@ -47,7 +47,7 @@ def rewrite(kind: type) -> Callable[[F], F]:
 
 @contextmanager
 def rewriting(module: torch.nn.Module) -> Iterator[tuple[str, ...]]:
-    """Inside, the rewrites that the module needs are in place. Yields a note for each of them."""
+    """Applies the rewrites that the module needs, in the block. Yields a note for each of them."""
     with ExitStack() as stack:
         found = rooms.members("onnxsmith.exporter.rewrites", Rewrite)
         notes = [one.title for one in found.values() if one.apply(module, stack)]

@@ -1,7 +1,7 @@
 """Finds the branches of a module on the sizes of its inputs, and sizes at which they go the other way.
 
-A trace holds the side that the example's sizes take: `if h % 8: x = pad(x)` leaves no `pad` for a height of 64.
-Often one side is right for all sizes, as a pad by nothing changes nothing.
+A trace holds the side that the example's sizes take: with `if h % 8: x = pad(x)`, a height of 64 leaves no pad. Often
+one side is right for all sizes, because a pad of size 0 changes nothing.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Axis = tuple[str, int]
 
 @dataclass(frozen=True)
 class SizeBranch:
-    """A condition on sizes that the module asked at `line` (`file:line`). `condition` is the expression that held, over
-    the symbols of `axes`."""
+    """A condition on sizes at `line` (`file:line`). `condition` is the expression that was true, over the symbols of
+    `axes`."""
 
     line: str
     condition: Any
@@ -46,21 +46,21 @@ class SizeBranch:
         return any(type(one).__name__ in _OF_REMAINDERS for one in sympy.preorder_traversal(self.condition))
 
     def numbers(self) -> frozenset[int]:
-        """The positive integers in the condition."""
+        """Returns the positive integers in the condition."""
         return frozenset(abs(int(one)) for one in self.condition.atoms(sympy.Integer)) - {0}
 
 
 @dataclass
 class Questions:
-    """Collects the branches of a trace. `watch` knows which symbol is which axis."""
+    """Collects the branches of a trace. `watch` maps symbols to axes."""
 
     watch: Watch
     found: dict[tuple[str, Any], SizeBranch] = field(default_factory=dict)
 
     def take(self, condition: Any, frame: FrameType) -> None:
-        """Takes a condition that `frame` asked; those that the code of torch asks are not branches of the module."""
+        """Adds a condition that `frame` asked, unless torch's own code asked it."""
         file = frame.f_code.co_filename
-        if file.startswith("<") or not is_models(file):  # torch makes code that is in no file
+        if file.startswith("<") or not is_models(file):  # generated code, which is in no file
             return
         axes = {symbol: self.watch.axis(symbol) for symbol in map(str, condition.free_symbols)}
         if not axes or not all(axes.values()):
@@ -72,30 +72,30 @@ class Questions:
 
 @contextmanager
 def branches(watch: Watch) -> Iterator[Questions]:
-    """Inside, the branches on sizes of a traced module are collected."""
+    """Collects the branches on sizes of a module that is traced in the block."""
     questions = Questions(watch)
     with hearing(questions.take):
         yield questions
 
 
 def within(sizes: Mapping[str, int], limits: Mapping[str, tuple[int, int | None]]) -> bool:
-    """Whether every size is in the limits of its dimension, as far as it has any; None is no upper limit."""
+    """Whether every size is within the limits of its dimension, if it has limits; None is no upper limit."""
     known = [(sizes[dim], low, high) for dim, (low, high) in limits.items() if dim in sizes]
     return all(low <= size and (high is None or size <= high) for size, low, high in known)
 
 
 _STEPS = (1, 2, 3, 5)
-"""A choice: sizes a little larger, of other remainders than a power of two has."""
+"""Steps from a size to the next candidates. A choice: their remainders differ from those of powers of two."""
 _LARGEST = 4096
-"""A choice: a module is run at these sizes."""
+"""The largest size that is tried. A choice: a module is run at it."""
 
 
 def other_sizes(
     branches: Sequence[SizeBranch], now: Mapping[str, int], axes: Mapping[Axis, str]
 ) -> list[dict[str, int]]:
-    """Sizes by dimension at which branches go the other way than at `now`. First those at which most branches on a
-    remainder do, then those that turn few others: a batch beyond a limit has little to do with a pad. Near sizes come
-    before far ones. `axes` names the dimension of each axis."""
+    """Returns sizes by dimension at which branches go the other way than at `now`. First come sizes that turn most
+    branches on a remainder, then sizes that turn few other branches: a limit on the batch has little to do with a pad.
+    Near sizes come before far ones. `axes` names the dimension of each axis."""
     moved = {axes[axis] for branch in branches for axis in branch.axes.values() if axis in axes}
     tried: list[tuple[tuple[int, int, int], dict[str, int]]] = []
     for sizes in _candidates(branches, now, sorted(moved)):
@@ -114,8 +114,8 @@ def other_sizes(
 def turning(
     branches: Sequence[SizeBranch], now: Mapping[str, int], axes: Mapping[Axis, str]
 ) -> tuple[tuple[dict[str, int], ...], ...]:
-    """For each branch a few sizes at which it goes the other way, the nearest first; branches with the same ones stand
-    for each other. Only the dimensions of `now` move: those that are sums follow from them, here and in `below`."""
+    """Returns for each branch a few sizes at which it goes the other way, the nearest first. Branches with the same
+    sizes count once. Only the dimensions of `now` change; dimensions that are sums follow, here and in `below`."""
     free = {axis: dim for axis, dim in axes.items() if dim in now}
     found = (tuple(other_sizes([branch], now, free)[:_FEW]) for branch in branches)
     unique = {str(group): group for group in found if group}
@@ -125,9 +125,10 @@ def turning(
 def below(
     bounds: Mapping[str, tuple[int, int | None]], now: Mapping[str, int]
 ) -> tuple[tuple[dict[str, int], ...], ...]:
-    """Sizes under the least ones for which a trace is, all dimensions at once: torch takes every size for 2 or more,
-    those inside too, so an axis that is halved four times is traced for 17 and more. First the smallest, then those
-    just under. One dimension that is traced for 2 and more has its turn at 1 elsewhere."""
+    """Returns sizes below the smallest that a trace assumes, for all dimensions at once. torch assumes that every size
+    is 2 or more, also sizes inside the module, so an axis that is halved four times is traced for 17 and more. The
+    smallest sizes come first, then those just below the limit. A single dimension traced for 2 and more is tried at 1
+    elsewhere."""
     least = {dim: low for dim, (low, _) in bounds.items() if low >= _TRACED and dim in now}
     most = max(least.values(), default=0)
     if not least or (most <= _TRACED and len(least) == 1):
@@ -138,19 +139,20 @@ def below(
 
 
 _TRACED = 2
-"""The least size that a trace takes for possible."""
+"""The smallest size that a trace assumes."""
 _SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Sizes of which the first that the module takes is tried. A choice."""
+"""Candidate sizes, of which the first that the module accepts is tried. A choice."""
 _FEW = 12
-"""Sizes for one branch. A choice: the nearest may be refused, as they are too small for a kernel."""
+"""Sizes for one branch. A choice: the nearest may be too small for a kernel."""
 _MOST_TURNED = 12
-"""Branches of which the other side is looked for. A choice: each is one more run of the module."""
+"""Branches whose other side is searched for. A choice: each is one more run of the module."""
 
 
 def _candidates(
     branches: Iterable[SizeBranch], now: Mapping[str, int], dims: Sequence[str]
 ) -> Iterator[dict[str, int]]:
-    """Sizes of all these dimensions, or of one of them: a little larger, and beside the numbers of the conditions."""
+    """Yields sizes of all these dimensions, or of one of them: slightly larger sizes, and neighbours of the conditions'
+    numbers."""
     numbers = sorted({number for branch in branches for number in branch.numbers() if number < _LARGEST})
     beside = [size for number in numbers for size in (number - 1, number, number + 1) if size > 1]
     for some in [list(dims), *([dim] for dim in dims if len(dims) > 1)]:
@@ -161,7 +163,7 @@ def _candidates(
 
 
 def one_sided(branches: Sequence[SizeBranch]) -> OnnxsmithError:
-    """The error for branches of which no size that was tried takes the other side."""
+    """Returns the error for branches whose other side no tried size takes."""
     return problem(
         "forward/size-compared",
         "a branch depends on a dynamic size",
@@ -172,7 +174,7 @@ def one_sided(branches: Sequence[SizeBranch]) -> OnnxsmithError:
 
 
 def more_sides(branches: Sequence[SizeBranch], sizes: Mapping[str, int]) -> OnnxsmithError:
-    """The error for branches that take another side yet at these sizes."""
+    """Returns the error for branches that take a further side at these sizes."""
     at = ", ".join(f"{dim} = {size}" for dim, size in sizes.items())
     return problem(
         "forward/size-compared",
@@ -185,6 +187,6 @@ def more_sides(branches: Sequence[SizeBranch], sizes: Mapping[str, int]) -> Onnx
 
 
 def dynamic_axes(program: TorchProgram) -> dict[Axis, str]:
-    """The dynamic axes of a program's inputs, with the names of their dimensions."""
+    """Returns the dynamic axes of a program's inputs, with the names of their dimensions."""
     ports = program.signature.inputs
     return {(p.name, axis): dim for p in ports for axis, dim in enumerate(p.shape or ()) if isinstance(dim, str)}

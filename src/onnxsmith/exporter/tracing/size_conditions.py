@@ -1,4 +1,4 @@
-"""Writes a condition on sizes, as torch's trace holds it, as nodes of an ONNX graph."""
+"""Writes a condition on sizes from torch's trace as nodes of an ONNX graph."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _FOLDED = {"Add": "Add", "Mul": "Mul"}
 _REAL = {"IntTrueDiv", "FloatTrueDiv", "ToFloat"}
 """Functions of torch's symbolic sizes whose result is a float; Python computes them in float64."""
 _ROUNDED = {"CeilToInt": "Ceil", "FloorToInt": "Floor", "TruncToInt": ""}
-"""Functions that make a float whole; a Cast to int64 drops the fraction itself."""
+"""Functions that round a float to a whole number; "" for those that a Cast to int64 computes alone."""
 
 
 def holds(branches: Sequence[SizeBranch]) -> Callable[[ir.tape.Tape, Mapping[Axis, ir.Value]], ir.Value]:
-    """The writer of nodes that compute whether all these conditions hold: of a tape, and the size of each axis as an
-    int64 tensor of shape [1].
+    """Returns a writer of nodes that compute whether all these conditions hold. It takes a tape, and the size of each
+    axis as an int64 tensor of shape [1].
 
     Raises:
-        OnnxsmithError: `forward/size-compared`, when the writer meets an expression that has no operators here.
+        OnnxsmithError: `forward/size-compared`, when the writer meets an expression without ONNX operators.
     """
 
     def write(tape: ir.tape.Tape, sizes: Mapping[Axis, ir.Value]) -> ir.Value:
@@ -50,7 +50,7 @@ class _Writer:
         self._tape, self._branch, self._sizes = tape, branch, sizes
 
     def value(self, expression: Any) -> ir.Value:
-        """The result of an expression: int64, double for a fraction, bool for a relation."""
+        """Returns the result of an expression: int64, double for a fraction, bool for a relation."""
         name = type(expression).__name__
         if isinstance(expression, sympy.Symbol):
             return self._sizes[self._branch.axes[str(expression)]]
@@ -92,7 +92,8 @@ class _Writer:
         )
 
     def _divided(self, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
-        """A quotient or remainder of whole numbers that rounds down, as in Python: ONNX's Div rounds towards 0."""
+        """Writes a quotient or remainder of whole numbers that rounds down, as in Python; ONNX's Div rounds towards
+        0."""
         rest = self._op("Mod", a, b)
         if name in ("Mod", "PythonMod"):
             return rest
@@ -102,7 +103,7 @@ class _Writer:
         return self._op("Div", self._op("Sub", a, rest), b)
 
     def _alike(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Both as doubles if one is."""
+        """Casts both to double if one is double."""
         if a.dtype == b.dtype:
             return a, b
         return self._cast(a, ir.DataType.DOUBLE), self._cast(b, ir.DataType.DOUBLE)

@@ -10,11 +10,12 @@ from torch.export import ExportedProgram
 from onnxsmith.base.seams.torch.tensors import mode_of
 
 _LEAST, _MOST = 2, 1 << 20
-"""Range of the numbers that count: torch itself compares sizes with 0 and 1, and with the limits of integers."""
+"""Range of the numbers that count. Outside of it are torch's own comparisons: with 0 and 1, and with the limits of
+integers."""
 
 
 def compared_with(exported: ExportedProgram) -> dict[str, frozenset[int]]:
-    """Symbol of the program → integers in the trace's guards on it: 32 of `past + new <= 32`."""
+    """Maps each symbol of the program to the integers in the trace's guards on it: 32 for `past + new <= 32`."""
     found: dict[str, set[int]] = {}
     for guard in _guards(exported):
         numbers = {abs(int(one)) for one in guard.atoms(sympy.Integer)}
@@ -30,7 +31,7 @@ def _guards(exported: ExportedProgram) -> list[Any]:
         return []
     guards = [guard.expr for guard in mode.shape_env.guards]
     limits: list[Any] = [
-        sympy.Lt(symbol, values.upper + 1)  # torch dropped the guard that set this limit: written again
+        sympy.Lt(symbol, values.upper + 1)  # torch dropped the guard that set this limit: restored here
         for symbol, values in exported.range_constraints.items()
         if isinstance(values.upper, sympy.Integer)
     ]

@@ -15,8 +15,8 @@ _TALKATIVE = ("torch", "onnxscript", "onnx_ir")
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Inside, torch's exporter logs and warns nothing: its messages are about itself (no torchvision, deprecations),
-    not about the model. A trace that stops prints its unfinished graph to stderr, which is discarded too."""
+    """Silences torch's exporter in the block: its messages are about itself (no torchvision, deprecations), not about
+    the model. A trace that stops prints its unfinished graph to stderr, which is discarded too."""
     with alone():
         yield from _quiet()
 

@@ -80,7 +80,7 @@ def tracing(
     dynamic: Sequence[str] | None = None,
     decisions: Decisions | None = None,
 ) -> Iterator[Tracing]:
-    """Inside, the program can be traced on the example, and the traced program can be translated.
+    """Prepares the program for a trace on the example, and for the translation of the traced program, in the block.
 
     `dynamic` names the dimensions that are dynamic; default: all symbolic ones. With `own=False` the translations of
     this package are not used, only the user's. With `rewrites=False` the module is traced unchanged. `decisions` answer

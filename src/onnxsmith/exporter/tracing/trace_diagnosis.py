@@ -31,9 +31,9 @@ from onnxsmith.runtimes.torch_eager import TorchProgram
 
 @dataclass
 class Traced:
-    """`exported` is the program, or None. `frozen` are the axes that the trace fixed; `suspected` are those and the
-    axes that a draft fixes, which continues with the example's values. `error` is the error that stopped the trace,
-    `where` the user's line. `stops` are all the places at which a trace stops because a branch depends on data."""
+    """`exported` is the program, or None. `frozen` are the axes that the trace fixed. `suspected` are those and the
+    axes that a draft fixed; a draft continues with the example's values. `error` is the error that stopped the trace,
+    `where` is the user's line. `stops` are all places at which a branch on data stops a trace."""
 
     exported: ExportedProgram | None = None
     frozen: tuple[Frozen, ...] = ()
@@ -44,8 +44,8 @@ class Traced:
 
 
 def trace(program: TorchProgram, example: Mapping[str, Any], dynamic: frozenset[str]) -> Traced:
-    """Traces with the axes of these names dynamic. If a branch on data stops the trace, finds the other such branches
-    by a draft."""
+    """Traces with the axes named in `dynamic` dynamic. If a branch on data stops the trace, finds the other such
+    branches by a draft."""
     found = Traced()
     try:
         with _silent(), tracing(program, example, dynamic=tuple(dynamic)) as trace:
@@ -68,7 +68,7 @@ def _trace(found: Traced, trace: Tracing, program: TorchProgram, dynamic: frozen
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Discards what torch prints: it prints the unfinished program with an error."""
+    """Discards torch's output: it prints the unfinished program with an error."""
     with io.StringIO() as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         yield
 
@@ -107,7 +107,7 @@ def _line(stack: Sequence[Mapping[str, Any]], files: Mapping[int, str]) -> str:
 
 
 def _named(watch: Watch, program: TorchProgram, dynamic: frozenset[str]) -> Iterator[Frozen]:
-    """The frozen axes among the dynamic ones, each once."""
+    """Yields the frozen axes among the dynamic ones, each once."""
     seen: set[tuple[str, int]] = set()
     shapes = {port.name: port.shape or () for port in program.signature.inputs}
     for one in watch.frozen:
@@ -118,6 +118,6 @@ def _named(watch: Watch, program: TorchProgram, dynamic: frozenset[str]) -> Iter
 
 
 def untranslated(exported: ExportedProgram) -> list[Missing]:
-    """The operators of the program that have no translation to ONNX."""
+    """Returns the operators of the program that have no translation to ONNX."""
     with quiet(), memoised(), translating():
         return missing_operators.untranslated(exported)

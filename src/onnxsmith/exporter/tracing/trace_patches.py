@@ -30,7 +30,7 @@ class Lines:
     """The lines of a model that have a patch. `notes` names the patches that were applied."""
 
     patches: list[tuple[Code, str, Patch]]
-    """The function, the id of the linter's problem, and its patch."""
+    """Each patch with its function and the id of the linter's problem."""
     notes: list[str] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
     _done: dict[FunctionType, dict[ast.AST, New]] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Lines:
         """Patches the statement at `file:line`, for this problem id if there is one. False if it has no patch, or was
         patched before."""
         file, line = place(where)
-        # The messages of torch cut the folder of installed packages off.
+        # torch's messages leave out the folder of installed packages.
         mine = ((c, one, p) for c, one, p in self.patches if c.file == file or c.file.endswith(f"/{file}"))
         here = ((c, one, p) for c, one, p in mine if p.first <= line <= p.last)
         found = ((code, patch) for code, one, patch in here if not problem or one == problem)
@@ -75,7 +75,7 @@ _LONGEST = 400
 
 @contextmanager
 def recomposing(program: TorchProgram, example: Mapping[str, Any]) -> Iterator[Lines]:
-    """Inside, lines of the model can be patched. Reads the source and runs the module once."""
+    """Lets lines of the model be patched in the block. Reads the source and runs the module once."""
     args, kwargs = program.arguments(example)
     seen = observe(TorchModel(program.module, args, kwargs))
     found = source_linting.patched(
@@ -136,7 +136,7 @@ def _bind(target: ast.AST, how: ast.expr_context) -> None:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """The code object and all code objects inside it, outer ones first."""
+    """Yields the code object and all code objects inside it, outer ones first."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -1,4 +1,4 @@
-"""Writes the operators that a user registered: as nodes, with model-local functions that compute them."""
+"""Writes the operators that a user registered as nodes, with model-local functions that compute them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Use:
 
     @property
     def key(self) -> str:
-        """A key that is equal for calls that can share one function."""
+        """Returns a key that is equal for calls that can share one function."""
         return repr((self.registration.domain, self.registration.name, [_described(leaf) for leaf in self.leaves]))
 
 
@@ -53,12 +53,12 @@ class Uses:
     seen: list[_Use] = field(default_factory=list)
 
     def table(self) -> dict[Any, Callable[..., Any]]:
-        """Operator → its translation, as a table of decompositions."""
+        """Maps each operator to its translation, as a table of decompositions."""
         named = [(one, one.target) for one in registered() if isinstance(one.target, str) and not one.writers]
         return {op: self.translated(one) for one, target in named for op in overloads(target)}
 
     def writers(self) -> dict[Any, Sequence[Callable[..., Any]]]:
-        """Operator → the functions that write its nodes."""
+        """Maps each operator to the functions that write its nodes."""
         found: dict[Any, Sequence[Callable[..., Any]]] = {}
         for one in registered():
             if one.writers and not isinstance(one.target, type):
@@ -68,7 +68,7 @@ class Uses:
 
     @contextmanager
     def applying(self) -> Iterator[None]:
-        """Inside, a call of a registered autograd function runs its translation."""
+        """Runs the translation of a registered autograd function in place of its calls in the block."""
         with ExitStack() as stack:
             for one in registered():
                 if isinstance(one.target, type):
@@ -76,7 +76,8 @@ class Uses:
             yield
 
     def translated(self, registration: Registration) -> Callable[..., Any]:
-        """The translation itself, or a function that writes one node, as the registration's `deliver` says."""
+        """Returns the translation itself, or a function that writes one node, depending on the registration's
+        `deliver`."""
         if registration.deliver == "operators" and not registration.writers:
             return registration.decompose
         return lambda *args, **kwargs: self._node(registration, args, kwargs)
@@ -145,16 +146,16 @@ def _is_plugin(use: _Use) -> bool:
 
 
 def _free_name(use: _Use, taken: Container[tuple[str, str]]) -> str:
-    """A free name for a function. A plugin's function has another name than its node, which runtimes look up as a
-    kernel."""
+    """Returns a free name for a function. The function of a plugin must not have the node's name, under which runtimes
+    look for a kernel."""
     own = f"{use.registration.name}_reference" if _is_plugin(use) else use.registration.name
     names = itertools.chain([own], (f"{own}_{number}" for number in itertools.count(2)))
     return next(name for name in names if (use.registration.domain, name) not in taken)
 
 
 def _call(node: ir.Node, function: str, use: _Use) -> None:
-    """Turns a node into a call of the function. The function takes only the present inputs; attributes are constants in
-    it."""
+    """Turns a node into a call of the function. The function takes only the present inputs and holds attributes as
+    constants."""
     if _is_plugin(use):
         given = [value is not None for value in node.inputs]
         kinds = {name: _kind(use, name) for name, value in use.attributes.items() if value == []}
@@ -169,7 +170,7 @@ def _call(node: ir.Node, function: str, use: _Use) -> None:
 
 
 def _kind(use: _Use, argument: str) -> str:
-    """The attribute type of an empty list, from the operator's declaration; INTS if it declares none."""
+    """Returns the attribute type of an empty list, from the operator's declaration; INTS if it declares none."""
     declared = str(use.registration.signature.parameters[argument].annotation)
     return "FLOATS" if "float" in declared else "STRINGS" if "str" in declared else "INTS"
 
@@ -182,7 +183,7 @@ def _described(leaf: Any) -> Any:
 
 
 def _tensors(bound: inspect.BoundArguments) -> list[torch.Tensor | None]:
-    """The node's inputs, in the operator's order. A missing optional input in the middle is None."""
+    """Returns the node's inputs, in the operator's order. A missing optional input in the middle is None."""
     found: list[torch.Tensor | None] = []
     for value in bound.arguments.values():
         if isinstance(value, torch.Tensor) or value is None:
@@ -195,7 +196,7 @@ def _tensors(bound: inspect.BoundArguments) -> list[torch.Tensor | None]:
 
 
 def _attributes(registration: Registration, bound: inspect.BoundArguments) -> dict[str, Any]:
-    """The arguments that are not tensors: a number, a text, or a list of them."""
+    """Returns the arguments that are not tensors: a number, a text, or a list of them."""
     found: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         leaves = pytree.tree_leaves(value)
@@ -212,7 +213,7 @@ def _attributes(registration: Registration, bound: inspect.BoundArguments) -> di
             continue  # an empty list of tensors is an input, not an attribute
         plain = [int(leaf) if isinstance(leaf, bool) else leaf for leaf in leaves]
         if not all(isinstance(leaf, int | float | str) for leaf in plain):
-            plain = [str(leaf) for leaf in plain]  # a dtype or a device
+            plain = [str(leaf) for leaf in plain]  # a dtype or a device has no attribute type
         found[name] = plain if isinstance(value, list | tuple) else plain[0]
     return found
 
@@ -269,13 +270,13 @@ def has_plugins(model: ir.Model) -> bool:
 
 
 def reference(target: Path) -> Path:
-    """The path of the model with plugins as functions, beside the model at `target` with plugin nodes."""
+    """Returns the path of the model with plugins as functions, beside the model at `target` with plugin nodes."""
     return target.with_suffix(_REFERENCE)
 
 
 def bare(model: ir.Model) -> ir.Model:
-    """The model for runtimes that have the plugins: one node for each plugin call, without functions. Returns a model
-    without plugins unchanged."""
+    """Returns the model for runtimes that have the plugins: one node for each plugin call, without functions. A model
+    without plugins is returned unchanged."""
     if not has_plugins(model):
         return model
     copy = cloned(model)
@@ -297,7 +298,7 @@ def bare(model: ir.Model) -> ir.Model:
 
 
 def runnable(model: ir.Model) -> ir.Model:
-    """The model with every plugin as a function, which every runtime can run."""
+    """Returns the model with every plugin as a function, which every runtime can run."""
     if not has_plugins(model):
         return model
     copy = cloned(model)
@@ -307,7 +308,7 @@ def runnable(model: ir.Model) -> ir.Model:
 
 
 def notes(model: ir.Model, files: Iterable[str], *, verified: bool) -> Iterator[str]:
-    """A note about each kind of plugin node. `files` are the written files, the model's own first."""
+    """Yields a note about each kind of plugin node. `files` are the written files, the model's own first."""
     *_, beside = ["", *(file for file in list(files)[1:] if file.endswith(_REFERENCE))]
     with_function = "the model with its translation as a function"
     more = ""

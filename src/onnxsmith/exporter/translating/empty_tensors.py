@@ -17,7 +17,7 @@ from onnxsmith.base.seams.torch.tensors import FakeTensor
 
 
 def fold_empty(module: torch.fx.GraphModule) -> None:
-    """Replaces every node by a constant whose result, or whose every input, is known to have no elements."""
+    """Replaces a node by a constant if its result, or each of its inputs, is known to have no elements."""
     graph = module.graph
     for node in list(graph.nodes):
         if not isinstance(node.target, OpOverload) or node.target in _FILLS:
@@ -47,8 +47,8 @@ def _is_fixed(value: torch.Tensor) -> bool:
 
 
 def _uniform(node: torch.fx.Node) -> Any:
-    """The number that fills the node's result if its inputs are empty; None if they are not, or if the result holds
-    different numbers."""
+    """Returns the number that fills the node's result on empty inputs; None if the inputs are not empty, or if the
+    result holds different numbers."""
     given = [arg.meta.get("val") for arg in node.all_input_nodes]
     if not given or not all(isinstance(v, torch.Tensor) and _is_fixed(v) and v.numel() == 0 for v in given):
         return None

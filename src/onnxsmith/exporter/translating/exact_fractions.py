@@ -1,8 +1,8 @@
 """Computes fractions of sizes in float64, as Python does.
 
-`math.floor(24 / n * n)` with a size n: PyTorch's exporter computes such numbers in float32, whose rounding moves some
-of them across a whole number, so that a shape is wrong by one at a few sizes. Each becomes a float64 tensor of rank 0,
-and is cast where an operator takes it beside tensors. Quotients of sizes that are rounded stay integers.
+PyTorch's exporter computes fractions such as `math.floor(24 / n * n)` of a size n in float32. Rounding moves some of
+them across a whole number, so that a shape is wrong by one at a few sizes. Here each fraction becomes a float64 tensor
+of rank 0, which is cast for operators that also take tensors. Rounded quotients of sizes stay integers.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _COMPARED: Mapping[Any, Any] = {
     operator.ne: _ATEN.ne.Tensor,
 }
 _OF_NUMBERS = (_ATEN.scalar_tensor.default, _ATEN.full.default)
-"""Operators that cast the number that they are given to the dtype that they are told."""
+"""Operators that cast a number to the dtype among their arguments."""
 _SPACED = (_ATEN.arange.default, _ATEN.arange.start, _ATEN.arange.start_step)
 
 
 def exact_fractions(module: torch.fx.GraphModule) -> None:
-    """Rewrites every number of the graph that is no integer, and what reads it."""
+    """Rewrites every number of the graph that is no integer, and the nodes that read it."""
     for part in module.modules():
         if isinstance(part, torch.fx.GraphModule):
             mode = mode_of(node.meta.get("val") for node in part.graph.nodes)
@@ -64,8 +64,8 @@ def exact_fractions(module: torch.fx.GraphModule) -> None:
 
 
 class _Numbers:
-    """The fractions of one graph. `made` are nodes whose value is a float64 tensor of rank 0 in place of a number;
-    `logs` has the natural logarithm of each logarithm to base 2, and of what it is."""
+    """The fractions of one graph. `made` are nodes whose value is a float64 tensor of rank 0 in place of a number.
+    `logs` maps each logarithm to base 2 to the natural logarithm and its argument."""
 
     def __init__(self, graph: torch.fx.Graph, mode: Any) -> None:
         self.graph, self.mode = graph, mode
@@ -88,7 +88,7 @@ class _Numbers:
             self.graph.erase_node(node)
 
     def _number(self, node: torch.fx.Node) -> torch.fx.Node | None:
-        """The node that computes this number; None if it is left as it is."""
+        """Returns the node that computes this number in float64; None if the number stays unchanged."""
         target, args = node.target, [one for one in node.args if one is not None]
         value = node.meta.get("val")
         if target in _ROUNDED and len(args) == 1:
@@ -109,7 +109,7 @@ class _Numbers:
         return self._call(_ARITHMETIC[target], args, None) if target in _ARITHMETIC else None
 
     def _whole(self, target: Any, x: Any, value: Any) -> torch.fx.Node:
-        """The fraction as an integer; of a quotient of sizes without a fraction."""
+        """Rounds the fraction to an integer; a quotient of sizes is rounded without a fraction."""
         if x in self.made and x.target is _ATEN.div.Tensor and target is not builtins.round:
             a, b = (one.args[0] if _is_cast_size(one) else None for one in x.args)
             if _is_least(a, 0) and _is_least(b, 1):
@@ -125,7 +125,8 @@ class _Numbers:
         return made
 
     def _exact_log(self, log: torch.fx.Node, x: torch.fx.Node, base: float) -> torch.fx.Node:
-        """The logarithm to an integer base: exact for its powers, as that of Python, where a quotient may be off."""
+        """Computes the logarithm to an integer base exactly for powers of the base, as Python does; a quotient of
+        logarithms may be off."""
         quotient = self._call(_ATEN.div.Tensor, [log, math.log(base)], None)
         near = self._call(_ATEN.round.default, [quotient], None)
         is_power = self._call(_ATEN.eq.Tensor, [self._call(_ATEN.pow.Tensor_Tensor, [base, near], None), x], True)
@@ -134,7 +135,7 @@ class _Numbers:
         return made
 
     def _other_log(self, args: list[Any]) -> torch.fx.Node | None:
-        """The natural and the decimal logarithm, which a trace has as log2(x) · log 2."""
+        """Computes the natural and the decimal logarithm, which a trace writes as log2(x) · log 2."""
         for one, factor in (args, reversed(args)):
             if one in self.logs and factor == math.log(2):
                 return self.logs[one][0]
@@ -143,7 +144,7 @@ class _Numbers:
         return None
 
     def _spaced(self, node: torch.fx.Node) -> torch.fx.Node | None:
-        """`arange` by a fraction: start + step · i, for as many i as PyTorch has."""
+        """Writes `arange` by a fraction: start + step · i, for as many i as in PyTorch."""
         if not any(map(self._is_fraction, node.args)):
             return None
         numbers = [self._exact(one) for one in node.args]
@@ -166,7 +167,7 @@ class _Numbers:
         return made
 
     def _given(self, node: torch.fx.Node) -> None:
-        """Casts the fractions that an operator takes to the dtype in which it computes."""
+        """Casts the fractions among an operator's arguments to the dtype in which it computes."""
         if node.target in _OF_NUMBERS or not any(one in self.made for one in node.all_input_nodes):
             return
         value = node.meta.get("val")
@@ -189,7 +190,7 @@ class _Numbers:
         node.kwargs = torch.fx.map_arg(node.kwargs, cast)
 
     def _beside(self, one: Any, dtype: torch.dtype) -> Any:
-        """The operand of an operator of tensors: numbers as tensors, integers cast."""
+        """Converts an operand of an operator on tensors: numbers become tensors, integers are cast."""
         if isinstance(one, int | float) and not isinstance(one, bool):
             return self._to(self._exact(one), dtype)
         value = _value(one)
@@ -214,8 +215,8 @@ class _Numbers:
         as_fraction: bool = True,
         **kwargs: Any,
     ) -> torch.fx.Node:
-        """A node on these numbers. `value` is a size or a condition that it computes, None for a fraction, True for a
-        condition without a symbol."""
+        """Returns a node on these numbers. `value` is the size or condition that the node computes, None for a
+        fraction, True for a condition without a symbol."""
         made = self.graph.call_function(target, (*before, *map(self._exact, numbers)), kwargs)
         with self.mode:
             if value is None:
@@ -244,7 +245,7 @@ def _is_cast_size(node: Any) -> bool:
 
 
 def _is_least(operand: Any, least: int) -> bool:
-    """Whether a size is known to be this large."""
+    """Whether a size is known to be `least` or more."""
     value = _value(operand)
     if not isinstance(value, torch.SymInt):
         return isinstance(value, int) and value >= least
@@ -256,7 +257,7 @@ def _is_floating(value: Any) -> bool:
 
 
 def _of_tensors(target: Any) -> Any:
-    """The overload for two tensors of an operator whose second operand is a number."""
+    """Returns the overload for two tensors of an operator whose second operand is a number."""
     kind, _, overload = str(target).rpartition(".")
     if not isinstance(target, OpOverload) or overload not in ("Scalar", "Tensor_Scalar", "default"):
         return None

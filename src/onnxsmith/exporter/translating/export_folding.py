@@ -1,4 +1,4 @@
-"""Folds what torch's exporter left open in a graph: calls of functions, constants, nodes that are there twice."""
+"""Simplifies the graph of torch's exporter: inlines functions, folds constants, merges equal nodes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _ROUNDS = 2
 
 
 def fold(model: ir.Model) -> None:
-    """Does in place what onnxscript's optimiser does, without its rewrite rules: the simplifier has them, and one of
-    them walks the whole graph for each node."""
+    """Optimises in place like onnxscript's optimiser, but without its rewrite rules. The simplifier has these rules,
+    and one of onnxscript's walks the whole graph for each node."""
     passes.InlinePass()(model)
     for _ in range(_ROUNDS):
         folded = fold_constants_ir(model, onnx_shape_inference=True)
@@ -31,7 +31,7 @@ def fold(model: ir.Model) -> None:
 
 
 def _without_unused(model: ir.Model) -> bool:
-    """Removes what nothing uses; whether anything was."""
+    """Removes unused nodes, functions and opsets. Returns whether anything was removed."""
     unused: list[ir.passes.InPlacePass] = [
         passes.RemoveUnusedNodesPass(),
         passes.RemoveUnusedFunctionsPass(),  # type: ignore[no-untyped-call]

@@ -29,14 +29,14 @@ from onnxsmith.exporter.translations.base import Translation
 
 @functools.cache
 def translations() -> Mapping[str, Translation]:
-    """The translations of this package by id; the id follows from the class's name."""
+    """Returns the translations of this package by id; the id follows from the class's name."""
     return rooms.members("onnxsmith.exporter.translations", Translation)
 
 
 @contextmanager
 def translating(*, own: bool = True) -> Iterator[Uses]:
-    """Inside, PyTorch's exporter translates by the user's registrations first, then by the translations of this package
-    (if `own`), then by its own. Yields the calls of registered operators."""
+    """Makes PyTorch's exporter in the block translate by the user's registrations first, then by the translations of
+    this package (if `own`), then by its own. Yields the calls of registered operators."""
     uses = Uses()
 
     def decomposed(exported: ExportedProgram, registry: Any) -> ExportedProgram:
@@ -65,7 +65,7 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
 
 @functools.cache
 def functions() -> Mapping[Any, Callable[..., Any]]:
-    """Functions of torch that are replaced while a module is traced, with their replacements."""
+    """Returns functions of torch that are replaced while a module is traced, with their replacements."""
     return {function: one.decompose for one in translations().values() for function in one.functions}
 
 
@@ -75,6 +75,6 @@ def _own() -> Mapping[Any, Callable[..., Any]]:
 
 @functools.cache
 def _of_libraries(imported: frozenset[str]) -> Mapping[Any, Callable[..., Any]]:
-    """Operator → its translation, for the operators of torch and of these libraries."""
+    """Maps operators of torch and of these libraries to their translations."""
     there = [one for one in translations().values() if one.library in imported]
     return {op: one.decompose for one in there for target in one.targets for op in overloads(target)}

@@ -9,7 +9,8 @@ from torch.overrides import TorchFunctionMode
 
 
 class InPlaceOf(TorchFunctionMode):
-    """Inside, a call of a function in `table` calls its replacement; if that returns `NotImplemented`, the function."""
+    """Calls the replacement in `table` for each call of a function in the block; if it returns `NotImplemented`, calls
+    the function."""
 
     def __init__(self, table: Mapping[Any, Callable[..., Any]]) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ class Missing:
 
 
 def problem_of(found: list[Missing]) -> Problem:
-    """One problem for all operators, at the line of the first."""
+    """Makes one problem for all operators, at the line of the first."""
     targets = list(dict.fromkeys(one.target for one in found))
     return Problem(
         "export/no-translation",
@@ -50,7 +50,8 @@ def problem_of(found: list[Missing]) -> Problem:
 
 
 def untranslated(exported: ExportedProgram) -> list[Missing]:
-    """The operators of the program without a translation, once for each line. Call it inside `translating`."""
+    """Returns the operators of the program without a translation, once for each line. Has to be called inside
+    `translating`."""
     registry = translator.registry()
     mode = mode_of(node.meta.get("val") for node in exported.graph.nodes)
     if mode is not None and mode.shape_env is not None:  # symbols left by an earlier decomposition would raise
@@ -70,7 +71,8 @@ def untranslated(exported: ExportedProgram) -> list[Missing]:
 
 
 def shapeless(error: BaseException | None, where: str) -> list[Missing]:
-    """The operator that stopped a trace because it has no fake implementation; empty if the error is another."""
+    """Returns the operator that stopped a trace because it has no fake implementation; empty if the error is
+    another."""
     known = _SHAPELESS.search(str(error or ""))
     if known is None:
         return []
@@ -79,8 +81,8 @@ def shapeless(error: BaseException | None, where: str) -> list[Missing]:
 
 
 def registrations(targets: list[str], file: str) -> str:
-    """Code that registers translations of the operators. An operator whose Python function is in `file` gets a copy of
-    the function; any other gets the first lines only."""
+    """Writes code that registers translations of the operators. An operator whose Python function is in `file` gets a
+    copy of the function; others get only the first lines."""
     return "\n\n\n".join(["import onnxsmith", *dict.fromkeys(_registration(target, file) for target in targets)])
 
 
@@ -97,7 +99,7 @@ def _registration(target: str, file: str) -> str:
 
 
 def _source(target: str, file: str) -> ast.FunctionDef | None:
-    """The Python function that an operator of torch.library was made from, if it is defined in this file."""
+    """Finds the Python function from which an operator of torch.library was made, if this file defines it."""
     function: Any = operators.source(target)
     if function is None or inspect.getsourcefile(function) != file:
         return None
@@ -121,8 +123,8 @@ def _arguments(target: str) -> Iterator[str]:
 
 
 def end_of(where: str) -> tuple[int, int]:
-    """The position after the last line of the file in `file:line`, as `first` and `last` of a finding; zeros if there
-    is no file."""
+    """Returns the position after the last line of the file in `file:line`, as `first` and `last` of a finding; zeros if
+    there is no file."""
     file, _ = place(where)
     try:
         with open(file, encoding="utf-8") as lines:  # noqa: PTH123 — the name may be empty

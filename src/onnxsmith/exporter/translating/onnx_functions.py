@@ -1,4 +1,4 @@
-"""Recognises translations that write ONNX nodes themselves, and makes them functions that torch's exporter calls.
+"""Recognises translations that write ONNX nodes themselves, and wraps them for torch's exporter.
 
 There are two kinds: functions of onnxscript, as `custom_translation_table` of `torch.onnx.export` takes them, and
 symbolics of torch's older exporter, which `torch.onnx.register_custom_op_symbolic` took: `symbolic(g, x, …)`.
@@ -17,7 +17,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.torch import translator
 
 _GRAPHS = ("g", "graph", "graph_context", "graphcontext")
-"""What the first parameter of a symbolic is called, in torch's documentation and its own symbolics."""
+"""Names of a symbolic's first parameter, in torch's documentation and in its own symbolics."""
 
 
 def is_onnxscript(translation: Any) -> bool:
@@ -51,8 +51,8 @@ def is_symbolic(translation: Any, count: int) -> bool:
 
 
 def as_writer(symbolic: Callable[..., Any], signature: inspect.Signature, name: str) -> Callable[..., Any]:
-    """The symbolic as a function that torch's exporter calls with the operator's arguments: values for tensors, Python
-    numbers for the others."""
+    """Wraps the symbolic as a function that torch's exporter calls with the operator's arguments: values for tensors,
+    Python numbers for all others."""
     plain, kinds = _plain(symbolic)
 
     def write(*args: Any, **kwargs: Any) -> Any:
@@ -77,7 +77,8 @@ def as_writer(symbolic: Callable[..., Any], signature: inspect.Signature, name: 
 
 
 def _plain(symbolic: Callable[..., Any]) -> tuple[Callable[..., Any], Sequence[str]]:
-    """The function under the decorator `parse_args`, with the kinds of its arguments; the function itself otherwise."""
+    """Returns the function under the decorator `parse_args`, with the kinds of its arguments; without the decorator,
+    the function itself."""
     found: Any = symbolic
     while not hasattr(found, "_arg_descriptors") and hasattr(found, "__wrapped__"):
         found = found.__wrapped__
@@ -87,7 +88,7 @@ def _plain(symbolic: Callable[..., Any]) -> tuple[Callable[..., Any], Sequence[s
 
 
 def _as(kind: str, value: Any, graph: Graph) -> Any:
-    """An argument as `parse_args` gives it: "v" is a value, the other kinds are Python values."""
+    """Converts an argument as `parse_args` does: kind "v" is a value, other kinds are Python values."""
     if kind == "v":
         return value if value is None or isinstance(value, Value) else graph.op("Constant", value_t=torch.tensor(value))
     if kind == "t" and not isinstance(value, Value | None):
@@ -104,15 +105,15 @@ class Value:
         self.value = value
 
     def type(self) -> Type:
-        """The type, as far as it is known."""
+        """Returns the type, as far as it is known."""
         return Type(self.value)
 
     def setType(self, _: Any) -> Value:  # noqa: N802 — torch's name
-        """Does nothing: the types are those that the trace found."""
+        """Does nothing, because the trace has determined the types."""
         return self
 
     def debugName(self) -> str:  # noqa: N802
-        """The name."""
+        """Returns the name."""
         return self.value.name or ""
 
 
@@ -123,11 +124,11 @@ class Type:
         self._value = value
 
     def dim(self) -> int | None:
-        """The rank; None if it is unknown."""
+        """Returns the rank; None if it is unknown."""
         return len(self._value.shape) if self._value.shape is not None else None
 
     def sizes(self) -> list[int | None] | None:
-        """The sizes; None for a dynamic axis."""
+        """Returns the sizes; None for a dynamic axis."""
         if self._value.shape is None:
             return None
         return [size if isinstance(size, int) else None for size in self._value.shape]
@@ -137,11 +138,11 @@ class Type:
         return _SCALARS.get(self._value.dtype) if self._value.dtype is not None else None
 
     def with_sizes(self, _: Any) -> Type:
-        """The same type: the sizes are those that the trace found."""
+        """Returns the type unchanged, because the trace has determined the sizes."""
         return self
 
     def with_dtype(self, _: Any) -> Type:
-        """The same type: the dtype is the one that the trace found."""
+        """Returns the type unchanged, because the trace has determined the dtype."""
         return self
 
 

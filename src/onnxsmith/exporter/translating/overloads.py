@@ -11,7 +11,7 @@ from onnxsmith.base.seams.torch.operators import OpOverload
 
 
 def overloads(target: str) -> Iterator[OpOverload[..., Any]]:
-    """The overloads that a target names (`aten::cdist`, `aten::max.dim`); empty if there is no such operator."""
+    """Yields the overloads that a target names (`aten::cdist`, `aten::max.dim`); none if there is no such operator."""
     space, _, name = target.partition("::")
     name, dot, overload = name.partition(".")
     packet = getattr(getattr(torch.ops, space), name, None)

@@ -21,7 +21,7 @@ _FILLED = (torch.ops.aten.full.default, torch.ops.aten.full_like.default, torch.
 
 
 def exact_numbers() -> AbstractContextManager[None]:
-    """Inside, a Python float that is cast becomes a float64 constant if float32 cannot hold it exactly."""
+    """Writes a Python float that is cast as a float64 constant in the block, if float32 cannot hold it exactly."""
     return translator.exact_numbers(_is_float32)
 
 
@@ -47,7 +47,7 @@ def _is_float32(number: float) -> bool:
 
 
 def floor_quotients(module: torch.fx.GraphModule) -> None:
-    """Rewrites every quotient whose first operand may be negative, by the known bounds of the sizes."""
+    """Rewrites every quotient whose first operand may be negative within the known bounds of the sizes."""
     for part in module.modules():
         if not isinstance(part, torch.fx.GraphModule):
             continue
@@ -87,7 +87,7 @@ _ARITHMETIC = (_ATEN.mul.Tensor, _ATEN.div.Tensor, _ATEN.add.Tensor, _ATEN.sub.T
 
 
 def fractions_as_tensors(module: torch.fx.GraphModule) -> None:
-    """Replaces the second operand of such operations by a tensor of rank 0."""
+    """Replaces a second operand that is a fraction of sizes by a tensor of rank 0."""
     for part in module.modules():
         if not isinstance(part, torch.fx.GraphModule):
             continue
@@ -123,7 +123,7 @@ def _make_tensor(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
 
 
 def strides_as_sizes(module: torch.fx.GraphModule) -> None:
-    """Replaces every stride of a dense tensor, also in the bodies of loops and branches."""
+    """Replaces every stride of a dense tensor, also in bodies of loops and branches."""
     for part in module.modules():
         if isinstance(part, torch.fx.GraphModule):
             for node in part.graph.find_nodes(op="call_function", target=torch.ops.aten.sym_stride.int):
@@ -152,7 +152,7 @@ def _replace(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
 
 
 def _inner(value: torch.Tensor, axis: object) -> Sequence[int] | None:
-    """The smallest set of axes whose sizes multiply to the stride; None if there is none."""
+    """Returns the fewest axes whose sizes multiply to the stride; None if there are none."""
     assert isinstance(axis, int)
     wanted = _text(value.stride(axis))
     others = [one for one in range(value.dim()) if one != axis]

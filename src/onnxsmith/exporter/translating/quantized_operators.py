@@ -1,4 +1,4 @@
-"""The operators of `torch.ops.quantized`, computed with floats, and their arguments."""
+"""Computes the operators of `torch.ops.quantized` with floats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 255
 
 
 def arguments(func: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by name, from the first overload that takes as many."""
+    """Returns the arguments of a call by name, from the first overload that takes as many."""
     packet = func if hasattr(func, "overloads") else func.overloadpacket
     for overload in packet.overloads():
         taken = operators.schema(getattr(packet, overload)).arguments
@@ -35,7 +35,8 @@ def arguments(func: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]
 
 
 def parameters(given: dict[str, Any]) -> tuple[Any, Any]:
-    """Takes the scale and the zero point of the result out of the arguments; None if there are none."""
+    """Removes the scale and the zero point of the result from the arguments and returns them; None if there are
+    none."""
     scale, zero = (next((given.pop(name) for name in names if name in given), None) for names in (_SCALES, _ZEROS))
     return scale, zero
 

@@ -1,8 +1,7 @@
 """Computes with quantised tensors of PyTorch while a module is traced: a trace knows no such tensors.
 
-A quantised tensor is represented by the floats that it stands for, which are the result of QuantizeLinear and
-DequantizeLinear. Its scale, zero point and dtype are remembered beside it, because PyTorch gives the results of many
-operators the parameters of their input.
+A quantised tensor is represented by its floats, as QuantizeLinear and DequantizeLinear give them. Its scale, zero point
+and dtype are remembered, because the results of many operators of PyTorch take the parameters of their input.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _SAME = {
     "reshape", "reshape_as", "roll", "select", "split", "squeeze", "swapaxes", "t", "transpose", "unbind", "unflatten",
     "unfold", "unsqueeze", "view", "view_as",
 }  # fmt: skip
-"""Functions whose results are elements of their input, or zero: no new rounding."""
+"""Functions whose results are elements of their input, or zero, and need no new rounding."""
 _AGAIN = {
     "_adaptive_avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d",
     "avg_pool2d", "avg_pool3d", "cat", "clamp", "clamp_", "concat", "elu", "hardtanh", "hardtanh_", "interpolate",
@@ -50,7 +49,7 @@ class Kind:
 
 
 class QuantizedTensors(TorchFunctionMode):
-    """Inside, functions of quantised tensors are computed with floats, and their results quantised as PyTorch does."""
+    """Computes functions of quantised tensors with floats in the block, and quantises their results as PyTorch does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,7 +87,7 @@ class QuantizedTensors(TorchFunctionMode):
         raise untranslated(f"torch.ops.quantized.{name}")
 
     def quantised(self, x: Any, kind: Kind) -> Any:
-        """The quantised x, as floats."""
+        """Quantises x and returns it as floats."""
         limits = torch.iinfo(kind.dtype)
         last = (limits.min, limits.max, kind.dtype)
         ops = decomposed()
@@ -109,7 +108,7 @@ class QuantizedTensors(TorchFunctionMode):
         return made
 
     def kind(self, x: Any) -> Kind | None:
-        """The parameters of a quantised tensor; None for another tensor."""
+        """Returns the parameters of a quantised tensor; None for another tensor."""
         found = self._held.get(id(x))
         return None if found is None else found[1]
 
@@ -130,7 +129,7 @@ class QuantizedTensors(TorchFunctionMode):
 
 
 def untranslated(what: str) -> OnnxsmithError:
-    """The problem of an operation on quantised tensors that has no translation."""
+    """Returns the problem of an operation on quantised tensors without a translation."""
     return problem(
         "export/quantized-module",
         f"{what} has no translation",
@@ -143,7 +142,7 @@ def untranslated(what: str) -> OnnxsmithError:
 
 @dataclass(frozen=True)
 class _Moved:
-    """The result of an operation with a number: the floats by a factor and a sum, with other parameters."""
+    """The result of an operation with a number: a factor and an addend for the floats, and new parameters."""
 
     kind: Kind
     factor: float = 1.0
@@ -154,8 +153,8 @@ class _Moved:
 
 
 def _moved(name: str, kind: Kind, number: float) -> _Moved | None:
-    """PyTorch keeps the integers, and changes scale or zero point instead (ATen/native/quantized/cpu/qmul.cpp,
-    qadd.cpp). None where it would not."""
+    """Finds operations for which PyTorch keeps the integers and changes scale or zero point
+    (ATen/native/quantized/cpu/qmul.cpp, qadd.cpp). None for all others."""
     if name in ("mul", "mul_scalar") and number > 0:
         return _Moved(replace(kind, scale=kind.scale * number), factor=number)
     if name in ("add", "add_scalar"):
@@ -186,7 +185,7 @@ def _leaves(tree: Any) -> list[Any]:
 
 
 def _number(value: Any) -> Any:
-    """A Python number, also of a tensor whose value the trace knows."""
+    """Returns a Python number, also from a tensor whose value the trace knows."""
     if not isinstance(value, torch.Tensor):
         return value
     return value.item() if value.numel() == 1 else value
@@ -269,7 +268,7 @@ def is_int8(values: Any) -> bool:
 
 
 def int8_linear(x: Any, weight: Any, bias: Any = None) -> Any:
-    """The product with the dequantised weight. If the weight says how, x is quantised before: row by row at run time,
+    """Multiplies with the dequantised weight. If the weight asks for it, x is quantised first: row by row at run time,
     or with a stored scale."""
     if weight.act_pre_scale is not None:
         x = x * weight.act_pre_scale
@@ -293,7 +292,7 @@ def _dequantised(weight: Any) -> Any:
 
 
 def _quantised(x: Any, weight: Any) -> tuple[Any, Any, Any]:
-    """x in integers, with its scales and zero points, by torchao's own function."""
+    """Quantises x by torchao's own function; returns integers, scales and zero points."""
     chosen = sys.modules["torchao.quantization.quantize_.common"]._choose_quant_func_and_quantize_tensor(
         x, weight.act_quant_kwargs, scale=weight.act_quant_scale, zero_point=weight.act_quant_zero_point
     )

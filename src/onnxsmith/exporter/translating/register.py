@@ -41,7 +41,7 @@ _known: dict[Any, Registration] = {}
 
 
 def registered() -> tuple[Registration, ...]:
-    """Every registration of this process, oldest first."""
+    """Returns every registration of this process, oldest first."""
     return tuple(_known.values())
 
 
@@ -58,18 +58,18 @@ def register(
     domain: str = "custom",
     name: str | None = None,
 ) -> Any:
-    """Registers the translation of an operator, for every export of this process. Also a decorator:
+    """Registers the translation of an operator, for every export of this process. Also works as a decorator:
     `@register("lib::op")`.
 
     `target` is an operator of torch.library (`"mylib::scale"`, `"mylib::scale.out"` for one overload), an operator of
     PyTorch (`"aten::special_zeta"`), the operator itself (`torch.ops.mylib.scale`, `torch.ops.mylib.scale.default`), or
-    a subclass of `torch.autograd.Function`. `translation` takes the operator's
-    arguments in the same order and computes the result with PyTorch's operators; `onnxsmith.onnx_op` adds an ONNX node.
-    It is traced with the shapes and dtypes of each call.
+    a subclass of `torch.autograd.Function`. `translation` takes the operator's arguments in the same order and computes
+    the result with PyTorch's operators; `onnxsmith.onnx_op` adds an ONNX node. It is traced with the shapes and dtypes
+    of each call.
 
     `translation` may also write ONNX nodes, as for torch's exporters: a function of onnxscript, as
-    `custom_translation_table` of `torch.onnx.export` takes it; a list of them, of which the first is called whose
-    declared dtypes fit; or a symbolic (`symbolic(g, x)`), as `torch.onnx.register_custom_op_symbolic` took it.
+    `custom_translation_table` of `torch.onnx.export` takes it; a list of them, of which the first with fitting declared
+    dtypes is called; or a symbolic (`symbolic(g, x)`), as `torch.onnx.register_custom_op_symbolic` took it.
 
     `deliver` chooses the operator's form in the file. "operators" writes the operators of the translation. "function"
     writes one node `domain::name` and a model-local function, which every runtime can run. "plugin" writes only the
@@ -113,8 +113,8 @@ def register(
 
 @contextmanager
 def also(table: Mapping[Any, Any] | None) -> Iterator[None]:
-    """Inside, the translations of the table are registered too: those of one export. A plain function in it is one of
-    onnxscript, as in the table that `torch.onnx.export` takes.
+    """Registers the translations of the table too in the block, for one export. A plain function in it counts as one of
+    onnxscript, as in the table of `torch.onnx.export`.
 
     Raises:
         OnnxsmithError: those of `register`.
@@ -139,15 +139,15 @@ def also(table: Mapping[Any, Any] | None) -> Iterator[None]:
 
 def _writing(target: Any, signature: inspect.Signature, writers: tuple[Callable[..., Any], ...]) -> Registration:
     own = getattr(target, "__name__", str(target))
-    computed = getattr(target, "apply", writers[0])  # of a function, the trace needs the results
+    computed = getattr(target, "apply", writers[0])  # a trace computes the results of an autograd function by `apply`
     return Registration(target, computed, "operators", "custom", own, signature, writers)
 
 
 def _writers(
     target: Any, signature: inspect.Signature, given: Any, *, plain: bool = False
 ) -> tuple[Callable[..., Any], ...]:
-    """The translation as functions that write nodes; empty if it computes the operator with PyTorch's operators.
-    With `plain`, a function that is not recognised is one of onnxscript."""
+    """Returns the translation as functions that write nodes; empty if it computes the operator with PyTorch's
+    operators. With `plain`, an unrecognised function counts as one of onnxscript."""
     functions = list(given) if isinstance(given, list | tuple) else [given]
     if not all(map(callable, functions)) or not functions:
         raise _no_translation(target, given)
@@ -163,14 +163,14 @@ def _writers(
 
 
 def _with_graph(signature: inspect.Signature) -> inspect.Signature:
-    """The signature of a symbolic: the graph, then all arguments by position."""
+    """Returns the signature of a symbolic: the graph, then all arguments by position."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     given = [one if one.kind == one.VAR_POSITIONAL else one.replace(kind=kind) for one in signature.parameters.values()]
     return inspect.Signature([inspect.Parameter("g", inspect.Parameter.POSITIONAL_ONLY), *_renamed(given)])
 
 
 def _renamed(parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
-    """The parameters under names that no symbolic has: a symbolic may call its arguments as it likes."""
+    """Renames the parameters to names that no symbolic uses, because a symbolic may name its arguments differently."""
     return [one.replace(name=f"argument_{at}", default=inspect.Parameter.empty) for at, one in enumerate(parameters)]
 
 
@@ -195,7 +195,7 @@ def _no_translation(target: Any, given: Any) -> OnnxsmithError:
 
 
 def _named(target: Target) -> str | type[torch.autograd.Function]:
-    """The name of an operator that was given itself, or what was given.
+    """Returns the name of an operator object; a name or an autograd function is returned unchanged.
 
     Raises:
         OnnxsmithError: `register/unknown-operator` for an object that is no operator.
@@ -215,7 +215,7 @@ def _named(target: Target) -> str | type[torch.autograd.Function]:
 
 
 def _signature(target: str | type[torch.autograd.Function]) -> inspect.Signature:
-    """The signature of the operator."""
+    """Returns the signature of the operator."""
     if isinstance(target, type):
         parameters = list(inspect.signature(target.forward).parameters.values())
         with_context = target.setup_context is torch.autograd.Function.setup_context
@@ -270,8 +270,8 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _give_fake(target: str, translation: Callable[..., Any]) -> None:
-    """Registers the translation as the operator's fake implementation, if it has none: a trace needs the shapes of its
-    results."""
+    """Registers the translation as the operator's fake implementation if the operator has none: a trace needs the
+    shapes of its results."""
     for op in overloads(target):
         if op.namespace not in ("aten", "prims") and not operators.says_shapes(op):
             torch.library.register_fake(str(op).removesuffix(".default").replace(".", "::", 1), translation)

@@ -10,14 +10,14 @@ from torch.export import ExportedProgram
 from onnxsmith.exporter.translations._quantizing import bits
 
 _BLOCKS = 21
-"""The first opset with `block_size`, 4-bit and 16-bit integers in QuantizeLinear and DequantizeLinear."""
+"""The first opset whose QuantizeLinear and DequantizeLinear have `block_size`, 4-bit and 16-bit integers."""
 _NARROW = 4
 """Bits of the integers that opset 21 added."""
 _WIDE = (torch.int16, torch.uint16)
 
 
 def needed(exported: ExportedProgram) -> int:
-    """The opset that the program needs; 0 if it has no operator that asks for a newer one."""
+    """Returns the opset that the program needs; 0 if no operator needs a newer one."""
     return _BLOCKS if any(_asks(node) for node in exported.graph.nodes) else 0
 
 

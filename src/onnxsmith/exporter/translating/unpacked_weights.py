@@ -1,4 +1,4 @@
-"""Packed weights of PyTorch's quantised kernels, as tensors that a trace can follow."""
+"""Unpacks the weights of PyTorch's quantised kernels into tensors that a trace can follow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONVOLUTION = ("stride", "padding", "output_padding", "dilation", "groups", "tr
 
 
 def decomposed() -> Any:
-    """The operators of `quantized_decomposed`, which exist after their module was imported."""
+    """Returns the operators of `quantized_decomposed`, which exist only after their module was imported."""
     importlib.import_module("torch.ao.quantization.fx._decomposed")
     return torch.ops.quantized_decomposed
 
@@ -31,11 +31,11 @@ class Packed:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def tensor(self, role: str) -> Any:
-        """The tensor of a role; None if there is none."""
+        """Returns the tensor of a role; None if there is none."""
         return getattr(self.owner, self.names[role]) if role in self.names else None
 
     def weight(self) -> Any:
-        """The dequantised weight; as it is if it was packed without integers."""
+        """Returns the dequantised weight; unchanged if it was packed without integers."""
         weight, scale, zero = (self.tensor(role) for role in ("weight", "scale", "zero_point"))
         if scale is None:
             return weight.to(torch.float32)
@@ -46,8 +46,8 @@ class Packed:
 
 
 def tensors_of(packed: Any) -> tuple[dict[str, torch.Tensor], int, dict[str, Any]] | None:
-    """The tensors of a packed weight by role, the axis of its scales, and the settings of a convolution. None if it is
-    of another kind."""
+    """Returns the tensors of a packed weight by role, the axis of its scales, and the settings of a convolution. None
+    for an object of another kind."""
     kind = packed._type().qualified_name() if hasattr(packed, "_type") else ""
     if "Embedding" in kind:
         return _read(torch.ops.quantized.embedding_bag_unpack(packed), None, {})
@@ -77,5 +77,5 @@ def _read(
 
 
 def last(values: Sequence[int], count: int) -> list[int]:
-    """The last `count` values: a packed convolution along one axis has settings for two."""
+    """Returns the last `count` values: a packed convolution along one axis has settings for two."""
     return list(values)[-count:]
