@@ -1,9 +1,8 @@
-"""A fault gets the same verdict whichever verb makes it: each verb refuses the planted faults of `faults.py`.
+"""Checks that all verbs refuse the same planted faults, those of `faults.py`.
 
-A verb is handed the wrong model where it makes its candidate. `export` is handed it in place of what it captured, so
-that nothing is traced. Two verbs promise something else. `quantize` changes numbers on purpose: it refuses what costs
-more of the score than its budget. `bundle` replays golden data of the model in the client: it refuses a client that
-computes other outputs.
+Each verb gets the wrong model as its candidate. `export` gets it as the captured graph, so that nothing is traced. Two
+verbs promise something else. `quantize` changes numbers on purpose: it refuses changes that cost more of the score than
+its budget. `bundle` replays golden data of the model in the client: it refuses a client that computes other outputs.
 """
 
 from __future__ import annotations
@@ -81,13 +80,13 @@ def of_prune(fault: Fault) -> Verdict:
 
 
 class _Free:
-    """Channels of a model of which none was removed."""
+    """The pruned channels of a model: none."""
 
     links = SimpleNamespace(products=())
 
 
 def of_check(fault: Fault) -> Verdict:
-    """The verdict on a fix which the target takes, and which computes something else."""
+    """Returns the verdict on a fix that the target accepts and that computes something else."""
     wrong, said = fault.model(wrong=True), list[str]()
 
     def fixed(_: Any, __: Any, ___: Any, good: Callable[[ir.Model], str], ____: Any) -> Fixed | None:
@@ -151,8 +150,8 @@ def test_a_fault_that_outputs_hardly_show_is_not_called_equal(fault: str, verb: 
 @pytest.mark.parametrize("verb", ["edit", "compare", "export"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_right_model_is_equal(fault: str, verb: str) -> None:
-    """Without the fault a model is called equal: the verbs do not refuse everything. `edit` calls what `simplify`,
-    `prune` and `check` call."""
+    """Checks that the verbs accept a model without the fault. `edit` shares its comparison with `simplify`, `prune` and
+    `check`."""
     assert VERBS[verb](replace(FAULTS[fault], wrong=FAULTS[fault].right, spoil={})) is Verdict.DONE
 
 

@@ -1,4 +1,5 @@
-"""Computes how much an output may differ on one input: the measured effect of rounding, capped by the counted bound."""
+"""Computes how much an output may differ on one input: the measured effect of rounding, at most the bound from counting
+operations."""
 
 from __future__ import annotations
 
@@ -17,14 +18,15 @@ from onnxsmith.verification.value_comparison import Difference, difference, is_f
 _SINGLE = 2.0**-24
 """Unit roundoff of float32, in which kernels accumulate coarser dtypes (IEEE 754: 24 bits of significand)."""
 _LITTLE = 3.0
-"""Largest rounding error of one operation divided by its root mean square. A choice: the maximum of some hundred
-normally distributed errors is at about three standard deviations."""
+"""Largest rounding error of one operation, in multiples of its root mean square. A choice: the maximum of a few hundred
+normally distributed errors is about three standard deviations."""
 _BOTH = 2.0
-"""The reference and the candidate both round."""
+"""Factor for two sides, because reference and candidate both round."""
 _ROUNDING = 8.0
-"""Roundings of one operation up to which a movement is rounding. A choice: a quantiser's steps are far larger."""
+"""Largest movement, in roundings of one operation, that counts as rounding. A choice: a quantiser's steps are far
+larger."""
 _MANY = 32
-"""Elements from which a root mean square is meaningful. A choice: with fewer, it is nearly as large as the maximum."""
+"""Fewest elements for a meaningful root mean square. A choice: with fewer, it is nearly as large as the maximum."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,10 @@ class Allowed:
     """The difference that is allowed for one output on one input.
 
     `worst` is relative to the output's scale, `spread` the same in root mean square, `floor` in the output's units.
-    `changed` counts unequal elements that are allowed where elements otherwise have to be equal. `ill` says why this
+    `changed` is the allowed number of unequal elements, if elements otherwise have to be equal. `ill` says why this
     input cannot decide about the output. `measured` is True if the bounds follow from measured movement, not from the
-    count of operations alone. `rounding` is the count in this run, if it is larger than the one of the file."""
+    count of operations alone. `rounding` is the count for this run, if it is larger than the file's.
+    """
 
     worst: float
     spread: float = np.inf
@@ -49,9 +52,10 @@ class Allowance:
     """Computes the allowed difference of each output.
 
     `scale` says how many times coarser the candidate computes than the reference, by the count of operations. Without
-    `noise` only that count is used. If both sides are the `same` model, run in two ways, differences up to the counted
-    bound are rounding even where less movement was measured: the model cannot differ from itself. `sized` counts again
-    for the sizes of one run; it is called where an output differs by more than the count of the file explains."""
+    `noise` only that count is used. If both sides run the `same` model, differences up to the counted bound are
+    rounding even if less movement was measured: a model cannot differ from itself. `sized` counts again for the sizes
+    of one run; it is called if an output differs by more than the file's count explains.
+    """
 
     def __init__(
         self,
@@ -72,11 +76,12 @@ class Allowance:
         """The largest difference of each output that rounding does not explain, on any input so far."""
 
     def counted(self, name: str) -> Allowed:
-        """The bound from the count of operations, or the tolerance that the user asked for."""
+        """Returns the bound from the count of operations, or the tolerance that the user asked for."""
         return _of(self._roundings.get(name))
 
     def judged(self, run: Run, name: str, value: Any) -> tuple[Difference, Allowed]:
-        """The difference of `value` from the reference's output in `run`. Its reason is set if it exceeds the bound."""
+        """Returns the difference of `value` from the reference's output in `run`. The difference has a reason if it
+        exceeds the bound."""
         found, allowed = self._judged_by(self._roundings.get(name), run, name, value)
         here = self._in_run(run, name) if found.reason and not found.unequal else None
         if here is not None:
@@ -87,7 +92,7 @@ class Allowance:
         return found, allowed
 
     def _in_run(self, run: Run, name: str) -> Rounding | None:
-        """The count for the sizes of this run, if it allows more than that of the file."""
+        """Returns the count for the sizes of this run, if it allows more than the file's."""
         known = self._roundings.get(name)
         if self._sized is None or known is None or known.given is not None:
             return None
@@ -105,13 +110,13 @@ class Allowance:
         if not found.reason or asked or self._noise is None:
             return (found, fine) if not found.reason or asked else (difference(ours, value, cap.worst, cap.floor), cap)
         assert rounding is not None
-        # A dtype, shape or NaN differs: only an output that rounding itself changes in this way is excused.
+        # A dtype, shape or NaN differs: this is excused only if rounding changes the output in this way.
         if not found.unequal and not found.spread:
             movement = self._noise.movement(run, name)
             unsteady = movement.unsteady if movement is not None else ""
             return found, Allowed(cap.worst, ill=f"rounding alone decides it: {unsteady}" if unsteady else "")
-        # More samples, and steps of quantisers, only where fewer do not explain the difference; more samples only for
-        # what may be the largest one: an output that differs on one input differs.
+        # More samples, and steps of quantisers, count only if fewer do not explain the difference. More samples are
+        # taken only for what may be the largest difference: one input decides that an output differs.
         known = run.generated and found.worst_rel <= self._largest.get(name, 0.0)
         tries = ((False, False), (True, False), (True, True)) if rounding.stepped else _WITHOUT_STEPS
         for closely, steps in ((False, bool(rounding.stepped)),) if known else tries:
@@ -130,19 +135,19 @@ class Allowance:
         return found, allowed
 
     def _fine(self, value: Any, cap: Allowed, name: str) -> Allowed:
-        """The rounding of a single operation: the smallest difference that is always allowed."""
+        """Returns the rounding of a single operation: the smallest difference that is always allowed."""
         worst = self.finest(value, name)
         spread = worst / _LITTLE if _count(value) >= _MANY else np.inf
         return Allowed(min(worst, cap.worst), spread, cap.floor)
 
     def finest(self, value: Any, name: str) -> float:
-        """The error of one operation, relative to scale."""
+        """Returns the error of one operation, relative to scale."""
         u, cap = unit(value), self.counted(name).worst
         return min(2 * u + 2 * FACTOR * min(u, _SINGLE), cap) * max(self._scale.get(name, 1.0), 1.0)
 
     def usual(self, value: Any, name: str, allowed: Allowed | None) -> float:
-        """The usual difference of two correct computations, relative to scale: at least one operation's rounding, else
-        the measured movement, capped because a quantiser may enlarge it."""
+        """Returns the usual difference of two correct computations, relative to scale: at least one operation's
+        rounding, else the measured movement. It is capped, because a quantiser may enlarge a movement."""
         finest = self.finest(value, name)
         seen = _BOTH * allowed.worst / WORST if allowed is not None and allowed.measured else 0.0
         return min(max(finest, seen), _ROUNDING * finest)
@@ -177,7 +182,7 @@ def _of(rounding: Rounding | None) -> Allowed:
 
 
 def _longest(run: Run) -> int:
-    """The longest axis of all inputs and outputs."""
+    """Returns the longest axis of all inputs and outputs."""
     arrays = [value for value in (*run.feed.values.values(), *run.outputs.values()) if isinstance(value, np.ndarray)]
     return max((size for array in arrays for size in array.shape), default=1)
 
@@ -190,8 +195,8 @@ def _held(reference: Any, candidate: Any, allowed: Allowed) -> Difference:
 
 
 def _count(value: Any) -> float:
-    """The effective number of elements that determine an output's scale: small if a few are far larger than the rest
-    (participation ratio of the squares, (Σs)²/Σs²)."""
+    """Returns the effective number of elements that determine an output's scale: small if a few are far larger than the
+    rest (participation ratio of the squares, (Σs)²/Σs²)."""
     if isinstance(value, list):
         return min((_count(item) for item in value), default=0.0)
     array = np.asarray(value)

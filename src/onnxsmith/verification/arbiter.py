@@ -1,4 +1,4 @@
-"""Decides by a float64 computation which side is wrong when two computations in one precision differ."""
+"""Decides by a float64 computation which side is wrong, if two computations in a lower precision differ."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ from onnxsmith.verification.metrics.base import widen
 from onnxsmith.verification.value_comparison import Difference, difference, is_float
 
 _SAME = 1e-9
-"""Largest relative difference of two correct float64 computations. A choice, far above 2^-53: ill-conditioned ones,
-of which float32 keeps few digits, have to pass."""
+"""Largest relative difference of two correct float64 computations. A choice, far above 2^-53: ill-conditioned
+computations, which keep few digits in float32, have to pass."""
 _WORST = 2.0**-8
 """Largest error of a usable reference, relative to scale. A choice: the unit roundoff of bfloat16."""
 
 _MOST_ASKED = 8
-"""Inputs that are examined layer by layer. A choice: each needs many runs."""
+"""Most inputs that are examined layer by layer. A choice: each needs many runs."""
 
 
 class Arbiter:
     """The reference's computation in float64, made when it is first needed.
 
-    Where reference and candidate differ, the candidate is right if it is no further from float64 than the reference is,
-    or than rounding explains: the reference lost digits there, for example to cancellation. If the `candidate` can be
-    computed in float64 as well and the two agree there, they are the same function. `grown` compares layer by layer,
-    for two sides that run one file: it says whether the graph on this input amplifies the rounding of operations that
-    are all correct.
+    Where the two sides differ, the candidate is right if it is no further from float64 than the reference, or than
+    rounding explains. Then the reference lost digits, for example to cancellation. If the `candidate` is computed in
+    float64 too and both agree there, they are the same function. For two sides that run one file, `grown` compares
+    layer by layer: it says whether the graph amplifies the rounding of correct operations on this input.
     """
 
     def __init__(
@@ -46,7 +45,8 @@ class Arbiter:
         self._most = np.inf if candidate is None else 2 * _WORST
 
     def is_asked(self, found: Difference) -> bool:
-        """Whether float64 can help: two values that are both near the exact one are near each other."""
+        """Whether float64 can help. It cannot if the difference is large: two values near the exact one are near each
+        other."""
         return bool(found.worst_abs) and found.worst_rel <= self._most
 
     def close(self) -> None:
@@ -55,7 +55,8 @@ class Arbiter:
         self._candidate.close()
 
     def settle(self, run: Run, name: str, value: Any, tolerance: float, floor: float) -> str:
-        """A sentence if the candidate's `value` of output `name` is right; empty if it is wrong or nobody knows."""
+        """Returns a sentence if the candidate's `value` of output `name` is right; "" if it is wrong or that is
+        unknown."""
         reference = run.outputs[name]
         if isinstance(value, list) or not is_float(np.asarray(value)):
             return ""
@@ -75,8 +76,8 @@ class Arbiter:
         )
 
     def lost(self, run: Run, name: str) -> str:
-        """Why the reference cannot decide about this output: its distance from float64. Empty if the distance is small
-        or unknown. A NaN in float64 where the reference has a number does not count: more digits make no NaN."""
+        """Returns why the reference cannot decide about this output: its distance from float64. Empty if the distance
+        is small or unknown. A NaN in float64 does not count if the reference has a number: more digits cause no NaN."""
         exact = self._exact(run)
         reference = run.outputs[name]
         if exact is None or name not in exact or isinstance(reference, list) or not is_float(np.asarray(reference)):
@@ -88,9 +89,9 @@ class Arbiter:
         return f"the reference itself differs from its float64 result: {own.reason}" if own.reason else ""
 
     def same(self, run: Run, name: str, value: Any) -> str:
-        """Why this input cannot decide about the output: the two agree in float64 and the candidate's own dtype keeps
-        few digits, or no single operation is wrong. Empty if neither holds, or if the candidate's value is too far from
-        any number."""
+        """Returns why this input cannot decide about the output: both sides agree in float64 and the candidate's own
+        dtype keeps few digits, or no single operation is wrong. Empty if neither holds, or if the candidate's value is
+        too far from any number."""
         return self._same_in_double(run, name, value) or self._grows(run)
 
     def _grows(self, run: Run) -> str:
@@ -125,7 +126,7 @@ class _Exact:
         self._known: dict[int, Outputs | None] = {}
 
     def outputs(self, run: Run) -> Outputs | None:
-        """The side's outputs for `run`; None if it cannot compute them."""
+        """Returns the side's outputs for `run`; None if it cannot compute them."""
         if id(run) not in self._known:
             try:
                 prepare, self._prepare = self._prepare, None  # tried once: a second attempt fails the same way

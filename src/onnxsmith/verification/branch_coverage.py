@@ -1,6 +1,6 @@
-"""Finds which sides of a model's Ifs the inputs of a comparison take, and inputs for the sides that none takes.
+"""Finds the sides of a model's Ifs that the inputs of a comparison take, and inputs for the other sides.
 
-A graph with both sides of a branch agrees on every input that takes one side, whatever the other side holds.
+Inputs that all take one side of a branch show nothing about the other side.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from onnxsmith.verification.probe import Probe
 Side = tuple[str, bool]
 """The name of a condition, and the value that takes the side."""
 _SEEDS = 12
-"""Inputs of each spread that are drawn for a side that none takes. A choice: the search runs the conditions alone."""
+"""Inputs drawn in each spread for a side that no input takes. A choice: the search runs the conditions alone."""
 _BASES = 4
-"""Inputs of the comparison whose values are changed for such a side. A choice."""
+"""Inputs of the comparison whose values are changed for a side that no input takes. A choice."""
 _FACTORS = (-1.0, 0.0, 64.0, 1 / 64)
 _SHIFTS = (8.0, -8.0, 0.5, -0.5)
 """Changes of float values: larger or smaller means, sums and maxima, other signs, no values above a threshold."""
@@ -37,7 +37,7 @@ class Sides:
     """The sides of the Ifs in the main graph whose conditions are computed there."""
 
     def __init__(self, probe: Probe) -> None:
-        """`probe` runs the model."""
+        """Takes the probe that runs the model."""
         model = probe.model
         self._nodes: dict[str, ir.Node] = {}
         for node, condition in choices(model).items():
@@ -47,14 +47,14 @@ class Sides:
         if self._nodes:
             try:
                 self._session = probe.prepared(cut(model, (), self._nodes).model)
-            except OnnxsmithError:  # the runtime takes the model and not this part: nothing can be said of the sides
+            except OnnxsmithError:  # the runtime takes the model but not this part of it: the sides stay unknown
                 self._nodes = {}
 
     def completed(
         self, runs: Sequence[Run], generator: Generator, answered: Callable[[Feed], Run | None]
     ) -> tuple[list[Run], tuple[str, ...]]:
-        """Runs on inputs that take the sides which none of `runs` takes, and a clause for each side that still none
-        does. `answered` runs the reference, or returns None if it refuses the input."""
+        """Returns runs for the sides that none of `runs` takes, and a clause for each side that still no input takes.
+        `answered` runs the reference, or returns None if it refuses the input."""
         missing = {(name, side) for name in self._nodes for side in (True, False)}
         for run in runs:
             missing -= self._taken(run.feed)
@@ -79,7 +79,7 @@ class Sides:
         return {(name, bool(array.ravel()[0])) for name, array in arrays.items() if array.size}
 
     def _others(self, runs: Sequence[Run], generator: Generator) -> Iterator[Feed]:
-        """Other values at the sizes of the runs."""
+        """Yields feeds with other values at the sizes of the runs."""
         bases = [run.feed for run in runs if not run.is_empty][:_BASES]
         for base in bases:
             for factor in _FACTORS:

@@ -1,10 +1,10 @@
-"""Measures what a check would have noticed: plants small faults in the candidate and tests whether the check sees them.
+"""Measures the power of a check: plants small faults in the candidate and tests whether the check sees them.
 
-A check passes for two reasons: nothing is wrong, or nothing could have been seen. Only the first is a verification. So
-after the outputs agreed, the candidate's weights are changed one at a time, each element by 1% up or down, and the new
-outputs are compared with the old ones within the bounds that the check used. If a fault is not seen, one five times as
-large is planted, and then one as large as the weight itself. If even that moves nothing, the weight has no influence on
-these inputs, and the outputs cannot be wrong about it. In 16-bit floats the smallest fault is one of 5%.
+A check passes for one of two reasons: nothing is wrong, or the check could not see a fault. Only the first is a
+verification. So after the outputs agreed, the candidate's weights are changed one at a time, each element by 1% up or
+down. The new outputs are compared with the old ones within the bounds of the check. If a fault is not seen, a fault
+five times as large is planted, then one as large as the weight itself. If even this moves nothing, the weight has no
+influence on these inputs, and the outputs cannot be wrong because of it. In 16-bit floats the smallest fault is 5%.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from onnxsmith.verification.value_comparison import unit
 SMALL, LARGE, WHOLE = 0.01, 0.05, 1.0
 """Sizes of a planted fault, as shares of the weight. A choice."""
 _STEPS = 8
-"""Smallest planted change, in roundings of the changed tensor's dtype. A choice: less would be rounding itself."""
+"""Smallest planted change, in roundings of the changed tensor's dtype. A choice: a smaller change would be rounding."""
 _NARROW = 2.0**-11
 """Unit roundoff of float16. Faults in tensors of this or a coarser dtype are `LARGE` at least. A choice: behind the
 rounding of a few dozen operations in float16, 1% of one weight is not seen in most networks."""
 _NOT_PLANTED, _SLIGHT = -1.0, -2.0
-"""Results of `_least_seen` that are no share: no fault could be planted; its effect is no more than rounding."""
+"""Results of `_least_seen` that are no share: no fault could be planted, or its effect is no more than rounding."""
 MOST = 24
 """Weights that are tried, evenly chosen from the first to the last. A choice: each needs a run of the model."""
 _ENOUGH = round(1 / FEW)
-"""Weights that have to move the outputs before one that the check misses is more than a share of `FEW`."""
+"""Weights that have to move the outputs, so that a single missed one is no more than a share of `FEW`."""
 _INPUTS = 2
-"""Inputs on which a fault is looked for first; the others follow only if it is not seen. A choice, to save runs."""
+"""Inputs on which a fault is tried first; the others follow only if it is not seen. A choice, to save runs."""
 
 _SMALLER = 0.5
-"""Share of the elements of the first input, up to which the smallest is asked before it. A choice: a run that sees
-nothing is lost time."""
+"""Size of the smallest input, as a share of the first input's elements, up to which it is tried before the first. A
+choice: a run that sees nothing is lost time."""
 
 
 class Check(Protocol):
     """The bounds that a check used on each run."""
 
     def sees(self, run: Run, usual: Outputs, faulty: Outputs) -> bool:
-        """Whether the check tells the second answer from the first."""
+        """Whether the check sees a difference between the second answer and the first."""
 
     def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
-        """The difference of the two answers, in units of the usual difference of correct computations."""
+        """Returns the difference of the two answers, in units of the usual difference of correct computations."""
 
 
 def measured(
     probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0, quantises: bool = False
 ) -> Power | None:
-    """Counts the faults that the check sees. None if the model does not run with other weights or holds no floats. With
-    `quantises`, the model rounds values inside to steps, in which a small fault may vanish without a trace."""
+    """Counts the faults that the check sees. None if the model does not run with other weights, or holds no floats.
+    With `quantises`, the model rounds intermediate values to steps, which may hide a small fault completely."""
     usable = _usable(_largest_first(runs), probe)
     if not usable:
         return None
@@ -81,7 +81,7 @@ def measured(
     found = _Planting("weights", list(weights), usable, probe, check, in_weight, units, quantises).power()
     if found is None or found.moving:
         return found
-    other = of_inputs.power()  # the weights are tables of which these inputs read nothing
+    other = of_inputs.power()  # the weights are tables, and these inputs read no changed entry
     return replace(other, idle=found.tried) if other is not None and other.moving and not other.shortcoming() else found
 
 
@@ -96,18 +96,18 @@ class _Planting:
     check: Check
     answer: Callable[[Run, float, str, str], Outputs | None]
     units: Mapping[str, float]
-    """Unit roundoff of each changed tensor: a share of 1% is only a rounding or two in bfloat16."""
+    """Unit roundoff of each changed tensor: in bfloat16, 1% is only one or two roundings."""
     quantises: bool = False
 
     def power(self) -> Power | None:
-        """What the check sees of the faults; None if none can be planted."""
+        """Measures which faults the check sees; None if none can be planted."""
         few = len(self.names) <= MOST
         chosen = self.names if few else [self.names[i * (len(self.names) - 1) // (MOST - 1)] for i in range(MOST)]
         verdicts: dict[str, float | None] = {}
         self._try(chosen, verdicts, FEW * len(chosen))
         more = [name for name in self.names if name not in set(chosen)][:MOST]
         if _missed(verdicts) == 1 and _moving(verdicts) < _ENOUGH:
-            # many of the weights move nothing: one of the few others decides nothing yet
+            # Many of the weights move nothing: one miss among the few others decides nothing yet.
             self._try(more, verdicts, 1)
         if not verdicts:
             return None
@@ -131,7 +131,7 @@ class _Planting:
         )
 
     def _try(self, names: Sequence[str], verdicts: dict[str, float | None], most: float) -> None:
-        """Adds the smallest share that is seen of each name, until more than `most` are missed."""
+        """Adds the smallest seen share for each name, until more than `most` names are missed."""
         for name in names:
             found = self._least_seen(name)
             if found != _NOT_PLANTED:
@@ -140,9 +140,8 @@ class _Planting:
                 break  # already enough to call the check weak
 
     def _least_seen(self, name: str) -> float | None:
-        """The smallest share at which the check sees the fault on any input. None if it sees none, `_NOT_PLANTED` if
-        the weight cannot be changed, `_SLIGHT` if a smaller fault has no more effect than rounding.
-        """
+        """Finds the smallest share at which the check sees the fault on any input. None if it sees none, `_NOT_PLANTED`
+        if the weight cannot be changed, `_SLIGHT` if a smaller fault has no more effect than rounding."""
         effects: dict[float, float] = {}
         least = _least(self.units.get(name, 0.0))
 
@@ -171,13 +170,13 @@ class _Planting:
         if seen(SMALL, self.runs[_INPUTS:]):
             return SMALL
         if self.quantises and np.isinf(effects[SMALL]):
-            return _SLIGHT  # the steps inside the model take the fault: not a bit of an output moves
+            return _SLIGHT  # the steps inside the model hide the fault: no bit of an output moves
         of_zeros = np.isinf(effects[SMALL])  # these inputs read zeros of the table only, and 1% of zero is no fault
         return SMALL if of_zeros and seen(SMALL, manner=ADDED) else found
 
     def _sees_on_a_small_input(self, name: str, share: float) -> bool:
-        """Whether the check sees the fault on the smallest of its inputs, if that is much smaller than the first. The
-        check sees a fault that it sees on any of its inputs, and a small one takes little time."""
+        """Whether the check sees the fault on its smallest input, if this is much smaller than the first. One input
+        that shows the fault is enough, and a small input takes little time."""
         run = min((one for one in self.runs if _elements(one) and not _is_silent(one)), key=_elements, default=None)
         if run is None or _elements(run) > _elements(self.runs[0]) * _SMALLER:
             return False
@@ -186,7 +185,7 @@ class _Planting:
 
 
 def _least(unit_roundoff: float) -> float:
-    """The smallest fault that is planted in a tensor of this unit roundoff, as a share."""
+    """Returns the smallest fault that is planted in a tensor of this unit roundoff, as a share."""
     return max(_STEPS * unit_roundoff, LARGE if unit_roundoff >= _NARROW else 0.0)
 
 
@@ -199,8 +198,8 @@ def _moving(verdicts: Mapping[str, float | None]) -> int:
 
 
 def _usable(runs: Sequence[Run], probe: Probe) -> list[Run]:
-    """The runs without those among the first that the probe does not take. The later ones are mostly not needed: they
-    are asked when a fault is looked for there."""
+    """Returns the runs without those first ones that the probe refuses. Later runs are mostly not needed, and are
+    tested when a fault is tried there."""
     found: list[Run] = []
     for index, run in enumerate(runs):
         if probe.plain(run.feed) is not None:
@@ -211,8 +210,9 @@ def _usable(runs: Sequence[Run], probe: Probe) -> list[Run]:
 
 
 def _largest_first(runs: Sequence[Run]) -> list[Run]:
-    """The runs, with the first and the one with the largest inputs in front: attention over one position, or a pool
-    over one element, hides the weights behind it. Runs that give no number come last: in NaN no fault shows."""
+    """Orders the runs: the first one, then those with the largest inputs, because attention over one position, or a
+    pool over one element, hides the weights behind it. Runs without a finite number come last: in NaN no fault
+    shows."""
     first, rest = list(runs[:1]), list(runs[1:])
     return sorted(first + sorted(rest, key=_elements, reverse=True), key=_is_silent)
 

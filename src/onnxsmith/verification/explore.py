@@ -1,4 +1,5 @@
-"""Finds inputs that the reference accepts: several sizes for each symbolic dimension, each value the graph asks for."""
+"""Finds inputs that the reference accepts: several sizes for each symbolic dimension, and each value that the graph
+asks for."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class Explorer:
 
     @property
     def refused(self) -> int:
-        """How many generated inputs the reference refused."""
+        """The number of generated inputs that the reference refused."""
         return self._tries.refused
 
     @property
@@ -77,7 +78,7 @@ class Explorer:
         return [*self._notes, *(crashes + text for text in crashed[:1]), *smaller, *endless, *skipped]
 
     def runs(self) -> Iterator[Run]:
-        """The inputs that the reference accepts, with its answers."""
+        """Yields the inputs that the reference accepts, with its answers."""
         for run in self._found():
             self._first = self._first or run
             yield run
@@ -115,7 +116,7 @@ class Explorer:
         yield from self._turned(base)
 
     def _turned(self, base: Run) -> Iterator[Run]:
-        """A run at sizes of each group of the plan, if none of the runs has sizes of that group."""
+        """Yields a run at sizes of each group of the plan, if no run has sizes of that group."""
         for group in self._plan.turned:
             wanted = [{**base.feed.sizes, **sizes} for sizes in group]
             outcomes = [one for one in self._tries.outcomes if one[0] in wanted]
@@ -127,12 +128,12 @@ class Explorer:
             yield from [run] if run is not None else []
 
     def answered(self, feed: Feed) -> Run | None:
-        """A run on this input; None if the reference refuses it."""
+        """Returns a run on this input; None if the reference refuses it."""
         outputs, _ = answer(self._session, feed)
         return None if outputs is None else Run(feed, outputs)
 
     def repeated(self, run: Run) -> Set[str]:
-        """`drawn`, found by running the reference again: on the first input, or on `run` if the user gave it.
+        """Runs the reference again, on the first input or on `run` if the user gave it, and returns `drawn`.
 
         Raises:
             OnnxsmithError: `verify/nondeterministic` when an output differs and the plan is not `random`.
@@ -147,7 +148,7 @@ class Explorer:
         return self.drawn
 
     def unsteady(self, run: Run) -> set[str]:
-        """Outputs that the reference answers differently in two runs on this input."""
+        """Returns outputs that differ in two runs of the reference on this input."""
         if id(run) not in self._unsteady:
             again = self._answers(self._session, run)
             self._unsteady[id(run)] = {
@@ -156,8 +157,8 @@ class Explorer:
         return self._unsteady[id(run)]
 
     def unsteady_in(self, candidate: Session, run: Run) -> set[str]:
-        """Outputs that are uninitialised memory, which a kernel returns if it has no element to compute from: on a
-        generated input without elements, the candidate's answers differ from run to run."""
+        """Returns outputs that are uninitialised memory. A kernel returns such memory if it has no element to compute
+        from: on a generated input without elements, the candidate's answers differ from run to run."""
         if not run.generated or not run.is_empty:
             return set()
         first, *others = self._answers(candidate, run)
@@ -165,8 +166,8 @@ class Explorer:
         return {name for name in first if any(self._differs(told, one, name) for one in others)}
 
     def _answers(self, session: Session, run: Run) -> list[Outputs]:
-        """Answers to one input, run again. An input without elements is run several times, with other inputs between
-        that leave other values in memory."""
+        """Returns the answers of new runs on one input. An input without elements is run several times, with other
+        inputs between the runs, which leave other values in memory."""
         found = [session.run(run.feed.values)]
         if run.is_empty and self._first is not None and not self._first.is_empty:
             usual = self._first.feed.values
@@ -176,11 +177,11 @@ class Explorer:
         return found
 
     def drops(self, run: Run, candidate: Session) -> bool:
-        """Whether a run is left out, which a clause then says: a generated input is empty along an axis, the two sides
+        """Whether a run is left out, with a clause about it: a generated input is empty along an axis, the two sides
         run on different runtimes, and the candidate answers differently, refuses the input or dies.
 
-        The result for no elements (the mean of none, an empty sequence) is the runtime's choice, so it says nothing
-        about the file. Two sides on one runtime have to agree on it.
+        The result for no elements, such as their mean, is the runtime's choice, so it says nothing about the file. Two
+        sides on one runtime have to agree on it.
         """
         empty = [symbol for symbol, size in run.feed.sizes.items() if size == 0]
         if not run.is_empty or not run.generated or candidate.provider == self._session.provider:
@@ -203,7 +204,7 @@ class Explorer:
 
     def leave_out(self, run: Run, provider: str, refusal: Problem) -> None:
         """Leaves out a run that the candidate's runtime refuses for both models, and records a clause: the run shows a
-        gap of that runtime, and nothing about the candidate."""
+        gap of the runtime, not of the candidate."""
         run.left_out = True
         if not self._untaken:
             self._notes.append(
@@ -221,7 +222,8 @@ class Explorer:
         return Run(replace(feed, sizes=sizes), self._session.run(feed.values), generated=False)
 
     def _other_values(self, base: Run) -> Iterator[Run]:
-        """Other values at the base's sizes: large ones, at which activations saturate, if these give numbers."""
+        """Yields runs with other values at the base's sizes: large ones, which saturate activations, if they give
+        numbers."""
         if not self._plan.generator.signature.required():
             return
         manner = self._search.manner
@@ -254,7 +256,7 @@ class Explorer:
                     yield found
 
     def _mixed_choices(self, base: Run) -> Iterator[Run]:
-        """A run in which each element gets its own choice, as in a mask."""
+        """Yields a run in which each element is chosen independently, as in a mask."""
         several = {name for name, value in base.feed.values.items() if np.ndim(value) and np.size(value) > 1}
         chosen = {name: value for name, value in self._search.chosen.items() if name not in several}
         if len(chosen) < len(self._search.chosen):

@@ -17,7 +17,8 @@ _SECONDS = 10.0
 
 
 def in_double(model: ir.Model) -> Session | None:
-    """A session that accepts the feeds of `model` and computes in float64; None if the model cannot be widened."""
+    """Returns a session that accepts the feeds of `model` and computes in float64; None if the model cannot be
+    widened."""
     wide = widened(model)
     if wide is None:
         return None

@@ -1,8 +1,8 @@
-"""Cuts the nodes that no installed runtime runs out of two models, so that the parts around them can be compared.
+"""Removes the nodes that no installed runtime runs from two models, so that the parts around them can be compared.
 
-The cut node is the same in both models. In the cut models its results are inputs and its operands are outputs. If the
-node is in a function, the function is inlined. If it is in a branch or loop body, the node of the main graph that holds
-the body is cut, and the values that the body reads from outside are compared too.
+Both models have the same node. In the cut models its results become inputs and its operands outputs. If the node is in
+a function, the function is inlined. If it is in a branch or loop body, the node of the main graph that holds the body
+is cut, and the values that the body reads from outside are compared too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from onnxsmith.verification.runtime_choice import LACKS, RuntimeChoice, in_order
 _KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 _PREFIX = "foreign"
 _MOST_KINDS = 16
-"""Kinds of nodes without a kernel that are cut, one after the other. A choice: each needs a prepared session."""
+"""Kinds of nodes without a kernel that are cut one by one. A choice: each needs a prepared session."""
 
 Key = tuple[str, ...]
 
@@ -41,12 +41,13 @@ class Cut:
     note: str
 
     def choice(self, refusal: Problem) -> RuntimeChoice:
-        """The headline's clause: `refusal` is why the whole model could not be run."""
+        """Makes the headline's clause; `refusal` is why the whole model could not be run."""
         return RuntimeChoice(f"{self.runtime}, in parts", (refusal,))
 
 
 def foreign_nodes(model: ir.Model) -> list[ir.Node]:
-    """Nodes of the main graph that belong to a domain unknown to the installed runtimes, or that hold such a node."""
+    """Returns nodes of the main graph that belong to a domain unknown to the installed runtimes, or that hold such a
+    node."""
     functions = {(domain, name) for domain, name, _ in model.functions}
     return [node for node in model.graph if any(_is_foreign(one, functions) for one in (node, *walk.inside(node)))]
 
@@ -80,7 +81,7 @@ def around(reference: ir.Model, candidate: ir.Model, runtime: str | None = None)
 
 
 def _inlined(model: ir.Model) -> ir.Model:
-    """The model; its functions are inlined if one holds a foreign node."""
+    """Returns the model, with functions inlined if one holds a foreign node."""
     functions = {(domain, name) for domain, name, _ in model.functions}
     inside = (node for function in model.functions.values() for node in walk.nodes(function))
     plain = inlined(model)[0] if any(_is_foreign(node, functions) for node in inside) else model
@@ -92,7 +93,7 @@ def _is_foreign(node: ir.Node, functions: Iterable[tuple[str, str]]) -> bool:
 
 
 def _lack(model: ir.Model, runtime: str) -> Problem | None:
-    """The capability that the runtime lacks for the model, or None. Raises any other refusal."""
+    """Returns the problem of a capability that the runtime lacks for the model, or None. Raises any other refusal."""
     try:
         with runtimes.get(runtime).prepare(model):
             return None
@@ -103,7 +104,7 @@ def _lack(model: ir.Model, runtime: str) -> Problem | None:
 
 
 def _kind_of(lack: Problem, model: ir.Model) -> Key | None:
-    """The operator and dtypes of the node that a runtime has no kernel for."""
+    """Returns the operator and dtypes of the node that a runtime has no kernel for."""
     operator = re.search(r"no kernel for (\S+)", lack.what)
     name = re.search(r"node '(.+)'", lack.where)
     for node in walk.nodes(model.graph):
@@ -118,8 +119,9 @@ def _kind(node: ir.Node) -> Key:
 
 
 def _around(reference: ir.Model, candidate: ir.Model, kinds: set[Key]) -> tuple[ir.Model, ir.Model, str] | None:
-    """Copies of both models without their foreign nodes and without nodes of `kinds`, and a note on them. Each foreign
-    node of the candidate has a partner in `reference`; one that only the reference has was dead code."""
+    """Returns copies of both models without their foreign nodes and nodes of `kinds`, and a note on them. Each foreign
+    node of the candidate has a partner in `reference`; a foreign node of the reference without a partner was dead
+    code."""
     shaped, copy = cloned(reference), cloned(candidate)
     ours, theirs = (_keyed(_chosen(model, kinds)) for model in (shaped, copy))
     if not ours or not theirs.keys() <= ours.keys():
@@ -150,7 +152,7 @@ def _chosen(model: ir.Model, kinds: set[Key]) -> list[ir.Node]:
 
 
 def _keyed(nodes: Sequence[ir.Node]) -> dict[Key, ir.Node]:
-    """The nodes by operator and name if the name is unique, else by operator and position among nodes of that type."""
+    """Returns the nodes by operator and name if the name is unique, else by operator and position among its nodes."""
     names = Counter(node.name for node in nodes)
     places: Counter[tuple[str, str]] = Counter()
     keyed: dict[Key, ir.Node] = {}
@@ -163,7 +165,8 @@ def _keyed(nodes: Sequence[ir.Node]) -> dict[Key, ir.Node]:
 
 
 def _port(node: ir.Node, value: ir.Value, name: str) -> ir.Value:
-    """An input in the result's place. If the type is unknown, copies the type of the node's first typed operand."""
+    """Makes an input in the result's place. If its type is unknown, copies the type of the node's first typed
+    operand."""
     like = next((v for v in (value, *node.inputs) if v is not None and v.dtype is not None), None)
     shaped = next((v for v in (value, *node.inputs) if v is not None and v.shape is not None), None)
     dtype = like.dtype if like is not None and like.dtype is not None else ir.DataType.FLOAT
@@ -214,7 +217,7 @@ def _bits(array: np.ndarray) -> np.ndarray:
 
 
 def _captured(node: ir.Node) -> dict[str, ir.Value]:
-    """The values that the node's bodies read from outside, by name."""
+    """Returns the values that the node's bodies read from outside, by name."""
     return {value.name or "": value for value in captures.captured(node)}
 
 
@@ -233,7 +236,7 @@ def _cut(graph: ir.Graph, node: ir.Node, ports: Sequence[ir.Value], prefix: str)
 
 
 def _copied(graph: ir.Graph, node: ir.Node, value: ir.Value, name: str) -> ir.Value:
-    """An Identity of the value under a name of its own: the value may already be a graph input or output."""
+    """Adds an Identity of the value under a new name, because the value may already be a graph input or output."""
     identity = ir.node("Identity", [value])
     result = identity.outputs[0]
     result.name, result.type, result.shape = name, value.type, value.shape

@@ -1,4 +1,4 @@
-"""The lengths of Fourier transforms, whose rounding grows with them.
+"""Reads the lengths of Fourier transforms, with which their rounding grows.
 
 ONNX Runtime transforms a length N that is no power of 2 by the algorithm of Bluestein (onnxruntime pull request 15522).
 It multiplies by exp(iπk²/N) for k below N. The angles reach πN and are rounded in float32, by half a unit roundoff of
@@ -23,8 +23,8 @@ _FRAME = 3
 
 
 def length(node: ir.Node, sizes: Mapping[str, int] | None) -> tuple[int, bool]:
-    """The length N of a DFT or STFT whose rounding is 2·u·N, and whether it is unknown; (0, False) for other nodes and
-    for a power of 2. `sizes` are those of symbolic dimensions, as far as they are known."""
+    """Returns the length N of a DFT or STFT whose rounding is 2·u·N, and whether it is unknown; (0, False) for other
+    nodes and for a power of 2. `sizes` are the known sizes of symbolic dimensions."""
     if node.domain or node.op_type not in ("DFT", "STFT"):
         return 0, False
     found = _number(node, _FRAME if node.op_type == "STFT" else _LENGTH)
@@ -45,14 +45,14 @@ def _given(node: ir.Node, index: int) -> ir.Value | None:
 
 
 def _frame(node: ir.Node) -> int | None:
-    """The length of the window of an STFT without a length of its own."""
+    """Returns the length of the window of an STFT whose length operand is missing."""
     window = _given(node, 2)
     size = window.shape[0] if window is not None and window.shape is not None and len(window.shape) == 1 else None
     return size if isinstance(size, int) else None
 
 
 def _signal(node: ir.Node, sizes: Mapping[str, int]) -> int | None:
-    """The size of the axis that a DFT without a length transforms."""
+    """Returns the size of the axis that a DFT without a length transforms."""
     read = _given(node, 0)
     if _given(node, _LENGTH) is not None or read is None or read.shape is None:
         return None

@@ -21,15 +21,15 @@ from onnxsmith.verification.inputs.draw_description import SPREADS, Manner
 from onnxsmith.verification.runtime_choice import LACKS, LacksError
 
 _FIRST = 3
-"""Usual sizes whose refusals are read first. A choice, as is each limit below: they bound the number of runs."""
+"""Usual sizes whose refusals are read first. A choice, like each limit below: they bound the number of runs."""
 _FROM_REFUSALS = 48
 """Inputs that are tried because a refusal suggests their sizes."""
 _PER_REFUSAL = 12
-"""Suggestions that are used of one refusal."""
+"""Suggestions that are tried for one refusal."""
 _LAST = 24
 """Usual sizes that are tried again with integers of all zeros and ones."""
 _CHOICES = 8
-"""Values of such inputs that are tried one at a time."""
+"""Values of inputs with several choices that are tried one at a time."""
 _FILLS = (0, 1)
 """Valid indices and lengths almost everywhere."""
 _SWEPT, _SWEPT_BESIDE, _SWEPT_SYMBOLS = 400, 64, 3
@@ -51,13 +51,13 @@ class Search:
         )
 
     def bases(self) -> Iterator[Mapping[str, int]]:
-        """Usual sizes, with those that are known to work first."""
+        """Yields usual sizes, those that are known to work first."""
         if self._plan.start is not None:
             yield {**self._plan.start, **self._plan.known}
         yield from proposals.bases(self._plan.generator.signature, self._plan.known)
 
     def base(self) -> Run | None:
-        """The first input that the reference answers with a number; else one that it accepts; else None."""
+        """Returns the first input that the reference answers with a number; else one that it accepts; else None."""
         found = self._by_refusals()
         for sizes in self.bases() if found is None else ():
             found = self._at(sizes, [self.manner])
@@ -70,8 +70,8 @@ class Search:
         return found or self._fallback or self._swept()
 
     def _swept(self) -> Run | None:
-        """Tries each symbol at every size up to a few hundred, with the other symbols at a usual size: models have
-        numbers of channels or bands that stand nowhere in the file."""
+        """Tries each symbol at every size up to a few hundred, with the other symbols at a usual size: the file may not
+        name a number of channels or bands."""
         symbols = [symbol for symbol in symbols_of(self._plan.generator.signature) if symbol not in self._plan.known]
         likely = sorted(symbols, key=lambda symbol: symbol in proposals.batches(self._plan.generator.signature))
         end = time.monotonic() + _SWEPT_SECONDS
@@ -104,7 +104,7 @@ class Search:
     def _or_suggestions(
         self, sizes: Mapping[str, int], seen: set[tuple[tuple[str, int], ...]], *, whatever: bool = False
     ) -> tuple[Run | None, list[dict[str, int]]]:
-        """A run at these sizes, or the sizes that its refusal suggests."""
+        """Returns a run at these sizes, or else the sizes that its refusal suggests."""
         key = tuple(sorted(sizes.items()))
         if key in seen:
             return None, []
@@ -119,7 +119,7 @@ class Search:
         return found, list(itertools.islice(suggested, _PER_REFUSAL))
 
     def _likely(self) -> Iterator[Mapping[str, int]]:
-        """Usual sizes, and among them one with every symbol at a number from the graph."""
+        """Yields usual sizes, among them one with every symbol at a number from the graph."""
         bases = self.bases()
         first = next(bases)
         yield first
@@ -143,7 +143,8 @@ class Search:
         return self._at(sizes, manners)
 
     def _at(self, sizes: Mapping[str, int], manners: list[Manner]) -> Run | None:
-        """The first of these manners that is answered with a number, each with other float values too."""
+        """Returns the first run of these manners that is answered with a number; each manner is also tried with other
+        float values."""
         for manner in manners:
             run = self._try(sizes, manner)
             if run is None:
@@ -164,8 +165,8 @@ class Search:
         return None
 
     def _other_choices(self) -> Iterator[dict[str, int]]:
-        """Other values of the inputs that the graph compares with constants: a mask of zeros gives NaN, one of ones
-        numbers. First all at their last value, then one at a time."""
+        """Yields other values of inputs that the graph compares with constants: a mask of zeros may give NaN, a mask of
+        ones numbers. First all inputs take their last value, then one at a time."""
         choices = {name: values for name, values in self._plan.generator.choices().items() if len(values) > 1}
         if len(choices) > 1:
             yield {**self.chosen, **{name: values[-1] for name, values in choices.items()}}
@@ -176,7 +177,7 @@ class Search:
         return self._tries.run(sizes, self._plan.seed, self.chosen, manner)
 
     def nothing_taken(self) -> OnnxsmithError:
-        """The error that no input was found; its fix says how to give one."""
+        """Returns the error that no input was found; its fix says how to give one."""
         last, ports = self._tries.last, self._plan.generator.signature.required()
         if last is not None and last.id in LACKS:
             return LacksError(last)
@@ -195,4 +196,4 @@ class Search:
 
 
 _MOST_BASE = 4096
-"""The largest number in the graph that is tried as a size before usual sizes were refused. A choice."""
+"""The largest number in the graph that is tried as a size while no usual size was refused. A choice."""

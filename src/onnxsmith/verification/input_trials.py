@@ -20,9 +20,9 @@ from onnxsmith.verification.value_comparison import is_float
 
 _FATAL = {"runtime/died", "runtime/timeout"}
 _MOST_CRASHES = 12
-"""Crashes after which the reference is given up. A choice: a size too small for a window can divide by zero."""
+"""Crashes after which the reference is no longer run. A choice: a size too small for a window can divide by zero."""
 _FEW_CRASHES = 3
-"""Crashes after which smaller inputs are skipped: those with no size above one that crashed. A choice."""
+"""Crashes after which smaller inputs are skipped: inputs that have no size above those of a crash. A choice."""
 _MOST_LATE = 2
 """Inputs on which the reference may exceed its time limit, once it has answered another. A choice."""
 MOST_ELEMENTS = 1 << 24
@@ -31,11 +31,11 @@ MOST_ELEMENTS = 1 << 24
 
 @dataclass
 class Plan:
-    """The inputs to feed: `given` ones first, then generated ones.
+    """The inputs to run: first the `given` ones, then generated ones.
 
     `known` sizes stay fixed; `start` are sizes that are known to work; without `generate`, only `given` is fed. With
     `random` the reference may draw random numbers: only dtype and shape of drawn outputs are compared. `turned` are
-    groups of sizes; one of each group is tried, the first that the reference accepts.
+    groups of sizes: of each group, the first sizes that the reference accepts are used.
 
     Raises:
         OnnxsmithError: `input/seed`.
@@ -70,7 +70,7 @@ class Run:
 
 
 def answer(session: Session, feed: Feed) -> tuple[Outputs | None, Problem | None]:
-    """The outputs, or the reason why the session refuses the feed. Raises if the session is gone for good."""
+    """Returns the outputs, or why the session refuses the feed. Raises if the session has ended for good."""
     try:
         return session.run(feed.values), None
     except OnnxsmithError as error:
@@ -80,7 +80,7 @@ def answer(session: Session, feed: Feed) -> tuple[Outputs | None, Problem | None
 
 
 def tried(runs: Iterable[Run]) -> dict[str, tuple[int, ...]]:
-    """The sizes at which each symbol was tried, in ascending order."""
+    """Returns the sizes at which each symbol was tried, in ascending order."""
     found_sizes: dict[str, list[int]] = {}
     for run in runs:
         for symbol, size in run.feed.sizes.items():
@@ -107,7 +107,7 @@ class Tries:
         """Inputs that were skipped because they would be too large."""
 
     def run(self, sizes: Mapping[str, int], seed: int, chosen: Mapping[str, int], manner: Manner) -> Run | None:
-        """A run on a generated input; None if the reference refuses it, or if it would be too large."""
+        """Returns a run on a generated input; None if the reference refuses it, or if it would be too large."""
         if self._is_too_large(sizes):
             return None
         if self._is_hopeless(sizes):
@@ -156,7 +156,8 @@ class Tries:
         return often and any(all(size <= at.get(name, -1) for name, size in sizes.items()) for at in self._crashed_at)
 
     def _is_too_large(self, sizes: Mapping[str, int]) -> bool:
-        """Whether an input would be too large, at sizes that the user did not ask for. Not counted as a refusal."""
+        """Whether an input would be too large, at sizes that the user did not ask for. This does not count as a
+        refusal."""
         asked = {**(self.plan.start or {}), **self.plan.known}
         if all(asked.get(symbol) == size for symbol, size in sizes.items()):
             return False

@@ -1,7 +1,7 @@
 """Adds intermediate tensors of two models as outputs, if both models compute them.
 
-A network may lose most of what its first layers compute. Then a fault in these layers is smaller than rounding at the
-outputs. It is visible at a tensor closer to the fault, best at the result of the node that reads the weight.
+A network may lose most of the results of its first layers. Then a fault in these layers is smaller than rounding at the
+outputs. It shows at a tensor closer to the fault, best at the result of the node that reads the weight.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 
 _MOST = 64
-"""Intermediate tensors that are added. A choice: each keeps its memory during a run."""
+"""Intermediate tensors that are added. A choice: each takes memory during a run."""
 _FLOATS = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
 
 
 def with_common_tensors(reference: ir.Model, candidate: ir.Model) -> tuple[ir.Model, ir.Model] | None:
-    """Copies of both models that output tensors of the same name and dtype, weights shared. None if there are none
-    beside the outputs."""
+    """Returns copies of both models that also output common tensors, of the same name and dtype; weights are shared.
+    None if only the outputs are common."""
     ours, theirs = inferred(reference)[0], inferred(candidate)[0]
     mine, other = _values(ours), _values(theirs)
     outputs = {value.name for model in (ours, theirs) for value in (*model.graph.outputs, *model.graph.inputs)}

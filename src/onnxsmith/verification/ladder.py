@@ -1,7 +1,7 @@
-"""Goes on where a comparison cannot tell: the further comparisons, in the order in which they are tried.
+"""Makes further comparisons, in a fixed order, if a comparison is unsure.
 
-Each way to verify is a `Subject`: it compares, and it says which further comparisons it can make. The rungs decide when
-a further comparison is worth its cost, what its result settles, and how a report says so.
+Each way to verify is a `Subject`: it compares, and offers further comparisons. A rung decides when a further comparison
+is worth its cost, what its result settles, and how the report says so.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from onnxsmith.verification.by_layer.part_verification import Inside
 
 SEEDS = 3
-"""Seeds whose inputs are tried until a check can tell. A choice: inputs may miss a threshold that others meet."""
+"""Seeds whose inputs are tried until a check decides. A choice: inputs of another seed may meet a threshold that these
+miss."""
 _LONG = 200
 """Characters of an error in a note. A choice."""
 
 
 class Subject(ABC):
-    """A comparison that can be made in other ways, too. A way that a subject does not define it cannot serve."""
+    """A comparison that can also be made in other ways. A method that a subject does not override offers no further
+    comparison."""
 
     @property
     def seed(self) -> int:
@@ -40,36 +42,36 @@ class Subject(ABC):
         """
 
     def plain(self) -> Self | None:
-        """The same comparison without the runtimes' optimisations; None if it is made without them already, or if the
+        """Returns the comparison without the runtimes' optimisations; None if this one is made without them, or if the
         user chose the runtime's options."""
         return None
 
     def opened(self) -> Self | None:
-        """The same comparison with common intermediate tensors as further outputs; None if there are none, or if the
-        user gave a tolerance, which says nothing about them."""
+        """Returns the comparison with common intermediate tensors as further outputs. None if there are none, or if the
+        user gave a tolerance, which does not apply to them."""
         return None
 
     def seeded(self, seed: int) -> Self | None:
-        """The same comparison on the inputs of another seed; None if no inputs are generated, or if the tensors inside
-        can be compared: these show more than other inputs do."""
+        """Returns the comparison on the inputs of another seed. None if no inputs are generated, or if intermediate
+        tensors can be compared, which show more than other inputs."""
         return None
 
     def single(self) -> Subject | None:
-        """The comparison of float32 copies; None if there are none, or if the user gave a tolerance."""
+        """Returns the comparison of float32 copies; None if there are none, or if the user gave a tolerance."""
         return None
 
     def inside(self) -> Inside | None:
-        """What the tensors inside show, each computed from the reference's own; None if they cannot be paired. May
-        raise any exception: a traced operation may."""
+        """Compares the intermediate tensors, each computed from the reference's values; None if they cannot be paired.
+        May raise any exception, because a traced operation may."""
         return None
 
     def overrules(self, found: Verification) -> bool:
-        """Whether other inputs on which the sides agree settle what `found` leaves open. Not if it names a difference
-        of the two sides."""
+        """Whether agreement on other inputs settles the doubts in `found`. It does not if `found` names a difference of
+        the two sides."""
         return True
 
     def adopt(self, other: Self) -> None:
-        """Takes over what `other`, whose result counts now, keeps beside its result."""
+        """Takes over the attributes of `other`, whose result counts now."""
         return
 
 
@@ -80,18 +82,18 @@ class Rung(ABC):
 
     @abstractmethod
     def applies(self, subject: Subject, found: Verification) -> bool:
-        """Whether the rung may decide what `found` leaves open."""
+        """Whether the rung may settle the doubts in `found`."""
 
     @abstractmethod
     def climb(self, subject: Subject, found: Verification) -> Verification:
-        """The result with what the rung shows; `found` itself if that decides nothing."""
+        """Returns the result with the rung's findings; `found` itself if they decide nothing."""
 
 
 class OtherLevel(Rung):
     """Compares without the runtimes' optimisations, where kernels differ least.
 
-    Applies to every doubt: also to a difference that only optimised kernels hide or show. It costs one more comparison,
-    on the same inputs. Agreement there counts in place of the first result, because faults are planted there as well.
+    Applies to every doubt, also to a difference that only optimised kernels hide or show. It costs one more comparison
+    on the same inputs. Its agreement replaces the first result, because it plants faults too.
     """
 
     name = "the other optimisation level"
@@ -109,10 +111,10 @@ class OtherLevel(Rung):
 
 
 class IntermediateTensors(Rung):
-    """Compares again with intermediate tensors as outputs, because a network may lose what its first layers compute.
+    """Compares again with intermediate tensors as outputs, because a network may lose the results of its first layers.
 
-    Applies if planted faults move the outputs, but too few of them are seen. It costs one comparison
-    with up to 64 more outputs. Agreement of all of them adds the faults that are seen there.
+    Applies if planted faults move the outputs but too few are seen. It costs one comparison with up to 64 more outputs.
+    If all these tensors agree, the faults seen there count.
     """
 
     name = "intermediate tensors"
@@ -134,7 +136,7 @@ class OtherSeeds(Rung):
     """Compares on inputs of other seeds, because inputs may miss a threshold that others meet.
 
     Applies to every doubt. It costs up to two more comparisons, each with the rungs before this one. A difference
-    counts always; agreement only if the doubt is one about the inputs, and not about a difference that was found.
+    always counts. Agreement counts only if the doubt is about the inputs, not about a difference that was found.
     """
 
     name = "inputs of other seeds"
@@ -159,8 +161,8 @@ class InFloat32(Rung):
     """Compares float32 copies, because a sum of float16 numbers is rounded to three digits, which hide a fault of 1%.
 
     Applies if the outputs agree and too few planted faults are seen. It costs a comparison of the copies, with the
-    rungs before this one. Models of one function agree in float32 as well. What concerns the narrow dtype itself, as an
-    overflow or a missing Cast, the comparison of the models themselves shows.
+    rungs before this one. Models of one function agree in float32 as well. Faults of the narrow dtype itself, such as
+    an overflow or a missing Cast, show in the comparison of the models themselves.
     """
 
     name = "float32 copies"
@@ -178,7 +180,7 @@ class InFloat32(Rung):
 
 
 class TensorsInside(Rung):
-    """Compares the tensors inside a module with those of its file, each computed from the module's own tensors.
+    """Compares the intermediate tensors of a module and its file, each computed from the module's own tensors.
 
     Applies if the outputs agree and too few planted faults are seen. It costs a second trace, and two to five runs of
     each part for each of its weights. The result is equal only if every tensor that both sides have agrees, and planted
@@ -208,12 +210,12 @@ class TensorsInside(Rung):
 
 
 RUNGS: tuple[Rung, ...] = (OtherLevel(), IntermediateTensors(), OtherSeeds(), InFloat32(), TensorsInside())
-"""Each stands above those that cost less, or that ask less far from the two models themselves."""
+"""The rungs in order: cheaper ones first, and those whose models are closer to the two models themselves."""
 
 
 def climbed(subject: Subject, found: Verification, rungs: Sequence[Rung] = RUNGS) -> Verification:
-    """The comparison `found` of the subject; while it is unsure, with what the next rung shows. A rung whose comparison
-    fails decides nothing."""
+    """Returns the comparison `found` of the subject. While it is unsure, adds the findings of the next rung. A rung
+    whose comparison fails decides nothing."""
     for rung in rungs:
         if not found.unsure:
             break

@@ -1,9 +1,9 @@
-"""Measures how far correct computations of one model differ on one input.
+"""Measures the difference of correct computations of one model on one input.
 
-Two kernels round differently, so their results differ. How much depends on the model and the input, and counting
-operations shows neither. So the model is run again with the effect of rounding added at its origins: inputs are moved
-by one ulp, weights by the error of the sums that read them (`verification/probe.py`). The outputs then move as rounding
-would move them: little if a layer contracts, much if two large numbers are subtracted.
+Two kernels round differently, so their results differ. The size of the difference depends on the model and the input,
+which a count of operations does not show. So the model is run again with the effect of rounding added where it arises:
+inputs are moved by one ulp, weights by the error of the sums that read them (`verification/probe.py`). The outputs then
+move as rounding would move them: little if a layer contracts, much if two large numbers are subtracted.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ WORST = 8.0
 round (√2); an output of ten thousand elements has extremes at four standard deviations, one of few elements at one; the
 movement is measured on a few samples only."""
 SPREAD = 4.0
-"""The same in root mean square. A choice: smaller than WORST, because single elements hardly affect it."""
+"""Largest allowed difference in root mean square, in multiples of the movement's. A choice: smaller than WORST, because
+single elements hardly affect a mean."""
 _FIRST, _ALL = 2, 6
-"""Samples taken at first, and samples taken if those do not explain a difference. A choice: each is a run."""
+"""Samples taken at first, and samples in all if the first do not explain a difference. A choice: each is a run."""
 
 
 @dataclass(frozen=True)
 class Movement:
     """How far one output moves on one input: `worst` and `spread` (root mean square) relative to its scale, `absolute`
-    in its own units, `changed` the elements of integers, bools or strings that change. `unsteady` says why its shape or
-    its NaN change."""
+    in its own units, `changed` is the number of integers, bools or strings that change. `unsteady` says why the shape
+    or the places of NaN change."""
 
     worst: float
     spread: float
@@ -45,8 +46,9 @@ class Noise:
 
     If the probe runs the reference's own model (`is_reference`), perhaps at another optimisation level, the difference
     between probe and reference counts as movement too. If the reference is no graph, whole numbers are moved as well,
-    because ties between equal elements may be broken either way. `other` is a probe of the candidate, for candidates
-    that round more than the reference and are still correct."""
+    because ties between equal elements may be broken either way. `other` is a probe of the candidate, for correct
+    candidates that round more than the reference.
+    """
 
     def __init__(self, probe: Probe, *, is_reference: bool = True, other: Probe | None = None) -> None:
         self._probe = probe
@@ -56,8 +58,8 @@ class Noise:
         self._kept: list[Run] = []
 
     def movement(self, run: Run, name: str, *, closely: bool = False) -> Movement | None:
-        """The movement of output `name` on this input; `closely` takes more samples. None if it is unknown: the model
-        does not run with other weights."""
+        """Measures the movement of output `name` on this input; `closely` takes more samples. None if it is unknown,
+        because the model does not run with other weights."""
         samples = self._taken(run, _ALL if closely else _FIRST)
         if not samples:
             return None

@@ -9,18 +9,18 @@ from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.verification.explore import Plan, Run
 
 _MOST = 4
-"""Inputs on which the two are compared at the second level. A choice: the base, other values, and two other sizes."""
+"""Most inputs that are compared at the second level. A choice: the base, other values, and two other sizes."""
 
 
 def spread(runs: Sequence[Run]) -> list[Run]:
-    """A few of the runs: the first, the last, and some between, so that values and sizes vary."""
+    """Returns a few of the runs: the first, the last, and some between, so that values and sizes vary."""
     if len(runs) <= _MOST:
         return list(runs)
     return [runs[index * (len(runs) - 1) // (_MOST - 1)] for index in range(_MOST)]
 
 
 def on_some(plan: Plan, runs: Sequence[Run]) -> Plan:
-    """The plan for the second level: the inputs of a few of the runs."""
+    """Returns the plan for the second level: the inputs of a few of the runs."""
     return replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
 
 
@@ -43,7 +43,7 @@ def both_levels(main: Verification, other: Verification, note: str) -> Verificat
 def agreement_at_both(
     runtime: str, main: Verification, other: Verification, words: tuple[str, str], *, apart: str = ""
 ) -> str:
-    """The note on both comparisons. `words` say which level is which: off, on. `apart` says how the outputs of `other`
+    """Writes the note on both comparisons. `words` name the levels: off, on. `apart` says how the outputs of `other`
     agree, if more than rounding is to be expected."""
     return (
         f"with the optimisations of {runtime} {words[0]} the outputs agree {agreement(main)}; with them {words[1]}, "
@@ -52,7 +52,7 @@ def agreement_at_both(
 
 
 def agreement(part: Verification) -> str:
-    """How closely the outputs of a comparison agree, in words."""
+    """Says in words how closely the outputs of a comparison agree."""
     if part.exact:
         return "to the bit"
     return "within rounding" if not part.differs else "not"

@@ -21,14 +21,14 @@ from onnxsmith.verification.rounding import Rounding
 from onnxsmith.verification.value_comparison import Difference, difference, layout_difference
 
 _TINY = 1e-12
-"""Scale below which an output is reported as weak. A choice: random weights that shrink from layer to layer give such
-outputs, and agreement on them shows little."""
+"""Scale below which an output is reported as weak. A choice: random weights may shrink values from layer to layer, and
+agreement on the resulting outputs shows little."""
 
 
 class Checks:
-    """Collects differences by output. `drawn` returns the outputs that the reference draws at random, `unsteady` the
-    outputs that change from run to run on this input alone. Both are called only when an output differs, because they
-    run the reference again."""
+    """Collects differences by output. `drawn` returns the outputs that the reference draws at random. `unsteady`
+    returns the outputs that change from run to run on one input only. Both are called only when an output differs,
+    because they run the reference again."""
 
     def __init__(
         self,
@@ -62,7 +62,8 @@ class Checks:
         self._given: dict[str, str] = {}
         self._judged: dict[str, int] = dict.fromkeys(self._worst, 0)
         self.worst: Feed | None = None
-        """The input with the largest difference, a failed one before any that passed; None before the first run."""
+        """The input with the largest difference; a failed input comes before any that passed. None before the first
+        run."""
         self._rank = (False, -1.0, 0.0)
 
     def add(self, run: Run, answer: Outputs | None, refusal: Problem | None) -> dict[str, Difference]:
@@ -92,11 +93,11 @@ class Checks:
         return all_found
 
     def give_up(self, run: Run, why: Problem) -> None:
-        """Records a run that the candidate did not end within its limits; such a run decides nothing."""
+        """Records a run that the candidate did not finish within the limits of the machine; it decides nothing."""
         self._beyond = f"on {run.feed.label}: {why.what}"
 
     def refuse(self, name: str, reason: str, where: str) -> None:
-        """Records a fault of an output that is not in its values."""
+        """Records a fault of an output that its values do not show."""
         if not self._worst[name].reason:
             self._worst[name] = Difference(reason)
             self._where[name] = where
@@ -138,7 +139,7 @@ class Checks:
         return Difference()
 
     def _settles(self, run: Run, name: str, value: Any, allowed: Allowed) -> bool:
-        """Whether float64 says that the candidate is right."""
+        """Whether the float64 computation shows that the candidate is right."""
         if self._arbiter is None:
             return False
         worst, floor = self._bounds(name) if allowed.ill else (allowed.worst, allowed.floor)
@@ -164,8 +165,8 @@ class Checks:
         return False
 
     def differs(self, run: Run, ours: Outputs, theirs: Outputs) -> str:
-        """The output in which two answers to `run` differ by more than was allowed; empty if none does. NaN and
-        infinity have to be in the same places."""
+        """Names the output in which two answers to `run` differ by more than was allowed; empty if none does. NaN and
+        infinity have to be at the same places."""
         for port in self._ports:
             allowed = self._allowed.get((id(run), port.name))
             if port.name in self._known or port.name not in ours or port.name not in theirs or allowed is None:
@@ -178,8 +179,8 @@ class Checks:
         return ""
 
     def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
-        """The difference of two answers in units of the usual difference of correct computations. Infinite if integers
-        differ, or if no float does."""
+        """Returns the difference of two answers in units of the usual difference of correct computations. Infinite if
+        integers differ, or if no float differs."""
         found = 0.0
         for port in self._ports:
             if port.name in self._known or port.name not in usual or port.name not in faulty:
@@ -202,7 +203,7 @@ class Checks:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Inputs that were left out for an output, as sentences."""
+        """Returns sentences on inputs that were left out for an output."""
         return tuple(
             f"output {name!r} was left out on {len(found)} inputs that say nothing about it, first {found[0]}"
             for name, found in self._ill.items()
@@ -210,12 +211,12 @@ class Checks:
 
     @property
     def untried(self) -> tuple[str, ...]:
-        """Clauses for a headline: given inputs that decide nothing."""
+        """Returns clauses for a headline, on given inputs that decide nothing."""
         return tuple(f"{label} says nothing about output {name!r}" for label, name in self._given.items())
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """Outputs about which no input could decide, with the reason."""
+        """Returns sentences on outputs about which no input could decide, with the reason."""
         beyond = (self._beyond,) if self._beyond else ()
         return beyond + tuple(
             f"no input could decide about output {name!r}: on {found[0]}"
@@ -229,7 +230,7 @@ class Checks:
         return not self._inexact and not self._ill
 
     def results(self) -> tuple[OutputCheck, ...]:
-        """One check per output, in the model's order."""
+        """Returns one check per output, in the model's order."""
         return tuple(self._result(port.name, port.dtype) for port in self._ports)
 
     def _bounds(self, name: str) -> tuple[float, float]:

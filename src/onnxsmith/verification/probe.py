@@ -28,7 +28,8 @@ EACH, ADDED, TABLE = "each", "added", "table"
 """Kinds of faults: each element changed by a share of itself; a share of the tensor's root mean square added to each
 element; elements replaced by other values of the same table."""
 _MOST_MOVED = 2**26
-"""Bytes of weights that are moved at once: all small tensors and an even choice of the others. A choice: 64 MiB."""
+"""Most bytes of weights that are moved at once: all small tensors, and an even selection of the others. A choice: 64
+MiB."""
 _UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 """Unit roundoffs (IEEE 754; bfloat16 has 8 bits of significand)."""
 
@@ -38,7 +39,7 @@ class Probe:
     first needed. If the runtime refuses the model or an input, the probe returns None."""
 
     settled: Set[str] = frozenset()
-    """Weights in which no more faults are planted: they were seen elsewhere."""
+    """Weights in which no more faults are planted, because their faults were seen elsewhere."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Probe:
         self._session: Session | None = None
         self._failed = False
         self._plain: dict[int, tuple[Feed, Outputs | None]] = {}
-        """Answers by the identity of the input; the input is held, so that no other gets its identity."""
+        """Answers by the id of the input, which is kept alive so that its id is not reused."""
         self.weights: tuple[Weight, ...] = ()
 
     def __enter__(self) -> Self:
@@ -70,11 +71,11 @@ class Probe:
         return load(self._source)
 
     def with_numbers(self, values: Mapping[str, ir.TensorProtocol]) -> Probe:
-        """A probe of the model with other values for some initializers or Constant nodes."""
+        """Returns a probe of the model with other values for some initializers or Constant nodes."""
         return Probe(with_numbers(self.model, values), self._prepare)
 
     def prepared(self, model: ir.Model) -> Session:
-        """A session of another model, prepared like the probe's own.
+        """Returns a session of another model, prepared like the probe's own.
 
         Raises:
             OnnxsmithError: what the runtime raises.
@@ -98,16 +99,16 @@ class Probe:
             self._session, self._failed = None, True
 
     def plain(self, feed: Feed) -> Outputs | None:
-        """The model's outputs with nothing changed."""
+        """Returns the model's outputs with nothing changed."""
         if id(feed) not in self._plain:
             self._plain[id(feed)] = (feed, self._run(feed.values, {}))
         return self._plain[id(feed)][1]
 
     def moved(self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True) -> Outputs | None:
-        """The outputs with float inputs moved by about an ulp, and weights moved by the rounding of the sums that read
-        them: sqrt(n/6) ulps for sums of n terms, the mean of a random walk of their partial sums. Whole numbers stay,
-        unless `whole` is set; then small ones move by an ulp of the tensor's root mean square. Without `inputs`, only
-        the weights move."""
+        """Returns the outputs with float inputs moved by about an ulp, and weights moved by the rounding of the sums
+        that read them: sqrt(n/6) ulps for sums of n terms, the mean of a random walk of their partial sums. Whole
+        numbers stay; with `whole` they move too, small ones by an ulp of the tensor's root mean square. Without
+        `inputs`, only the weights move."""
         if not self.start():
             return None
         moved = {weight.name: self._nudged(weight, seed) for weight in self._to_move()}
@@ -118,9 +119,9 @@ class Probe:
         return self._run(values, moved)
 
     def faulty(self, feed: Feed, weight: Weight, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
-        """The outputs with a fault in one weight: each element changed by `share` of itself, up or down at random. A
-        share of 1 changes it by as much as the tensor's root mean square. With `manner` ADDED, a share of the root mean
-        square is added, to zeros as well; with TABLE, some elements get other values of the table."""
+        """Returns the outputs with a fault in one weight: each element changed by `share` of itself, up or down at
+        random. A share of 1 changes it by as much as the tensor's root mean square. With `manner` ADDED, a share of the
+        root mean square is added, also to zeros; with TABLE, some elements get other values of the table."""
         changed = planted(self._values(weight), share, weight.is_levels, seed, manner=manner)
         if changed is None:
             return None
@@ -128,11 +129,11 @@ class Probe:
         return self._run(feed.values, {weight.name: changed})
 
     def replaced(self, feed: Feed, weight: Weight, value: Array) -> Outputs | None:
-        """The outputs with another value for one weight."""
+        """Returns the outputs with another value for one weight."""
         return self._run(feed.values, {weight.name: value})
 
     def faulty_input(self, feed: Feed, name: str, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
-        """The outputs with a fault in one input, in place of a weight."""
+        """Returns the outputs with a fault in one input instead of a weight."""
         value = feed.values[name]
         is_floats = isinstance(value, np.ndarray) and is_float(value)
         changed = planted(value, share, False, seed, manner=manner) if is_floats else None
@@ -170,8 +171,8 @@ class Probe:
 
 
 def _inexact(value: Any, moved: Any) -> Any:
-    """The moved values, except for numbers of few digits (multiples of 1/256), which stay: whole numbers and halves are
-    exact on purpose, and a model that rounds or compares them has one right answer."""
+    """Returns the moved values, except for numbers of few digits (multiples of 1/256), which stay. Whole numbers and
+    halves are exact on purpose, and a model that rounds or compares them has one right answer."""
     if moved is value:
         return value
     parts = widen(value) * 256
@@ -179,7 +180,7 @@ def _inexact(value: Any, moved: Any) -> Any:
 
 
 def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = False) -> Any:
-    """Floats moved by some `ulps` at random; other values unchanged. The ulp is that of the element, or, with
+    """Moves floats by some `ulps` at random; other values stay unchanged. The ulp is that of the element, or, with
     `by_size`, of the tensor's root mean square if the element is smaller."""
     if not isinstance(value, np.ndarray) or value.dtype.name not in _UNITS or not value.size:
         return value
@@ -197,7 +198,7 @@ def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = Fa
 
 
 def _nudged_in_place(value: Array, unit: float, rng: np.random.Generator) -> Array:
-    """The same in the values' own dtype, which large weights take a twelfth of the time for."""
+    """Does the same in the values' own dtype, which takes a twelfth of the time for large weights."""
     with np.errstate(over="ignore", invalid="ignore"):
         moved = rng.random(value.shape, dtype=value.dtype.type)
         moved -= value.dtype.type(0.5)
@@ -209,9 +210,9 @@ def _nudged_in_place(value: Array, unit: float, rng: np.random.Generator) -> Arr
 
 
 def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str = EACH) -> Array | None:
-    """`value` with a fault; None if it cannot be changed: it is all zero, empty or not finite. In a table of whole
-    numbers, or of two values like a mask, a change by 1% means little: its fault is another value of the table.
-    """
+    """Returns `value` with a fault; None if it cannot be changed: it is all zero, empty or not finite. In a table of
+    whole numbers, or of two values like a mask, a change by 1% means little, so the fault is another value of the
+    table."""
     rng = np.random.default_rng([seed, value.size])
     wide = widen(value)
     finite = wide[np.isfinite(wide)]

@@ -22,10 +22,10 @@ INTEGER_PRODUCTS = {
 
 
 def own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
-    """The quantisation error of a node, in root mean square relative to its values. `scales` are the root mean squares
-    of values by name, as far as they are known."""
+    """Returns the quantisation error of a node, in root mean square relative to its values. `scales` are the root mean
+    squares of values by name, as far as they are known."""
     if node.op_type in INTEGER_PRODUCTS:
-        return math.sqrt(3) * noise_of_bits(8)  # at most three quantised tensors: two operands and the result
+        return math.sqrt(3) * noise_of_bits(8)  # three quantised tensors at most: two operands and the result
     if node.op_type == "DynamicQuantizeLinear":
         return noise_of_bits(8)
     if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
@@ -43,7 +43,7 @@ def own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
 
 
 def _stored_weight(node: ir.Node) -> np.ndarray[Any, Any] | None:
-    """The stored integers if they are a weight, or rows that were gathered from a weight; else None."""
+    """Returns the stored integers if they are a weight, or rows that were gathered from a weight; else None."""
     weight, maker = constant(node, 0), node.inputs[0].producer() if node.inputs[0] is not None else None
     while weight is None and maker is not None and maker.op_type in MOVING and not maker.domain:
         weight, value = constant(maker, 0), input_of(maker, 0)
@@ -52,12 +52,13 @@ def _stored_weight(node: ir.Node) -> np.ndarray[Any, Any] | None:
 
 
 def noise_of_bits(bits: int) -> float:
-    """The error of a quantiser of so many bits, in root mean square relative to its values."""
+    """Returns the error of a quantiser with this number of bits, in root mean square relative to its values."""
     return _WIDTH / (2.0**bits - 1) / math.sqrt(12)
 
 
 def _noise_of_weight(node: ir.Node, weight: np.ndarray[Any, Any], step: np.ndarray[Any, Any] | None) -> float:
-    """The error of a stored weight: a step is one level of its integers, so the scale of the levels is enough."""
+    """Returns the error of a stored weight. One level of its integers is one step, so the scale of the integers is
+    enough."""
     zero = constant(node, 2)
     offset = float(np.mean(zero.astype(np.float64))) if zero is not None and zero.size else 0.0
     scale = float(np.sqrt(np.mean((weight.astype(np.float64) - offset) ** 2))) if weight.size > 1 else 0.0
@@ -73,7 +74,7 @@ def is_constant(value: ir.Value) -> bool:
 
 
 def constant(node: ir.Node, place: int) -> np.ndarray[Any, Any] | None:
-    """The values of the operand at `place`, if it is a constant."""
+    """Returns the values of the operand at `place`, if it is a constant."""
     value = input_of(node, place)
     if value is None:
         return None

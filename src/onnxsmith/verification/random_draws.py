@@ -1,10 +1,10 @@
-"""Replaces random numbers by fixed ones in both models alike, so that everything else can be compared.
+"""Replaces random numbers by the same fixed numbers in both models, so that everything else can be compared.
 
 Two runs of a model that draws random numbers differ, even with a `seed` attribute: onnxruntime continues one stream
-from run to run. Each draw is replaced, in the main graph, in branches, loop bodies and functions, by nodes that compute
-a fixed sequence from the same operands and attributes. The sequence fills the interval evenly and has the requested
-mean and spread. Corresponding draws of the two models get the same sequence, different draws different ones, so that a
-model that uses one draw twice still differs from a model that draws twice.
+from run to run. So each draw is replaced by nodes that compute a fixed sequence from the same operands and attributes:
+in the main graph, in branches, loop bodies and functions. The sequence fills the interval evenly and has the requested
+mean and spread. Corresponding draws of the two models get the same sequence. Different draws get different sequences,
+so that a model that uses one draw twice still differs from a model that draws twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from onnxsmith.graph.surgery.node_insertion import Inserter, release
 _OLDEST = 9
 """The first opset with ConstantOfShape and NonZero, by which a sequence is computed."""
 _MOST_WRITTEN = 2**16
-"""Elements of a sequence that is stored as a constant, below that opset. A choice: 256 KiB of float32."""
+"""Most elements of a sequence that is stored as a constant, below opset 9. A choice: 256 KiB of float32."""
 _PERIOD = 8191
 """Period of the sequences: a prime (2^13 - 1) whose square fits a 32-bit integer, the widest type of some runtimes."""
 _FLOAT, _INT32, _INT64, _BOOL = (
@@ -37,7 +37,7 @@ _FLOAT, _INT32, _INT64, _BOOL = (
 
 
 def nodes(model: ir.Model) -> list[ir.Node]:
-    """Nodes that draw random numbers, seeded or not, including each `Dropout` that may be in training mode."""
+    """Returns nodes that draw random numbers, seeded or not, including each `Dropout` that may be in training mode."""
     return [node for node in walk.all_nodes(model) if draws(node)]
 
 
@@ -68,7 +68,7 @@ class _TooOldError(Exception):
 
 
 def fixed(reference: ir.Model, candidate: ir.Model) -> Fixed | None:
-    """Copies of both models with fixed numbers, weights shared; None if the opset of a model is too old."""
+    """Returns copies of both models with fixed numbers and shared weights; None if the opset of a model is too old."""
     ours, theirs = _plain(reference), _plain(candidate)
     keys = _keys(nodes(ours), nodes(theirs))
     counts = Counter(node.op_type for node in nodes(ours))
@@ -84,7 +84,7 @@ def fixed(reference: ir.Model, candidate: ir.Model) -> Fixed | None:
 
 
 def _plain(model: ir.Model) -> ir.Model:
-    """A copy of the model. Functions are inlined if one passes its own attributes to a draw."""
+    """Returns a copy of the model. Functions are inlined if one passes its own attributes to a draw."""
     handed = any(attribute.is_ref() for node in nodes(model) for attribute in node.attributes.values())
     copy = inlined(model)[0] if handed else cloned(model)
     for value in walk.initializers(copy):
@@ -100,8 +100,9 @@ def _owners(model: ir.Model) -> Iterator[tuple[ir.Graph | ir.Function, Mapping[s
 
 
 def _keys(ours: Sequence[ir.Node], theirs: Sequence[ir.Node]) -> dict[ir.Node, int]:
-    """A key for each draw, equal for corresponding draws. They correspond by node name, else by result name, if the
-    names are unique in both models; else by order, if both models have the same operators; else all share a key."""
+    """Returns a key for each draw, equal for corresponding draws. Draws correspond by node name, else by result name,
+    if the names are unique in both models; else by order, if both models have the same operators. Otherwise all draws
+    share one key."""
     for label in (_name, _result):
         names, others = Counter(map(label, ours)), Counter(map(label, theirs))
         if all(name and count == 1 and names[name] == 1 for name, count in others.items()):
@@ -148,14 +149,14 @@ class _Writer(Inserter):
         return self.op("Sub", value, self.op("Mul", by, self.op("Div", value, by)))
 
     def shape(self, value: ir.Value) -> Sequence[int] | ir.Value:
-        """The sizes of a tensor: numbers if all are static, else the result of a Shape node."""
+        """Returns the sizes of a tensor: numbers if all are static, else the result of a Shape node."""
         known = value.shape
         if known is not None and all(isinstance(size, int) for size in known):
             return [size for size in known if isinstance(size, int)]
         return self.op("Shape", value)
 
     def uniform(self, shape: Sequence[int] | ir.Value, key: int) -> ir.Value:
-        """Floats between 0 and 1, in a static shape or in the shape that a tensor holds."""
+        """Writes floats between 0 and 1, in a static shape or in the shape that a tensor holds."""
         if self.opset < _OLDEST:
             if isinstance(shape, ir.Value) or math.prod(shape) > _MOST_WRITTEN:
                 raise _TooOldError
@@ -174,7 +175,7 @@ class _Writer(Inserter):
         return self.op("Reshape", flat, shape, **({"allowzero": 1} if self.opset >= 14 else {}))
 
     def typed(self, value: ir.Value, node: ir.Node, like: ir.Value | None = None) -> ir.Value:
-        """The value in the dtype of the node's attribute, else in the dtype of the operand `like`."""
+        """Casts the value to the dtype of the node's attribute, else to the dtype of the operand `like`."""
         if "dtype" in node.attributes:
             return self.op("Cast", value, to=node.attributes.get_int("dtype"))
         if like is None:
@@ -205,7 +206,7 @@ def _bernoulli(write: _Writer, node: ir.Node, key: int) -> list[ir.Value]:
 
 
 def _multinomial(write: _Writer, node: ir.Node, key: int) -> list[ir.Value]:
-    """The likeliest class, then the classes after it: the result depends on the unnormalised chances, as it should."""
+    """Writes the likeliest class, then the classes after it, so that the result depends on the unnormalised chances."""
     chances = node.inputs[0]
     count = node.attributes.get_int("sample_size", 1)
     likeliest = write.op("ArgMax", chances, axis=1, keepdims=1)

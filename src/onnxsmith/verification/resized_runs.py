@@ -1,4 +1,4 @@
-"""Runs the reference at other sizes: several symbols at once, and one by one if it refuses them together."""
+"""Runs the reference at other sizes: several symbols at once, or one by one if it refuses them together."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from onnxsmith.verification.inputs import size_proposals as proposals
 from onnxsmith.verification.inputs.draw_description import Manner
 
 _PER_SYMBOL = 2
-"""Sizes of each symbol, beside the base's, after which the search for that symbol ends. A choice."""
+"""Accepted sizes of each symbol, without the base's, after which the search for that symbol ends. A choice."""
 _TRIES_PER_SYMBOL = 12
-"""Sizes of one symbol that are tried. A choice, as is each limit below: they bound the number of runs."""
+"""Most sizes of one symbol that are tried. A choice, like each limit below: they bound the number of runs."""
 _EMPTY = 4
-"""Symbols that are tried at 0."""
+"""Most symbols that are tried at 0."""
 _SUMS = 4
-"""Triples of symbols that are tried with one as the sum of the two others."""
+"""Most triples of symbols that are tried with one symbol as the sum of the two others."""
 _DEARER = 6
 """Largest run, in multiples of the base's elements."""
 _CHEAP = 1 << 22
-"""Elements that a run may have even if the base is small."""
+"""Elements that any run may have, even if the base is small."""
 _LONG = 257
-"""A size that is long enough for chance events: some elements in a row, or two that are equal. A prime above 256."""
+"""A size long enough for chance events, such as equal elements or a run of them. A prime above 256."""
 _SHORT = 64
 """The largest accepted size of a symbol for which `_LONG` is still tried."""
 _FEW = 1 << 20
 """Elements that the inputs, and the outputs, of a `_LONG` run may have."""
 _LEVELS = (257, 131, 67)
-"""Least sizes of all symbols in a run in which all are large: primes above 256, 128 and 64."""
+"""Least sizes of the symbols in a run with all symbols large: primes above 256, 128 and 64."""
 _MANY = 1 << 22
-"""Elements that the outputs of such a run, and all its tensors together, may have."""
+"""Most elements of the outputs, and of all tensors, in a run with all symbols large."""
 _ROUND = 64
-"""Of what the sizes of such a run are multiples, if the reference refuses the primes. A choice."""
+"""The sizes of a run with all symbols large are multiples of this number, if the reference refuses the primes. A
+choice."""
 
 
 class Resizer:
@@ -53,13 +54,13 @@ class Resizer:
         self.notes: list[str] = []
         self.untried: list[str] = []
         self.tied: list[list[str]] = []
-        """Symbols that need equal sizes, or of which one is the sum of the others."""
+        """Groups of symbols that need equal sizes, or of which one is the sum of the others."""
         self._equal: list[list[str]] = []
         self._accepted: list[Mapping[str, int]] = [self._base]
 
     def runs(self) -> Iterator[Run]:
-        """Runs with all symbols resized; then each symbol that failed there; then symbols that change only together;
-        then large ones; then 0."""
+        """Yields runs with all symbols resized; then with each symbol that failed there; then with symbols that change
+        only together; then large runs; then runs with a size of 0."""
         beyond = {symbol: self._beyond(symbol) for symbol in self._symbols}
         together = 0
         rounds = proposals.rounds(self._base, beyond)
@@ -89,28 +90,28 @@ class Resizer:
             yield from [run] if run is not None else []
 
     def _long(self) -> Iterator[Run]:
-        """A run with every symbol long that was short so far; if it is refused, the first symbol that is accepted
+        """Yields a run with all so far short symbols long; if it is refused, one with the first symbol that is accepted
         alone."""
         short = [one for one in self._symbols if max(self._taken[one] | {self._base[one]}) < _SHORT]
         for symbols in [short, *([one] for one in short if len(short) > 1)]:
             asked = {**self._base, **dict.fromkeys(symbols, _LONG)}
             times = math.prod(_LONG / max(self._base[one], 1) for one in symbols)
-            is_cheap = self._elements(asked) <= _FEW and times * self._given <= _FEW  # what it gives grows as well
+            is_cheap = self._elements(asked) <= _FEW and times * self._given <= _FEW  # the outputs grow too
             run = self._try(asked) if symbols and is_cheap else None
             if run is not None:
                 yield run
                 return
 
     def _large(self, beyond: Mapping[str, int]) -> Iterator[Run]:
-        """A run with all symbols large together, and beyond the numbers in the graph: a condition such as
-        `min(height, width) > 64` has one answer in every run that has only one of them large. Batches stay as they are
-        if two other symbols are there."""
+        """Yields a run with all symbols large together, and beyond the numbers in the graph: a condition such as
+        `min(height, width) > 64` has one answer in all runs with only one large symbol. Batches stay unchanged if there
+        are two other symbols."""
         batches = proposals.batches(self._plan.generator.signature)
         others = [symbol for symbol in self._symbols if symbol not in batches]
         symbols = others if len(others) > 1 else self._symbols
         if len(symbols) < 2:
             return
-        furthest = max(beyond[symbol] for symbol in symbols)  # a number may limit one if others are large
+        furthest = max(beyond[symbol] for symbol in symbols)  # a number may limit a symbol only if others are large
         for level in dict.fromkeys((max(furthest, _LONG), *_LEVELS)):
             least = {symbol: max(level, beyond[symbol]) for symbol in symbols}
             if any(all(sizes[one] >= least[one] for one in symbols) for sizes in self._accepted):
@@ -128,8 +129,8 @@ class Resizer:
         return self._elements(sizes) <= max(self._most, _MANY) and times * self._given <= _MANY
 
     def _summed(self, sizes: dict[str, int]) -> dict[str, int]:
-        """The sizes, with each symbol that is a sum of two others at their sum, and each group of equal ones at their
-        largest."""
+        """Returns the sizes, with each sum of two symbols at their sum, and each group of equal symbols at its largest
+        size."""
         for group in self.tied:
             if group in self._equal:
                 sizes |= dict.fromkeys(group, max(sizes[one] for one in group))
@@ -139,8 +140,8 @@ class Resizer:
         return sizes
 
     def _by_sums(self, rounds: list[dict[str, int]]) -> Iterator[Run]:
-        """Repeats the rounds with a symbol that is the sum of two others in the base kept as their sum: the length of
-        a mask is the length of the past plus the new tokens."""
+        """Repeats the rounds with one symbol kept as the sum of two others, if it is their sum in the base: the length
+        of a mask is the length of the past plus the new tokens."""
         base = self._base
         triples = (
             (total, a, b)
@@ -158,7 +159,8 @@ class Resizer:
                 return
 
     def _limit(self, symbol: str, beyond: int) -> Iterator[Run]:
-        """A run beyond the numbers in the graph, if there was none yet; else one at the largest size accepted."""
+        """Yields a run beyond the numbers in the graph, if there was none yet; if it is refused, one at the largest
+        accepted size."""
         now, taken = self._base[symbol], self._taken[symbol]
         numbers = [number for number in self._numbers.get(symbol, ()) if now < number < beyond]
         if not numbers or any(size > max(numbers) for size in taken):
@@ -170,7 +172,8 @@ class Resizer:
                 return
 
     def _at_limit(self, symbol: str) -> Iterator[Run]:
-        """A run at the largest number itself, which alone shows an off-by-one in a comparison with the number."""
+        """Yields a run at the largest number itself, which alone shows an error by one in a comparison with the
+        number."""
         numbers = [number for number in self._numbers.get(symbol, ()) if number not in self._taken[symbol]]
         asked = {**self._base, symbol: max(numbers, default=0)}
         if not numbers or asked == dict(self._base) or self._elements(asked) > self._most:
@@ -179,7 +182,7 @@ class Resizer:
         yield from [run] if run is not None else []
 
     def _stuck(self, beyond: Mapping[str, int]) -> Iterator[Run]:
-        """Runs of symbols that have one size and are refused when only one of them changes."""
+        """Yields runs that change several symbols of one size together, if changing only one of them is refused."""
         stuck: dict[int, list[str]] = {}
         for symbol in self._symbols:
             if not self._taken[symbol]:
@@ -200,7 +203,7 @@ class Resizer:
                 )
 
     def _resized(self, symbols: list[str], beyond: Mapping[str, int]) -> Iterator[Run]:
-        """Runs with `symbols` at other sizes, until each has `_PER_SYMBOL` of them."""
+        """Yields runs with `symbols` at other sizes, until each has `_PER_SYMBOL` of them."""
         ladder = proposals.others(symbols[0], self._base, self._plan.generator.signature)
         numbers = sorted(self._numbers.get(symbols[0], ()), reverse=True)
         now, far = self._base[symbols[0]], beyond[symbols[0]]
@@ -216,7 +219,8 @@ class Resizer:
                 return
 
     def _beyond(self, symbol: str) -> int:
-        """The affordable size beyond the largest number in the graph, with every other symbol at 1 if need be."""
+        """Returns the affordable size beyond the largest number in the graph, if need be with every other symbol at
+        1."""
         now, dear = self._base[symbol], 0
         found = proposals.past(now, now)
         for number in sorted(self._numbers.get(symbol, ()), reverse=True):
@@ -231,7 +235,7 @@ class Resizer:
         return found
 
     def _affordable(self, sizes: dict[str, int], beyond: Mapping[str, int]) -> dict[str, int]:
-        """The sizes; if the run would be too large, every symbol that is not beyond a number is set to 1."""
+        """Returns the sizes; if the run would be too large, sets every symbol that is not beyond a number to 1."""
         if self._elements(sizes) <= self._most:
             return sizes
         return {symbol: size if size == beyond.get(symbol) else min(size, 1) if symbol in beyond else size
@@ -242,7 +246,8 @@ class Resizer:
         return generator.numbers.elements(generator.known(dict(sizes)))
 
     def _try(self, sizes: Mapping[str, int], *, small: bool = False, counts: bool = True) -> Run | None:
-        """A run at these sizes; with `small`, its values are so small that an epsilon in the graph has an effect."""
+        """Returns a run at these sizes; with `small`, its values are so small that an epsilon in the graph has an
+        effect."""
         manner = Manner("small", self._manner.most, self._manner.fill) if small else self._manner
         if small and self._manner.spread != "normal":
             manner = self._manner

@@ -70,10 +70,10 @@ _EXACT = MOVING | {
     "LessOrEqual", "Max", "MaxPool", "Min", "Neg", "Not", "OneHot", "Or", "ReduceMax", "ReduceMin", "Relu", "Round",
     "ScatterElements", "ScatterND", "Sign", "TopK", "Trilu", "Where", "Xor",
 }  # fmt: skip
-"""Operators that choose, move or round correctly: on equal inputs every kernel gives equal bits."""
+"""Operators that only choose or move elements, or round correctly: on equal inputs all kernels give equal bits."""
 _QUANTISING = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _QUANTUM = 2.0**-9
-"""Half a step of an 8-bit quantiser relative to its range: a value between two steps may be rounded either way."""
+"""Half a step of an 8-bit quantiser, relative to its range: a value between two steps may be rounded either way."""
 _INTEGERS = 4
 """The accuracy level of MatMulNBits that computes with integers of 8 bits."""
 _QUANTISING_INSIDE = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"}
@@ -82,8 +82,8 @@ _QUANTISING_INSIDE = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"}
 @dataclass(frozen=True)
 class Rounding:
     """The operations that lead to one output: terms summed and operations on the longest path, and the coarsest unit
-    roundoff on it. `rounded` is the sum of u_k² over the operations, `summed` that of a_k²·n_k. `counted` makes a
-    Rounding in which every operation has the same unit."""
+    roundoff on it. `rounded` is the sum of u_k² over the operations, `summed` that of a_k²·n_k. The function `counted`
+    makes a Rounding whose operations all have one unit."""
 
     terms: int
     depth: int
@@ -99,11 +99,11 @@ class Rounding:
     coordinates: float = 0.0
     """The part of `rounded` that interpolation adds: moving inputs and weights does not show it."""
     open: float = 0.0
-    """The same for axes whose length is not in the file, per squared length."""
+    """The part of `rounded` for axes whose length is not in the file, per squared length."""
     free: float = 0.0
     """The part of `summed` from sums without weights: input movements of an ulp each average out in them."""
     steps: float = 0.0
-    """The sum of u_k² over the quantisers only: half a step of each, relative to scale."""
+    """The sum of u_k² over the quantisers only, with half a step as u_k, relative to scale."""
     levels: int = 0
     """How many quantiser steps integers may differ by: a value between two steps may be rounded either way."""
 
@@ -113,8 +113,8 @@ class Rounding:
         return self.tolerance, self.floor
 
     def unmoved(self, longest: int = UNKNOWN) -> float:
-        """The rounding that does not show when inputs and weights are moved, relative to scale, in a run whose
-        `longest` axis is known. A sum of n terms errs by a random walk of its partial sums, whose mean is sqrt(n/6)
+        """Returns the rounding, relative to scale, that moving inputs and weights does not show, in a run with the
+        longest axis `longest`. A sum of n terms errs by a random walk of its partial sums, whose mean is sqrt(n/6)
         roundoffs."""
         coordinates = self.coordinates + self.open * min(longest, UNKNOWN) ** 2
         return FACTOR * (math.sqrt(coordinates) + math.sqrt(self.free / 6) / 2)
@@ -127,7 +127,8 @@ class Rounding:
 
     @property
     def tolerance(self) -> float:
-        """The largest difference, relative to scale, that rounding explains, or the tolerance that was asked for."""
+        """The largest difference, relative to scale, that rounding explains, or the tolerance that the user asked
+        for."""
         if self.given is not None:
             return self.given
         return FACTOR * (math.sqrt(self.rounded) + math.sqrt(self.summed) + self.noise)
@@ -149,7 +150,7 @@ def _power(unit: float) -> str:
 
 
 def counted(terms: int, depth: int, unit: float) -> Rounding:
-    """The Rounding of `depth` operations that sum `terms` terms, all with one unit roundoff."""
+    """Returns the Rounding of `depth` operations that sum `terms` terms, all with one unit roundoff."""
     return Rounding(terms, depth, unit, depth * unit**2, terms * min(unit, _ACCUMULATOR) ** 2)
 
 
@@ -159,7 +160,7 @@ _INPUT = counted(0, 0, 2.0**-53)
 
 
 def asked(tolerance: float) -> Rounding:
-    """The tolerance that the user asks for, relative to scale.
+    """Returns the tolerance that the user asks for, relative to scale.
 
     Raises:
         OnnxsmithError: `verify/tolerance` if it is negative, infinite or NaN.
@@ -182,12 +183,14 @@ def roundings(
     inside: bool = False,
     sizes: Mapping[str, int] | None = None,
 ) -> dict[str, Rounding]:
-    """The Rounding of every graph output by name, or of the values `names`. At the values `cuts` a path begins anew,
-    because both computations are given these values. One pass over the nodes; a subgraph counts with its node.
+    """Returns the Rounding of every graph output by name, or of the values `names`. Paths begin anew at the values
+    `cuts`, because both computations are given these values. Takes one pass over the nodes; a subgraph counts with its
+    node.
 
-    Pass `scales` if the other side does not quantise what this model quantises: root mean squares of values, as far as
-    they are known. With `inside`, products of floats with a quantised weight may quantise the floats; see
-    `quantises_inside`. `sizes` are those of symbolic dimensions in one run."""
+    Pass `scales`, the known root mean squares of values, if only this model quantises them. With `inside`, products of
+    floats with a quantised weight may quantise the floats; see `quantises_inside`. `sizes` are those of symbolic
+    dimensions in one run.
+    """
     known: dict[ir.Value, Rounding] = {}
     found: dict[str, Rounding] = {}
     for node in model.graph:
@@ -213,8 +216,8 @@ def roundings(
 
 
 def _widens(node: ir.Node, cuts: Collection[str]) -> bool:
-    """Whether the node casts computed floats to a dtype with more digits. The other computation may have had these
-    digits before the node."""
+    """Whether the node casts computed floats to a dtype with more digits. The other computation may have these digits
+    before the node."""
     read = node.inputs[0] if node.op_type == "Cast" else None
     if read is None or read.name in cuts or read.dtype is None or node.outputs[0].dtype is None:
         return False
@@ -264,13 +267,13 @@ def _through(
 
 
 def _free(node: ir.Node, terms: int) -> int:
-    """Terms that a node sums, if none of its operands is a weight; else 0."""
+    """Returns the terms that a node sums, if none of its operands is a weight; else 0."""
     return terms if terms > 1 and not any(map(is_constant, _reads(node)[1:])) else 0
 
 
 def _axes_read_along(node: ir.Node, run: Mapping[str, int] | None) -> tuple[int, bool]:
-    """The longest known axis along which the node interpolates, or transforms by Fourier, and whether it has such axes
-    of unknown length. A node in mode "nearest" copies elements, so its coordinates add no rounding."""
+    """Returns the longest known axis along which the node interpolates, or computes a Fourier transform, and whether it
+    has such axes of unknown length. In mode "nearest" a node copies elements, so its coordinates add no rounding."""
     axes = _INTERPOLATED.get(node.op_type)
     if axes is None:
         return fourier_lengths.length(node, run)
@@ -298,8 +301,8 @@ def quantises(model: ir.Model) -> bool:
 
 
 def leaves_activations_open(model: ir.Model) -> bool:
-    """Whether a node of the graph leaves it to the runtime whether activations are quantised: MatMulNBits with accuracy
-    level 4, which is the least accuracy (onnxruntime, ContribOperators.md)."""
+    """Whether a node of the graph lets the runtime quantise activations: MatMulNBits with accuracy level 4, the least
+    accuracy (onnxruntime, ContribOperators.md)."""
     return any(
         node.op_type == "MatMulNBits" and node.attributes.get_int("accuracy_level", 0) == _INTEGERS
         for node in walk.nodes(model.graph)
@@ -312,12 +315,13 @@ def quantises_values(model: ir.Model) -> bool:
 
 
 def quantises_inside(model: ir.Model) -> bool:
-    """Whether a runtime may quantise floats of the graph that the graph itself does not quantise."""
+    """Whether a runtime may quantise floats that the graph itself does not quantise."""
     return any(_may_quantise_inside(node) for node in model.graph)
 
 
 def _noise(node: ir.Node, before: list[Rounding], scales: Mapping[str, float]) -> float:
-    """The larger error of the paths from the inputs, combined in squares with the weights' and the node's own."""
+    """Returns the larger error of the paths from the inputs, combined in squares with the error of the weights and the
+    node's own."""
     ways = zip(_reads(node), before, strict=True)
     moving = [one.noise for value, one in ways if not is_constant(value)]
     fixed = [one.noise for value, one in zip(_reads(node), before, strict=True) if is_constant(value)]
@@ -325,8 +329,8 @@ def _noise(node: ir.Node, before: list[Rounding], scales: Mapping[str, float]) -
 
 
 def _may_quantise_inside(node: ir.Node) -> bool:
-    """Whether the node multiplies floats with a quantised weight. It may then quantise the floats as well, as ONNX
-    Runtime's MatMulNBits does (attribute `accuracy_level`), into which the pair of nodes is fused."""
+    """Whether the node multiplies floats with a quantised weight. ONNX Runtime fuses the pair of nodes into
+    MatMulNBits, which may quantise the floats too (attribute `accuracy_level`)."""
     makers = [value.producer() for value in _reads(node)]
     few = [maker is not None and maker.op_type == "DequantizeLinear" for maker in makers]
     weights = [

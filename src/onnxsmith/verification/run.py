@@ -51,9 +51,9 @@ def run(
     """Runs a model once. `Result.outputs` are the arrays by name.
 
     `inputs` are arrays by name, or texts as on the command line (`x=photo.png`, `inputs.npz`). With `random`, missing
-    inputs are generated, with symbolic dimensions at `sizes` or at 1. If no runtime was named and the usual one lacks a
-    capability, another runtime runs the model, and a note says so. `output` is an `.npz` file for all outputs, or an
-    image file for the first. If the provider cannot run, this is an error; no other provider is used.
+    inputs are generated, with symbolic dimensions at `sizes` or at 1. If the user named no runtime and the usual one
+    lacks a capability, another runtime runs the model, and a note says so. `output` is an `.npz` file for all outputs,
+    or an image file for the first. If the provider cannot run, this is an error; no other provider is used.
 
     Raises:
         OnnxsmithError: `run/…` when the inputs do not fit, `runtime/…` when the runtime fails, `output/…` when the
@@ -95,14 +95,15 @@ def run(
 
 
 def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, int], seed: int) -> Plan:
-    """A plan for generated inputs whose symbolic dimensions are at `sizes`, or at 1."""
+    """Returns a plan for generated inputs whose symbolic dimensions are at `sizes`, or at 1."""
     generator = Generator.for_model(inferred(model)[0]).under(interface)
     start = {**dict.fromkeys(symbols(generator.signature), 1), **sizes}
     return Plan(generator, known=sizes, start=start, seed=seed)
 
 
 def accepted(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict[str, Any], Outputs_, tuple[str, ...]]:
-    """The outputs on the given values; if they are refused, another generated input and its outputs, with a note."""
+    """Returns the outputs on the given values. If these are refused, returns another generated input and its outputs,
+    with a note."""
     try:
         return values, session.run(values), ()
     except OnnxsmithError as error:
@@ -115,12 +116,12 @@ def accepted(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict
 
 
 def instead(session: Session, plan: Plan) -> Run | None:
-    """A generated input that the model accepts, after the first one was refused; None if there is none."""
+    """Finds a generated input that the model accepts, after the first one was refused; None if there is none."""
     return Search(Tries(session, plan)).base()
 
 
 def said_of(found: Run) -> str:
-    """The note that another input was used."""
+    """Writes the note that another input was used."""
     return f"the first generated input was refused, this one was taken: {found.feed.label}"
 
 
@@ -149,7 +150,7 @@ def _nodes(session: Session) -> dict[str, int]:
 
 
 def _check_output(path: Path) -> None:
-    """Raises the errors of the output file that can be known before the model is run."""
+    """Raises those errors of the output file that are known before the model runs."""
     refuse_missing(path.absolute().parent)
     if path.suffix.lower() not in (".npz", *IMAGES):
         raise problem(

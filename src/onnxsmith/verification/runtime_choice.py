@@ -1,4 +1,4 @@
-"""Chooses the runtime for a model that the usual runtime cannot run: the next one that can, if the user named none."""
+"""Chooses the next runtime for a model that the usual runtime cannot run, if the user named none."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ LACKS = frozenset(
         "runtime/dtype-unsupported",
     }
 )
-"""Refusals that report a gap of the runtime, and no fault of the model."""
+"""Problems that report a gap of the runtime, not a fault of the model."""
 _LADDER = ("onnxruntime", "openvino", "reference")
-"""Runtimes in the order of trial: the fastest first, last the Python evaluator that follows the specification."""
+"""Runtimes in the order of trial: the fastest first, and last the Python evaluator, which follows the specification."""
 
 _LONG = ("int64", "uint64", "uint32")
 _INT32 = np.iinfo(np.int32)
@@ -54,19 +54,19 @@ class RuntimeChoice:
 
     @property
     def clause(self) -> str:
-        """The headline's clause if this is not the usual runtime; else empty."""
+        """Returns the headline's clause if this is not the usual runtime; else ""."""
         return f"run on {self.runtime}: {self.refusals[0].what}" if self.refusals else ""
 
 
 def in_order() -> tuple[str, ...]:
-    """The installed runtimes, the usual one first."""
+    """Returns the installed runtimes, the usual one first."""
     here = {name for name, one in rooms.members("onnxsmith.runtimes", Runtime).items() if one.missing() is None}
     usual = runtimes.default()
     return (usual, *(name for name in _LADDER if name in here and name != usual))
 
 
 def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) -> RuntimeChoice:
-    """The first runtime that prepares all of `sources`, except for the runtimes in `refusals`.
+    """Returns the first runtime that prepares all of `sources`, except for the runtimes in `refusals`.
 
     Raises:
         OnnxsmithError: the first refusal, if no runtime prepares them.
@@ -85,7 +85,8 @@ def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) ->
 
 
 def offered(refusal: Problem, sources: Sequence[Path | ir.Model], named: str) -> Problem:
-    """The refusal of the runtime that the user named. If another runtime accepts the models, its fix names it."""
+    """Returns the refusal of the runtime that the user named. If another runtime accepts the models, the problem's fix
+    names it."""
     try:
         choice = able(sources, {named.partition(":")[0]: refusal})
     except OnnxsmithError as error:
@@ -94,7 +95,7 @@ def offered(refusal: Problem, sources: Sequence[Path | ir.Model], named: str) ->
 
 
 def refusal_of(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
-    """Why this runtime does not prepare all of `sources`; None if it does."""
+    """Returns why this runtime does not prepare all of `sources`; None if it does."""
     if name == "openvino" and any(_needs_long_integers(load(source)) for source in sources):
         why = "it computes 64-bit integers in 32 bits, without a warning if these overflow"
         return Problem("runtime/dtype-unsupported", "OpenVINO cannot be relied on for this model", why=why)
@@ -108,7 +109,8 @@ def refusal_of(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
 
 
 def _needs_long_integers(model: ir.Model) -> bool:
-    """Whether the model outputs 64-bit integers, or holds ones beyond 32 bits, except for the open end of a Slice."""
+    """Whether the model outputs 64-bit integers, or holds integers beyond 32 bits, except for the open end of a
+    Slice."""
     if any(port.dtype in _LONG for port in signature(model).outputs):
         return True
     for value in walk.initializers(model):
@@ -132,9 +134,9 @@ def _is_long(tensor: ir.TensorProtocol | None) -> bool:
 def judged(
     runtime: str | None, sources: Sequence[Path | ir.Model], run: Callable[[str], T], *, deciding: int | None = None
 ) -> tuple[T, RuntimeChoice]:
-    """The result of `run` on the usual runtime, or on the next one that accepts the models; and which runtime it was.
-    With `deciding`, only the first that many of `sources` count: a capability that only the others need is no reason
-    to try the next runtime.
+    """Returns the result of `run` on the usual runtime, or on the next one that accepts the models, and which runtime
+    that was. With `deciding`, only this many of `sources` count: the next runtime is not tried for a capability that
+    only the others need.
 
     Raises:
         OnnxsmithError: what `run` raises. If the user named a runtime that lacks a capability, the fix names another

@@ -54,9 +54,9 @@ def verify_models(
     the errors.
 
     If the runtime optimises models, both are first compared without optimisation, where kernels differ least, and then
-    with it, on some of the same inputs. If that cannot tell, the rungs of `ladder` are tried. If the model has nodes
-    that draw random numbers, or nodes that the runtime does not know, the parts around them are compared, and a note
-    says so.
+    with it, on some of the same inputs. If the result is unsure, the rungs of `ladder` are tried. If the model has
+    nodes that draw random numbers, or nodes that the runtime does not know, the parts around them are compared, and a
+    note says so.
     """
     pair: tuple[Path | ir.Model, Path | ir.Model] = (reference, candidate)
     notes: list[str] = []
@@ -92,13 +92,13 @@ def verify_models(
 
 
 _MOST_HELD = 1 << 26
-"""Bytes of the largest file whose model is held while it is verified. A choice: 64 MiB. Of a larger one the memory
-counts more than the time of reading it again, which is little beside that of running it."""
+"""Bytes of the largest file whose model is held while it is verified. A choice: 64 MiB. A larger file is read again:
+this saves memory, and takes little time compared with running the model."""
 
 
 def _read_once(source: Path | ir.Model) -> Path | ir.Model:
-    """The model of a file, for all that look at it without changing it; a large file itself, which each reads anew. The
-    runtimes read the file itself."""
+    """Returns the model of a file, for code that does not change it. A large file is returned itself, and read again
+    where it is needed. The runtimes read the file itself."""
     if isinstance(source, ir.Model) or not source.is_file() or source.stat().st_size > _MOST_HELD:
         return source
     return load(source)
@@ -107,7 +107,7 @@ def _read_once(source: Path | ir.Model) -> Path | ir.Model:
 def _prepared(
     model: ir.Model, settings: Verify, given: tuple[Feed, ...], generate: bool
 ) -> tuple[Plan, Mapping[str, Rounding]]:
-    """The inputs to compare on, and the tolerances of the outputs."""
+    """Returns the plan of inputs, and the tolerances of the outputs."""
     known_shapes, _ = inferred(model)
     generator = Generator.for_model(known_shapes).under(signature(model))
     tolerances = roundings(known_shapes)
@@ -117,7 +117,7 @@ def _prepared(
 
 
 def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> random_draws.Fixed:
-    """Both models with fixed numbers in place of random ones.
+    """Returns both models with fixed numbers in place of random ones.
 
     Raises:
         OnnxsmithError: `verify/nondeterministic` if the models' opset cannot express fixed numbers.
@@ -129,7 +129,7 @@ def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> ra
 
 
 _Probes = tuple[Probe, Probe]
-"""Of the reference, to measure the effect of rounding, and of the candidate, to plant faults."""
+"""Two probes: of the reference, to measure the effect of rounding, and of the candidate, to plant faults."""
 _Sessions = tuple[Session, Session]
 
 
@@ -139,7 +139,7 @@ class _Pair(Subject):
 
     sources: tuple[Path | ir.Model, Path | ir.Model]
     read: tuple[Path | ir.Model, Path | ir.Model]
-    """Their models, if these are held."""
+    """The models of both files, if these are held."""
     names: tuple[str, str]
     runtime: str
     preparer: Preparer
@@ -147,9 +147,9 @@ class _Pair(Subject):
     plan: Plan
     settings: Verify
     runs: list[Run] = field(default_factory=list)
-    """The runs of the comparison that decides, after it was made."""
+    """The runs of the comparison that decides; filled by it."""
     left_open: list[str] = field(default_factory=list)
-    """What the comparison with the runtime's optimisation leaves open, after it was made."""
+    """The doubts that the comparison with the runtime's optimisation leaves; filled by it."""
     is_opened: bool = False
     """Whether intermediate tensors are outputs: these are compared without optimisation only."""
 
@@ -175,7 +175,7 @@ class _Pair(Subject):
             return self._with_optimisation((a, b), strict, probes)
 
     def opened(self) -> Self | None:
-        """The pair with common intermediate tensors as outputs."""
+        """Returns the pair with common intermediate tensors as outputs."""
         pair = intermediate_outputs.with_common_tensors(load(self.read[0]), load(self.read[1]))
         if pair is None or self.settings.tolerance is not None:
             return None
@@ -184,13 +184,13 @@ class _Pair(Subject):
         return replace(self, sources=pair, read=pair, tolerances=tolerances, plan=few, runs=[], is_opened=True)
 
     def seeded(self, seed: int) -> Self | None:
-        """The pair on the generated inputs of another seed."""
+        """Returns the pair on the generated inputs of another seed."""
         if not self.plan.generate:
             return None
         return replace(self, plan=replace(self.plan, seed=seed), runs=[], left_open=[])
 
     def single(self) -> Subject | None:
-        """The pair in float32."""
+        """Returns the pair in float32."""
         if self.settings.tolerance is not None:
             return None
         copies = [single_precision.single(load(source)) for source in self.read]
@@ -199,7 +199,8 @@ class _Pair(Subject):
         return _Copies((copies[0], copies[1]), self.names, self.plan, self.settings)
 
     def _with_optimisation(self, sessions: _Sessions, strict: Verification, probes: _Probes) -> Verification:
-        """Compares on some of the same inputs with the optimisations on. The probes run without them both times."""
+        """Compares on some of the same inputs with the optimisations on. The probes run without optimisations at both
+        levels."""
         a, b = (session.at("all") for session in sessions)
         probes[1].close()  # its session takes memory
         some = on_some(self.plan, self.runs)
@@ -215,7 +216,8 @@ class _Pair(Subject):
         return both_levels(strict, usual, agreement_at_both(self.runtime, strict, usual, ("off", "on")))
 
     def _failure(self, sessions: Sequence[Session], feeds: Sequence[Feed]) -> str:
-        """A clause about the model and the input with which the runtime fails; empty if it does not fail again."""
+        """Returns a clause about the model and the input with which the runtime fails; empty if it does not fail
+        again."""
         for name, session in zip(self.names, sessions, strict=True):
             for feed in feeds:
                 try:
@@ -226,7 +228,7 @@ class _Pair(Subject):
 
     @contextmanager
     def _probes(self, options: Options) -> Iterator[_Probes]:
-        """A probe of each model, for comparisons at any level: they run with `options`."""
+        """Makes a probe of each model, for comparisons at any level; the probes run with `options`."""
 
         def prepare(model: ir.Model) -> Session:
             return self.preparer.prepare(model, options)
@@ -243,7 +245,7 @@ class _Pair(Subject):
         on_run: Callable[[Run], None] | None = None,
         plant: bool = True,
     ) -> Verification:
-        """One comparison; faults are planted if `plant` is set."""
+        """Makes one comparison; plants faults if `plant` is set."""
         noise, faults = probes
         with closing(Arbiter(partial(_in_double, self.read[0]), partial(_in_double, self.read[1]))) as arbiter:
             evidence = Evidence.of(noise, faults, arbiter, plant=plant)
@@ -264,13 +266,13 @@ class _Copies(Subject):
     settings: Verify
 
     def compared(self) -> Verification:
-        """Compares the copies, with all that they can show."""
+        """Compares the copies, with their further comparisons."""
         given, settings = single_precision.feeds_of(self.plan.given), replace(self.settings, seed=self.plan.seed)
         return verify_models(*self.pair, settings, given=given, generate=self.plan.generate, names=self.names)
 
 
 def _in_double(source: Path | ir.Model) -> Session | None:
-    """One side in float64, which is asked only where the two differ."""
+    """Prepares one side in float64, for outputs in which the two sides differ."""
     return float64_session.in_double(load(source))
 
 
@@ -279,7 +281,7 @@ _KEPT = 8
 
 
 def _said(found: Problem) -> str:
-    """A problem in one clause."""
+    """Returns a problem in one clause."""
     return ": ".join(filter(None, (found.what, found.where, found.why[:_LONG])))
 
 

@@ -1,8 +1,8 @@
 """Compares float32 copies of two models that compute in float16 or bfloat16, where their own rounding hides too much.
 
-A sum of float16 numbers is rounded to three digits, so that a fault of 1% in a weight may not be seen behind many of
-them. Models of one function agree in float32 as well, and there such a fault is seen. What concerns the narrow dtype
-itself, as an overflow or a missing Cast, is what the comparison of the models themselves shows.
+A sum of float16 numbers is rounded to three digits, so that many sums may hide a fault of 1% in a weight. Models of one
+function agree in float32 too, and there the fault is seen. Faults of the narrow dtype itself, such as an overflow or a
+missing Cast, show in the comparison of the models themselves.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _MOST = 2**30
 
 
 def single(model: ir.Model) -> ir.Model | None:
-    """A copy with float32 in place of float16 and bfloat16, in inputs and outputs, too; None for a model that holds
-    neither, that quantises, that uses other domains, or that has large weights."""
+    """Returns a copy with float32 in place of float16 and bfloat16, also for inputs and outputs. None for a model
+    without these dtypes, with quantised values, with other domains, or with large weights."""
     tensors = [one for one in walk.tensors(model) if one.dtype in _NARROW]
     ports = signature(model)
     named = any(port.dtype in _NAMES for port in (*ports.inputs, *ports.outputs))
@@ -41,12 +41,12 @@ def single(model: ir.Model) -> ir.Model | None:
 
 
 def signature_of(narrow: Signature) -> Signature:
-    """The signature of the copy."""
+    """Returns the signature of the copy."""
     return Signature(*(tuple(_widened(port) for port in ports) for ports in (narrow.inputs, narrow.outputs)))
 
 
 def values_of(narrow: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays as the copy takes them."""
+    """Converts the arrays to the copy's dtypes."""
     return {
         name: value.astype(np.float32) if isinstance(value, np.ndarray) and value.dtype.name in _NAMES else value
         for name, value in narrow.items()
@@ -54,7 +54,7 @@ def values_of(narrow: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def feeds_of(given: tuple[Feed, ...]) -> tuple[Feed, ...]:
-    """The inputs as the copy takes them."""
+    """Converts the inputs to the copy's dtypes."""
     return tuple(replace(feed, values=values_of(feed.values)) for feed in given)
 
 

@@ -11,15 +11,16 @@ from onnxsmith.verification.inputs.draw_description import Manner
 from onnxsmith.verification.inputs.size_proposals import batches
 
 _PARTS = 8
-"""Runs of one kind of rows if the batch size is fixed. A choice, as are the limits below."""
+"""Most runs of one kind of rows if the batch size is fixed. A choice, like the limits below."""
 _ROWS, _MOST_ROWS = 24, 512
 """Rows for each number that inputs are compared with, and rows in all."""
 _DEAR = 1 << 22
-"""Elements of all tensors together that a run with more rows may have."""
+"""Most elements of all tensors together in a run with more rows."""
 
 
 def at_trees(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
-    """One run with a row for each leaf and split if the batch is dynamic; else several runs at the base's sizes."""
+    """Yields one run with a row for each leaf and split if the batch is dynamic; else several runs at the base's
+    sizes."""
     table = tries.plan.generator.table
     for kind in table.kinds:
         sizes = _larger(tries, base, table.wanted(kind))
@@ -36,7 +37,7 @@ def at_trees(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner)
 
 
 def at_limits(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
-    """A run with several rows for each number that inputs are compared with, if the batch is dynamic."""
+    """Yields a run with several rows for each number that inputs are compared with, if the batch is dynamic."""
     limits = tries.plan.generator.compared
     rows = min(_ROWS * max((len(numbers) for numbers in limits.values()), default=0), _MOST_ROWS)
     sizes = _larger(tries, base, rows) if rows else None
@@ -45,7 +46,8 @@ def at_limits(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner
 
 
 def _larger(tries: Tries, base: Run, rows: int) -> dict[str, int] | None:
-    """The base's sizes with `rows` rows, or fewer if that is too large; None if the batch cannot grow."""
+    """Returns the base's sizes with `rows` rows, or with fewer if the run would be too large; None if the batch cannot
+    grow."""
     generator, plan = tries.plan.generator, tries.plan
     open_ = [
         symbol for symbol in batches(generator.signature) if symbol in base.feed.sizes and symbol not in plan.known

@@ -13,12 +13,12 @@ from onnxsmith.graph.structure import walk
 UNKNOWN = 1024
 """Terms of a reduction whose length is not static. A choice."""
 _TRIPS = 64
-"""Iterations of loops and recurrent layers, whose number is not in the file. A choice."""
+"""Assumed iterations of loops and recurrent layers, whose number is not in the file. A choice."""
 MOVING = {
     "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile",
     "Transpose", "Unsqueeze",
 }  # fmt: skip
-"""Operators that pass their input on without computing, in another place or shape."""
+"""Operators that only move or reshape their input."""
 
 
 Sizes = Mapping[str, int]
@@ -26,8 +26,8 @@ Sizes = Mapping[str, int]
 
 
 def own(node: ir.Node, model: ir.Model, sizes: Sizes | None = None) -> tuple[int, int]:
-    """(terms summed, operations) of one node, in a run with these `sizes`. A branch body counts once, a loop body
-    `_TRIPS` times."""
+    """Returns (terms summed, operations) of one node, in a run with these `sizes`. A branch body counts once, a loop
+    body `_TRIPS` times."""
     sizes = sizes or {}
     function = model.functions.get(node.op_identifier())
     bodies = [function] if function is not None else list(walk.subgraphs(node))
@@ -41,7 +41,7 @@ def own(node: ir.Node, model: ir.Model, sizes: Sizes | None = None) -> tuple[int
 
 
 def _sizes(value: ir.Value | None, known: Sizes) -> list[int] | None:
-    """The shape, if every dimension of it is known."""
+    """Returns the shape, if every dimension of it is known."""
     shape = value.shape if value is not None else None
     found = [_size(dim, known) for dim in shape] if shape is not None else [None]
     return None if None in found else [size for size in found if size is not None]
@@ -66,7 +66,7 @@ def _transposed_convolution(node: ir.Node, sizes: Sizes) -> int:
 
 
 def _product(node: ir.Node, sizes: Sizes) -> int:
-    """The inner dimension: the last of the left operand, or the one before the last of the right."""
+    """Returns the inner dimension: the last of the left operand, or the second last of the right."""
     left, right = input_of(node, 0), input_of(node, 1)
     transposed = node.op_type == "Gemm" and "transA" in node.attributes and node.attributes["transA"].as_int() == 1
     for value, axis in ((left, -2 if transposed else -1), (right, -1 if _is_transposed_b(node) else -2)):
@@ -100,17 +100,17 @@ def _last_axis(node: ir.Node, sizes: Sizes) -> int:
 
 
 def _instance(node: ir.Node, sizes: Sizes) -> int:
-    """The elements of one channel, whose mean and variance are taken; at least `UNKNOWN`."""
+    """Counts the elements of one channel, over which mean and variance are computed; at least `UNKNOWN`."""
     return max(_count(node, 2, sizes), UNKNOWN)
 
 
 def _group(node: ir.Node, sizes: Sizes) -> int:
-    """The same for the channels of one group."""
+    """Counts the same for the channels of one group."""
     return max(_count(node, 1, sizes) // max(node.attributes.get_int("num_groups", 1), 1), UNKNOWN)
 
 
 def _count(node: ir.Node, first: int, sizes: Sizes) -> int:
-    """The elements of the first operand along its axes from `first` on; 0 if that is unknown."""
+    """Counts the elements of the first operand along its axes from `first` on; 0 if that is unknown."""
     read = input_of(node, 0)
     if read is None or read.shape is None:
         return 0
@@ -119,7 +119,7 @@ def _count(node: ir.Node, first: int, sizes: Sizes) -> int:
 
 
 def _attention(_: ir.Node, __: Sizes) -> int:
-    """Three sums, one after the other: the products of queries and keys, the softmax, and the weighted values."""
+    """Counts three sums in sequence: the products of queries and keys, the softmax, and the weighted values."""
     return 3 * UNKNOWN
 
 

@@ -1,11 +1,10 @@
-"""Checks whether the inputs show the differences between nodes of one name in two models.
+"""Checks whether the inputs show the differences between nodes with the same name in two models.
 
-Both models have a node of one name, the nodes are not identical, and the outputs agree. Then either the nodes mean the
-same, or they differ where the check sees nothing. To find out, one model also runs the other model's node on the same
-tensors. If the two nodes give different results, one model is run with the other's node in place of its own. If the
-check sees a difference then, the node was reached and another change makes up for it. If the check sees none on any
-input, the outputs say nothing about the node. Nodes that give equal results on the same tensors are run alone, on
-other values and at other sizes.
+If two nodes with the same name are not identical and the outputs agree, either the nodes mean the same, or the check
+does not see how they differ. So one model also runs the other model's node on the same tensors. If the results differ,
+this model is run with the other's node in place of its own. If the check then sees a difference, the node was reached,
+and another change makes up for it. If the check sees no difference on any input, the outputs say nothing about the
+node. Nodes that give equal results on the same tensors are run alone, on other values and at other sizes.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from onnxsmith.verification.unseen_weights import places
 from onnxsmith.verification.value_comparison import difference, unit
 
 _MOST = 32
-"""Pairs of nodes that are compared, evenly chosen. A choice: their outputs stay in memory during a run."""
+"""Most pairs of nodes that are compared, evenly chosen. A choice: their outputs stay in memory during a run."""
 _SESSIONS = 8
-"""Pairs for which a model of its own is prepared. A choice: each needs a session."""
+"""Most pairs for which a separate model is prepared. A choice: each needs a session."""
 _UNITS = 64
 """Units in the last place, at the tensor's scale, by which two ways to compute one tensor may differ. A choice."""
 
@@ -43,7 +42,7 @@ Read = dict[str, tuple[ir.DataType, tuple[int | str, ...]]]
 
 
 def unseen_nodes(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> tuple[str, ...]:
-    """Sentences about nodes that compute differently without the `check` showing it on any input."""
+    """Returns sentences about nodes that compute differently although the `check` shows it on no input."""
     models = {probe: probe.model for probe in (candidate, reference)}
     in_candidate, in_reference = same_name_nodes.pairs(models[candidate], models[reference], _same)
     hidden = [
@@ -56,7 +55,7 @@ def unseen_nodes(reference: Probe, candidate: Probe, runs: Sequence[Run], check:
 
 
 def _unseen(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run], check: Check) -> list[str]:
-    """The same for one model, into which nodes of the other are put."""
+    """Returns these sentences for one model, into which nodes of the other are put."""
     usual = [(run, probe.plain(run.feed)) for run in runs]
     apart, quiet = _side_by_side(probe, model, found, runs)
     hidden = [
@@ -91,8 +90,8 @@ def _same(a: ir.TensorProtocol, b: ir.TensorProtocol) -> bool:
 
 @dataclass(frozen=True)
 class _Answer:
-    """Results of one input: names of the pairs that differ, and dtypes and shapes of the arrays. The values themselves
-    are dropped: those of all inputs would fill the memory."""
+    """The results on one input: names of the pairs that differ, and dtypes and shapes of the arrays. The values are
+    dropped, because those of all inputs would fill the memory."""
 
     apart: frozenset[str]
     tensors: Mapping[str, tuple[ir.DataType, tuple[int, ...]]]
@@ -120,8 +119,9 @@ def _side_by_side(
 
 
 def _answers(probe: Probe, doubled: Doubled, runs: Sequence[Run], alike: Set[str]) -> list[_Answer]:
-    """Results of the model that holds each node and its twin, for the inputs that it accepts. Nodes that are `alike`
-    read the same tensors and round alike; others end different computations, each with the rounding of its steps."""
+    """Returns the results of the model that holds each node and its twin, for the inputs that it accepts. Nodes that
+    are `alike` read the same tensors and round alike; the others end different computations, each with the rounding of
+    its steps."""
     found: list[_Answer] = []
     counted = roundings(doubled.model) if doubled.outputs.keys() - alike else {}
     bounds = {
@@ -153,8 +153,9 @@ def _is_apart(ours: Any, theirs: Any, bounds: Sequence[float]) -> bool:
 
 
 def _read(pair: Pair, answers: Sequence[_Answer]) -> tuple[Read, dict[str, int]] | None:
-    """The tensors that both nodes read: dtypes and shapes, and the sizes in the largest input. Axes whose sizes change
-    from run to run become symbols; axes that always change together share a symbol. None if an operand is no tensor."""
+    """Returns the tensors that both nodes read: dtypes and shapes, and the sizes in the largest input. Axes whose sizes
+    change from run to run become symbols; axes that always change together share a symbol. None if an operand is no
+    tensor."""
     names = list(dict.fromkeys(name for name in pair.reads))
     if not names or any(name not in one.tensors for one in answers for name in names):
         return None
@@ -180,7 +181,7 @@ def _dtype(array: np.ndarray[Any, Any]) -> ir.DataType:
 
 
 def _is_seen(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Outputs | None]], check: Check) -> bool:
-    """Whether the check sees the other model's node in place of the own. True too if that model cannot run."""
+    """Whether the check sees the other model's node in place of the model's own; also True if that model cannot run."""
     if swap is None:
         return True
     try:

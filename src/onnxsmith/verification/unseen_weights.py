@@ -1,9 +1,9 @@
-"""Checks whether the inputs reach the known differences of two files.
+"""Checks whether the inputs reach the known differences between two files.
 
-Two files hold a weight of one name with different values, and their outputs agree. Then either the values mean the
-same, or no input reached the place that differs, such as a row of a table that nothing read. So the candidate is run
-with the reference's values in those places. If the check sees a difference then, the places were reached, and the
-outputs agreed all the same. If it sees none on any input, the comparison says nothing about them.
+If two files hold a weight of one name with different values and their outputs agree, either the values mean the same,
+or no input reached the differing places, such as a row of a table that was not read. So the candidate is run with the
+reference's values in those places. If the check then sees a difference, the places were reached, and the outputs agreed
+nevertheless. If it sees none on any input, the comparison says nothing about these places.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from onnxsmith.verification.value_comparison import difference, unit
 
 Tells = Callable[[Run, Outputs, Outputs], bool]
 _MOST = 24
-"""Weights that are tried, evenly chosen. A choice: each needs several runs of the model."""
+"""Most weights that are tried, evenly chosen. A choice: each needs several runs of the model."""
 _FEW_UNITS = 64
 """Units in the last place by which equal weights may differ if they were computed in different ways. A choice."""
 _NUMBERS = 6
-"""Single numbers that are tried. A choice: each needs a session."""
+"""Most single numbers that are tried. A choice: each needs a session."""
 _ROWS = 8
 """Rows of a weight that are replaced one by one, if at most half of its rows differ. A choice."""
 
@@ -51,8 +51,8 @@ def unseen_weights(reference: Probe, candidate: Probe, runs: Sequence[Run], chec
 
 
 def _unseen_numbers(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> list[str]:
-    """The same for single numbers that are no weights: factors, and zero points of quantisers. They are replaced one by
-    one, because two of them may cancel each other."""
+    """Returns the same for single numbers that are no weights: factors, and zero points of quantisers. They are
+    replaced one by one, because two of them may cancel each other."""
     ours = single_numbers(reference.model)
     values = {
         name: ours[name]
@@ -64,7 +64,7 @@ def _unseen_numbers(reference: Probe, candidate: Probe, runs: Sequence[Run], che
 
 
 def _is_seen(candidate: Probe, values: Mapping[str, ir.TensorProtocol], runs: Sequence[Run], check: Check) -> bool:
-    """Whether the check sees other values of these numbers. True too if the candidate does not run with them."""
+    """Whether the check sees other values of these numbers; also True if the candidate does not run with them."""
     with candidate.with_numbers(values) as changed:
         for run in runs:
             usual, moved = candidate.plain(run.feed), changed.plain(run.feed)
@@ -81,7 +81,8 @@ def _differs(ours: Weight, theirs: Weight) -> bool:
 
 
 def places(own: Array, wanted: Array) -> Array:
-    """Where two constants differ by more than the rounding of computing them in different ways."""
+    """Returns a mask of the places where two constants differ by more than the rounding of computing them in different
+    ways."""
     a, b = widen(own), widen(wanted)
     finite = b[np.isfinite(b)]
     least = _FEW_UNITS * unit(own) * (rms(finite) if finite.size else 0.0)
@@ -91,12 +92,12 @@ def places(own: Array, wanted: Array) -> Array:
 
 
 def _unseen(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run], check: Check) -> str:
-    """A sentence if the reference's values of a weight change nothing that the check sees; else empty."""
+    """Returns a sentence if the reference's values of a weight change nothing that the check sees; else ""."""
     own, wanted = np.asarray(weight.tensor.numpy()), np.asarray(other.tensor.numpy())
     apart = places(own, wanted)
     changes = list(_changes(own, wanted, apart))
     still = sum(not _is_seen_with(probe, runs, weight, changed, check.sees) for changed in changes)
-    # A weight that may be replaced by any values without effect is unused: it needs no warning.
+    # If any other values have no effect either, the weight is unused and needs no warning.
     if not still or not _is_seen_with(probe, runs, weight, np.flip(own) + own.dtype.type(1), _apart):
         return ""
     part = "" if still == len(changes) else f", {still} of {len(changes)} rows that were tried"
@@ -104,7 +105,7 @@ def _unseen(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run], ch
 
 
 def _changes(own: Array, wanted: Array, apart: Array) -> Iterator[Array]:
-    """The weight with the reference's values; if only some rows differ, one row at a time."""
+    """Yields the weight with the reference's values; if only some rows differ, with one row at a time."""
     rows = np.flatnonzero(apart.reshape(len(own), -1).any(axis=1)) if own.ndim > 1 else np.zeros(0, int)
     if not rows.size or 2 * rows.size > len(own):
         yield wanted
@@ -116,7 +117,8 @@ def _changes(own: Array, wanted: Array, apart: Array) -> Iterator[Array]:
 
 
 def _is_seen_with(probe: Probe, runs: Sequence[Run], weight: Weight, value: Array, tells: Tells) -> bool:
-    """Whether, on any input, another value of the weight gives an answer that `tells` from the usual one."""
+    """Whether another value of the weight, on any input, gives an answer that `tells` distinguishes from the usual
+    one."""
     for run in runs:
         usual, moved = probe.plain(run.feed), probe.replaced(run.feed, weight, value)
         if usual is not None and moved is not None and tells(run, usual, moved):

@@ -8,7 +8,7 @@ from onnxsmith.base.words import first_few
 from onnxsmith.verification.input_trials import Run, tried
 
 _MOST = 3
-"""Clauses about symbols that a headline shows; the others are counted. A choice."""
+"""Most clauses about symbols in a headline; the others are only counted. A choice."""
 
 
 def clauses(
@@ -18,9 +18,9 @@ def clauses(
     tied: Sequence[Sequence[str]] = (),
     named: Collection[int | str] | None = None,
 ) -> list[str]:
-    """One clause for each symbol whose sizes were limited. `base` is the input from which others were made, `outcomes`
-    the tried sizes and whether they were accepted, `tied` the symbols that change together, `named` the dimensions that
-    the user knows, without those inside expressions only."""
+    """Returns one clause for each symbol whose sizes were limited. `base` is the input from which other inputs were
+    made, `outcomes` are the tried sizes and whether they were accepted, `tied` are the symbols that change together,
+    and `named` are the dimensions that the user knows, without those that occur only inside expressions."""
     at = base.feed.sizes if base is not None else {}
     groups = {symbol: set(group) for group in tied for symbol in group}
     refused: dict[str, set[int]] = {}

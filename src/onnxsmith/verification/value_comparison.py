@@ -21,7 +21,7 @@ class Difference:
 
     `worst_abs` is in the output's units; `worst_rel` is relative to its scale; `scale` is the reference's root mean
     square; `spread` is the difference's root mean square relative to it. `compared` counts informative elements: pairs
-    with at least one finite value, or integers, bools and strings, of which `unequal` differ. `reason` is empty if the
+    with at least one finite value, and integers, bools and strings; `unequal` of these differ. `reason` is empty if the
     values agree.
     """
 
@@ -77,7 +77,7 @@ def is_float(array: Array) -> bool:
 
 
 def unit(value: Any) -> float:
-    """Unit roundoff of the dtype in which a value is stored; 0 if it is not float."""
+    """Returns unit roundoff of the dtype in which a value is stored; 0 if it is not float."""
     if isinstance(value, list):
         return max((unit(item) for item in value), default=0.0)
     array = np.asarray(value)
@@ -152,7 +152,7 @@ def _finite(
 
 
 def _spread(reference: Array, candidate: Array, scale: float) -> float:
-    """Root mean square of the difference, relative to `scale`."""
+    """Computes the root mean square of the difference, relative to `scale`."""
     if not scale:
         return float("inf")
     with np.errstate(over="ignore"):

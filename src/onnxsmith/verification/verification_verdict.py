@@ -8,15 +8,15 @@ from onnxsmith.base.report.verdict import Verdict
 
 
 def verdict(part: Verification, *, asked: bool = True) -> Verdict:
-    """DONE if the two sides agree, or if no verification was asked for."""
+    """Returns DONE if the two sides agree, or if no verification was asked for."""
     if part.equal or not asked:
         return Verdict.DONE
     return Verdict.CANNOT_TELL if part.unsure else Verdict.DIFFERENT
 
 
 def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
-    """The problem of a verification that did not pass: the first output that differs, the difference of the interfaces,
-    or that the check was too weak to find a difference."""
+    """Returns the problem of a verification that did not pass: the first output that differs, the difference of the
+    interfaces, or a check too weak to find a difference."""
     if part.equal or not asked:
         return ()
     if part.unsure:
@@ -45,7 +45,7 @@ def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
 
 
 def ending(part: Verification) -> str:
-    """The end of a headline."""
+    """Writes the end of a headline."""
     if not part.verified:
         return "NOT VERIFIED"
     drawn = ", ".join(output.name for output in part.outputs if output.drawn)

@@ -1,8 +1,8 @@
 """Runs two computations side by side on generated inputs and says whether they agree.
 
-The reference decides which sizes make sense: a generated input that it refuses is skipped and counted. If it accepts an
-input and the candidate refuses it, or answers differently, that is a difference. Every symbolic dimension is tried at
-several sizes.
+Every symbolic dimension is tried at several sizes. The reference decides which sizes make sense: a generated input that
+it refuses is skipped and counted. If the reference accepts an input and the candidate refuses it or answers
+differently, the sides differ.
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ class Side:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Further means of a comparison beside the two sides.
+    """The means of a comparison in addition to the two sides.
 
     `noise` measures how far rounding moves the reference's outputs. `coarser` says how many times coarser the candidate
     computes each output, by the count of operations. `faults` is the candidate, to plant faults in, and `original` the
-    reference, if the two may hold different weights. `arbiter` computes in float64. `elsewhere` returns why the
-    candidate's runtime, if it is another one, refuses the reference too. `same` is True if both sides are one model,
-    and `identical` if both also run in one way, so that they cannot differ. `sized` counts the rounding of each output
-    again, for the sizes of one run. With `sides`, inputs are looked for that take the sides of the Ifs in `faults`.
+    reference, if the two may hold different weights. `arbiter` computes in float64. If the candidate runs on another
+    runtime, `elsewhere` returns why that runtime refuses the reference too. `same` is True if both sides are one model;
+    `identical` is True if both also run in the same way, so that they cannot differ. `sized` counts the rounding of
+    each output again, for the sizes of one run. With `sides`, the comparison searches for inputs that take all sides of
+    the Ifs in `faults`.
     """
 
     noise: Noise | None = None
@@ -83,9 +84,9 @@ class Evidence:
         plant: bool = True,
         by_name: bool = False,
     ) -> Self:
-        """The means that follow from the probes of the two sides; None for a side that is no graph. Faults are planted
-        if `plant` is set. `by_name` says that tensors and nodes of one name mean the same on both sides: then their
-        differences are looked for, and either side's rounding counts."""
+        """Makes the means that follow from the probes of the two sides; a probe is None for a side that is no graph.
+        Faults are planted if `plant` is set. With `by_name`, tensors and nodes of one name mean the same on both sides:
+        their differences are searched for, and the rounding of either side counts."""
         source = candidate if reference is None else reference
         if source is None:
             return cls(arbiter=arbiter)
@@ -157,7 +158,7 @@ def verify(
 
 
 def _taken(explorer: Explorer, where: str) -> list[Run]:
-    """The inputs that the reference accepts.
+    """Returns the inputs that the reference accepts.
 
     Raises:
         OnnxsmithError: `verify/nothing-compared` if there are none.
@@ -176,7 +177,7 @@ def _taken(explorer: Explorer, where: str) -> list[Run]:
 def _of_all_sides(
     evidence: Evidence, plan: Plan, explorer: Explorer, taken: Sequence[Run]
 ) -> tuple[list[Run], tuple[str, ...]]:
-    """Runs for the sides of Ifs that no input takes, and clauses on those for which none was found."""
+    """Returns runs for the sides of Ifs that no input takes, and clauses on the sides without such a run."""
     if not evidence.sides or evidence.faults is None or not plan.generate:
         return [], ()
     return Sides(evidence.faults).completed(taken, plan.generator, explorer.answered)
@@ -247,7 +248,8 @@ def _answered(
 def _power(
     faults: Probe | None, runs: Sequence[Run], checks: Checks, results: Sequence[OutputCheck], seed: int
 ) -> tuple[Power | None, tuple[str, ...], tuple[str, ...]]:
-    """The faults that the check would have noticed, a note if they cannot be measured, and why they are too few."""
+    """Returns the faults that the check would have noticed, a note if they cannot be measured, and why they are too
+    few."""
     if faults is None or not any(output.compared and not output.drawn for output in results):
         return None, (), ()
     found = measured(faults, runs, checks, seed=seed, quantises=quantises_values(faults.model))
@@ -266,14 +268,15 @@ def _unsure(
     weak: tuple[str, ...],
     roundings: Mapping[str, Rounding],
 ) -> tuple[str, ...]:
-    """Sentences on why outputs that agree prove too little. A tolerance that the user gave asks for fewer proofs."""
+    """Returns sentences on why agreeing outputs prove too little. If the user gave a tolerance, fewer proofs are
+    required."""
     is_asked = any(one.given is not None for one in roundings.values())
     return (*_unseen(evidence, runs, checks, asked=is_asked), *(() if evidence.identical or is_asked else weak))
 
 
 def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: bool) -> tuple[str, ...]:
-    """Sentences about differences in weights or nodes that no input shows. Nodes are not compared if the user `asked`
-    for a tolerance, which allows them to differ."""
+    """Returns sentences about differences in weights or nodes that no input shows. Nodes are not compared if the user
+    `asked` for a tolerance, which allows them to differ."""
     if evidence.original is None or evidence.faults is None:
         return ()
     plainly = _differs_unoptimised(evidence.original, evidence.faults, runs, checks)
@@ -285,8 +288,8 @@ def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: b
 
 
 def _differs_unoptimised(original: Probe, candidate: Probe, runs: Sequence[Run], checks: Checks) -> str:
-    """A sentence if the two differ as the probes run them, without the runtime's optimisation: a fused kernel may
-    ignore attributes that the file sets."""
+    """Returns a sentence if the two differ without the runtime's optimisation, as the probes run them: a fused kernel
+    may ignore attributes that the file sets."""
     for run in runs:
         ours, theirs = original.plain(run.feed), candidate.plain(run.feed)
         name = checks.differs(run, ours, theirs) if ours is not None and theirs is not None else ""
@@ -296,7 +299,7 @@ def _differs_unoptimised(original: Probe, candidate: Probe, runs: Sequence[Run],
 
 
 def _only_shapes_compared(results: Sequence[OutputCheck]) -> tuple[str, ...]:
-    """The headline's clause if no output had a value to compare."""
+    """Returns the headline's clause if no output had a value to compare."""
     if any(output.compared or output.reason for output in results) or not results:
         return ()
     drawn = all(output.drawn for output in results)
@@ -319,7 +322,8 @@ def _is_empty(outputs: Outputs | None, name: str) -> bool:
 
 
 def interface_mismatch(reference: Signature, candidate: Signature) -> tuple[str, ...]:
-    """Differences of the interfaces that would break a caller of the reference: names, order, dtypes, frozen axes."""
+    """Lists differences of the interfaces that would break a caller of the reference: names, order, dtypes, frozen
+    axes."""
     found: list[str] = []
     for what, ours, theirs in (
         ("input", reference.inputs, candidate.inputs),
@@ -332,7 +336,7 @@ def interface_mismatch(reference: Signature, candidate: Signature) -> tuple[str,
         for a, b in zip(ours, theirs, strict=True):
             if (a.dtype, a.kind) != (b.dtype, b.kind) and "undefined" not in (a.dtype, b.dtype):
                 found.append(f"{what} {a.name!r} is {b.kind} {b.dtype}; expected {a.kind} {a.dtype}")
-            # A candidate may accept more sizes than the reference, not fewer.
+            # A candidate may accept more sizes than the reference, but not fewer.
             if what == "input" and a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
                 frozen = [
                     f"axis {axis} of input {a.name!r} is fixed to {theirs_}; expected dynamic {ours_}"

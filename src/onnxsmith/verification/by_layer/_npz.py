@@ -11,7 +11,7 @@ from onnxsmith.graph.files import array_files
 from onnxsmith.runtimes.base import Array
 
 ABOUT = "onnxsmith.json"
-"""The entry with the JSON text, an array of bytes."""
+"""The entry with the JSON text, as an array of bytes."""
 
 
 class Writer:
@@ -45,11 +45,11 @@ class Reader:
         self.keys = {name.removesuffix(".npy") for name in names} - {ABOUT}
 
     def about(self) -> str:
-        """The JSON text."""
+        """Returns the JSON text."""
         return bytes(self.array(ABOUT)).decode()
 
     def array(self, key: str) -> Array:
-        """One array."""
+        """Returns the array of this key."""
         with zipfile.ZipFile(self._path) as held, held.open(f"{key}.npy") as entry:
             found: Array = np.lib.format.read_array(entry, allow_pickle=False)
             return found

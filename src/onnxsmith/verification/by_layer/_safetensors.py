@@ -1,7 +1,7 @@
 """Writes and reads arrays in a `.safetensors`, one by one.
 
-The head comes first but is known last. So the values are written to a second file at first, and none is held in memory.
-Reading maps the file into memory.
+The head comes first in the file but is known last. So the values are first written to a second file, to hold none in
+memory. Reading maps the file into memory.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ class Reader:
         return _NAMES[item["dtype"]], shape, begin
 
     def about(self) -> str:
-        """The JSON text."""
+        """Returns the JSON text."""
         return str(self._about)
 
     def array(self, key: str) -> Array:
-        """One array, mapped into memory."""
+        """Returns the array of this key, mapped into memory."""
         name, shape, begin = self._head[key]
         dtype = numpy_dtype(name)
         if not math.prod(shape):

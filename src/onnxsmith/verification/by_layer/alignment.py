@@ -1,15 +1,15 @@
 """Pairs the tensors of two models.
 
-Five ways, the surest first; each pairs what the ways before it left:
+There are five ways, the surest first; each pairs the tensors that earlier ways left unpaired:
 
 - ports: inputs and outputs of the models, which the comparison has paired;
 - origin: the operation of the exported program that both tensors come from, as torch's exporter wrote it into the file;
   or, if the numbers in its names changed, the operation of the same kind at the same place in the same torch module;
 - names: equal names, also names that quantisers and optimisers make from them;
-- match: the nodes of both graphs that are pairs by what they compute, how they are used and their weights;
-- structure: the same operators in the same order after paired tensors, or before them; and reshaped paired tensors.
+- match: nodes of both graphs paired by their computation, their use and their weights;
+- structure: the same operators in the same order after or before paired tensors; and reshaped paired tensors.
 
-A pair is a claim, not a proof: its dtypes and shapes are compared once there are values.
+A pair may be wrong: its dtypes and shapes are compared once the values are known.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Pair:
 @dataclass(frozen=True)
 class Alignment:
     """`pairs` are in the candidate's order. `share` is the part of the float tensors that are paired, on the side with
-    fewer: if the other side computes one operation in several steps, the tensors between them have no counterpart.
-    Tensors that are only moved or reshaped do not count: one model slices in one step what another slices in four.
-    `note` says what was left out of the comparison."""
+    fewer tensors: if the other side computes one operation in several steps, the tensors between the steps have no
+    counterpart. Tensors that are only moved or reshaped do not count, because one model may slice in one step and
+    another in four. `note` says what was left out of the comparison."""
 
     pairs: tuple[Pair, ...]
     left_reference: tuple[str, ...]
@@ -53,13 +53,13 @@ Ports = Mapping[str, str]
 
 
 _UNRELIABLE = 0.2
-"""Share of the pairs by name that contradict the match of the graphs, from which on names count less than the match: a
-tool has numbered the tensors anew. A choice."""
+"""Share of contradictions above which the match of the graphs counts more than names: a tool has renumbered the
+tensors. A contradiction is a pair by name that the match excludes. A choice."""
 
 
 def align(reference: Outline, candidate: Outline, ports: Ports, match: Callable[[], Matches] = Matches) -> Alignment:
     """Pairs the tensors of two models, each tensor of the candidate once. `match` matches the graphs of both sides; it
-    is not asked if they are one graph."""
+    is not called if they are one graph."""
     known = _Known(reference, candidate)
     known.add(((a, b) for a, b in ports.items() if a in reference.maker or b in candidate.maker), "port")
     matches = Matches() if _are_one_graph(reference, candidate) else match()
@@ -97,7 +97,7 @@ def extended(
     found: Iterable[tuple[str, str]],
     how: str,
 ) -> Alignment:
-    """The alignment with further pairs, and with pairs that their structure then allows; `before` if `found` is
+    """Adds further pairs to the alignment, and pairs that follow from them by structure; returns `before` if `found` is
     empty."""
     new = list(found)
     if not new:
@@ -128,9 +128,9 @@ class _Known:
         """By the candidate's name."""
 
     def add(self, found: Iterable[tuple[str, str]], how: str, *, again: bool = False, any_shape: bool = False) -> None:
-        """Adds pairs of free tensors. With `any_shape` their shapes may differ: a fault may change them. With `again`,
-        the reference's tensor may be in another pair already: a tensor that was quantised and dequantised corresponds
-        to the same tensor as its original."""
+        """Adds pairs of unpaired tensors. With `any_shape` their shapes may differ, because a fault may change them.
+        With `again`, the reference's tensor may be in another pair already: a tensor and its quantised and dequantised
+        form correspond to one tensor of the reference."""
         for a, b in found:
             if (again or a in self._free[0]) and b in self._free[1] and (any_shape or self._agree(a, b)):
                 self._free[0].discard(a)
@@ -173,7 +173,7 @@ def _by_origin(reference: Outline, candidate: Outline) -> Iterator[tuple[str, st
 
 
 def _origins(outline: Outline) -> dict[tuple[str, str, str], str]:
-    """The last tensor that each operation's steps compute, by name, kind and module."""
+    """Returns the last tensor that each operation's steps compute, by name, kind and module."""
     found: dict[tuple[str, str, str], str] = {}
     for step in outline.steps:
         if step.origin and step.outputs:
@@ -185,7 +185,7 @@ def _origins(outline: Outline) -> dict[tuple[str, str, str], str]:
 
 
 def _by_place(reference: Outline, candidate: Outline, known: _Known) -> Iterator[tuple[str, str]]:
-    """Pairs by position among the operations of one kind in one module, if both sides have equally many of them."""
+    """Pairs operations by their position among those of one kind in one module, if both sides have equally many."""
     ours, theirs = (_places(side) for side in (reference, candidate))
     for place, names in theirs.items():
         if place in ours and len(ours[place]) == len(names):
@@ -225,7 +225,7 @@ def _by_structure(
     inputs: Mapping[str, str],
     walk: Callable[[Outline, Mapping[str, str]], Digests],
 ) -> Iterator[tuple[str, str]]:
-    """Pairs tensors that are computed (or used) alike, if both sides have equally many of them."""
+    """Pairs tensors that are computed (or used) in the same way, if both sides have equally many of them."""
     anchors = {pair.reference: pair.candidate for pair in known.pairs.values()} | dict(inputs)
     names = {a: f"pair {number}" for number, a in enumerate(anchors)}
     ours = _grouped(walk(reference, names), reference, lambda name: known.is_free(0, name))
@@ -246,7 +246,7 @@ def _grouped(digests: Digests, outline: Outline, is_free: Callable[[str], bool])
 
 
 def _forward(outline: Outline, anchors: Mapping[str, str]) -> Digests:
-    """A digest of how each tensor is computed from anchors."""
+    """Returns a digest of how each tensor is computed from anchors."""
     found: Digests = dict(anchors)
     for step in outline.steps:
         text = _digest(step, [found.get(name, "?") for name in step.inputs])
@@ -256,7 +256,7 @@ def _forward(outline: Outline, anchors: Mapping[str, str]) -> Digests:
 
 
 def _backward(outline: Outline, anchors: Mapping[str, str]) -> Digests:
-    """A digest of how each tensor is used before anchors; tensors that lead to no anchor have none."""
+    """Returns a digest of how each tensor is used before anchors; tensors that lead to no anchor have none."""
     found: Digests = dict(anchors)
     for step in reversed(outline.steps):
         for name in step.outputs:
@@ -280,5 +280,5 @@ def _digest(step: Step, around: Sequence[str]) -> str:
 
 
 def counted(alignment: Alignment) -> dict[str, int]:
-    """How many pairs each way has found."""
+    """Counts the pairs of each way."""
     return dict(Counter(pair.how for pair in alignment.pairs))

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from onnxsmith.verification.by_layer.alignment import Pair
 
 HELD = 6
-"""Copies of a tensor that are held at once: the reference's, the candidate's plain and forced ones, and three on the
-way to a process of its own and back."""
+"""Copies of a tensor that are held at once: the reference's, the candidate's of the plain and the forced run, and three
+on the way to a separate process and back."""
 
 
 def chunks(pairs: Sequence[Pair], sizes: Mapping[str, int], budget: int) -> list[list[Pair]]:
-    """The pairs in their order, split where the next tensor would exceed `budget` bytes. `sizes` are bytes by the
-    candidate's name; a tensor of unknown size counts as the largest known. An oversized tensor gets a chunk of its
+    """Returns the pairs in their order, split where the next tensor would exceed `budget` bytes. `sizes` are bytes by
+    the candidate's name; a tensor of unknown size counts as the largest known. An oversized tensor gets a chunk of its
     own."""
     most = max(sizes.values(), default=0)
     found: list[list[Pair]] = [[]]

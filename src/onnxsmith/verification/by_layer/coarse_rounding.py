@@ -1,8 +1,8 @@
-"""Tells an error from the rounding of a coarse dtype, or from the error of a quantiser, that hides it.
+"""Distinguishes an error from the rounding of a coarse dtype or of a quantiser, which may hide it.
 
 After a Cast to float16, two correct computations may differ by a whole step of float16 in a few elements, whose values
-lie near the boundary of two steps. An error far below that step moves many elements. So the candidate's result is
-compared with a result for which the suspected tensor has random noise of the size that rounding explains.
+lie near the boundary of two steps. A fault far smaller than that step changes many elements. So the candidate's result
+is compared with a result computed from the suspected tensor with random noise of the size that rounding explains.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from onnxsmith.verification.value_comparison import is_float
 _SPREAD = 3.0
 """Largest error of quantisers, in multiples of the root mean square that follows from their steps. A choice."""
 FINE = 2.0**-24
-"""Unit roundoff of float32: coarser dtypes only need the comparison with noise."""
+"""Unit roundoff of float32: only coarser dtypes need the comparison with noise."""
 
 
 def with_noise(value: Value, rounding: Rounding, name: str) -> Value:
-    """The value with a random error of the size that rounding explains, relative to its scale."""
+    """Returns the value with a random error of the size that rounding explains, relative to its scale."""
     if not isinstance(value, np.ndarray) or not is_float(value) or value.dtype.kind == "c" or value.size == 0:
         return value
     wide = widen(value)
@@ -49,10 +49,11 @@ def stands_out(reference: Value, computed: Value, noisy: Value, rounding: Roundi
 
 
 def beyond_noise(reference: Value, computed: Value, rounding: Rounding) -> str:
-    """Why quantisation error does not explain a difference that is everywhere within its largest size, or "".
+    """Returns why quantisation error does not explain a difference that is everywhere within its largest size, or "".
 
-    Quantisation error is as often positive as negative. So over all elements it has the root mean square that follows
-    from the steps, and hardly any correlation with the values, which an error in a scale would have."""
+    Quantisation error is positive as often as negative. So its root mean square over all elements follows from the
+    steps, and it hardly correlates with the values. An error in a scale does.
+    """
     if not rounding.noise or rounding.given is not None:
         return ""
     if not isinstance(reference, np.ndarray) or not isinstance(computed, np.ndarray) or not is_float(reference):

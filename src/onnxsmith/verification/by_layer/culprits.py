@@ -1,13 +1,13 @@
-"""Decides which of the pairs with an error of their own are to blame.
+"""Decides which pairs with an own error are to blame.
 
 An own error beyond rounding need not be a fault: a rewrite may scale one tensor and undo that in the next, and both
-keep their names. Two tests tell faults apart. First: do the outputs improve if the error is taken out
-(`verification/by_layer/error_effects.py`)? This is tested for the largest errors, and its answer decides. Second: do
-later tensors agree again if they are computed anew? This is tested for the other errors: only an error that reaches an
-output counts. If the reference can be computed in float64, that decides which side lost the digits.
+keep their names. Two tests tell faults apart. First: do the outputs improve if the error is removed
+(`verification/by_layer/error_effects.py`)? This decides about the largest errors. Second: do later tensors agree again
+if they are recomputed? This decides about the other errors: only an error that reaches an output counts. If the
+reference can be computed in float64, float64 decides which side lost the digits.
 
-An error slightly above the tolerance is called slight: the tolerance is counted, and the count may be off by a factor.
-It is blamed only if the outputs differ and improve without it.
+An error slightly above the tolerance is called slight: the tolerance is an estimate from counting, which may be wrong
+by a factor. It is blamed only if the outputs differ and improve without it.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from onnxsmith.verification.by_layer.isolated_runs import Trial
 from onnxsmith.verification.by_layer.pair_difference import Found, Look, value_difference
 
 _STEPS_ON = 6
-"""Pairs over which an error is followed, with everything else as in the reference. A choice: each is a run."""
+"""Pairs over which an error is followed, with all other tensors as in the reference. A choice: each is a run."""
 _MOST_DECIDED = 8
 """Suspects that are followed, and for which the reference is computed in float64. A choice."""
 _SLIGHT = 4.0
 """An error of fewer multiples of its tolerance is slight. A choice: half the factor 8 of the tolerance."""
 _HUGE = 1000.0
-"""An error of so many multiples of its tolerance is blamed even if no output moves, if both sides compute the pair by
-the same operator: later operations may hide it on this input and show it on others. A choice."""
+"""Multiples of its tolerance from which an error is blamed even if no output moves, if both sides compute the pair by
+the same operator: later operations may hide the error on this input and show it on others. A choice."""
 _MOST_EFFECTS = 24
 """Suspects whose effect on the outputs is computed. A choice: each needs two runs."""
 _MATTERS = 0.1
-"""A culprit with a smaller share of the largest effect on the outputs is not named first. A choice."""
+"""Share of the largest effect on the outputs that the culprit named first must have. A choice."""
 
 Effects = dict[str, Effect]
 """Effects by the candidate's name of the tensor."""
@@ -40,8 +40,8 @@ Effects = dict[str, Effect]
 
 def judge(trial: Trial, found: Found) -> None:
     """Sets the verdict of each look and fills the lists of `found`. The first culprit is the earliest of those with a
-    large effect on the outputs. Errors without a known effect are judged with the earlier culprits taken out, because
-    nothing after a culprit agrees."""
+    large effect on the outputs. Errors without a known effect are judged without the earlier culprits' errors, because
+    no tensor after a culprit agrees."""
     effects = _weigh(trial, found)
     _follow(trial, [look for look in found.looks if _is_suspect(look) and not look.verdict], found)
     found.culprits.sort(key=_importance(trial, found.culprits, effects))
@@ -58,8 +58,8 @@ def _is_suspect(look: Look) -> bool:
 
 
 def _weigh(trial: Trial, found: Found) -> Effects:
-    """Decides on suspects by their effect on the outputs, in order. If a tensor turns out to have no counterpart, the
-    tensors after it were given a wrong input: their own errors are measured again, without that input."""
+    """Decides on suspects in order, by their effect on the outputs. If a tensor turns out to have no counterpart, later
+    tensors were computed from a wrong input: their own errors are measured again without it."""
     differ = any(look.inherited.reason for look in found.looks if look.pair.how == "port")
     strong = any(_is_strong(trial, look) for look in found.looks)
     effects: Effects = {}
@@ -93,7 +93,7 @@ def _is_hidden(trial: Trial, look: Look, effect: Effect) -> bool:
 
 
 def _measure_again(trial: Trial, gone: Look, found: Found) -> None:
-    """Measures again the own errors of the pairs after one that turned out to be none."""
+    """Measures the own errors of later pairs again, after a pair turned out to be wrong."""
     otherwise = {look.pair.candidate for look in found.otherwise}
     cuts = trial.cuts - otherwise
     after = set(_after(trial, [gone.pair.candidate])) - otherwise
@@ -119,7 +119,8 @@ def _decide(trial: Trial, look: Look, found: Found) -> None:
 
 
 def _importance(trial: Trial, culprits: Sequence[Look], effects: Effects) -> Callable[[Look], tuple[bool, bool, int]]:
-    """The order of culprits: first those with about the largest effect on the outputs, in order; slight ones last."""
+    """Returns the sort key of culprits: those with about the largest effect on the outputs first, in graph order;
+    slight ones last."""
     sizes = {name: effect.size for name, effect in effects.items() if name in {one.pair.candidate for one in culprits}}
     most = max(sizes.values(), default=0.0)
 
@@ -143,7 +144,8 @@ def _follow(trial: Trial, suspects: list[Look], found: Found) -> None:
 
 
 def _going_on(trial: Trial, suspects: list[Look], found: Found) -> list[Look]:
-    """The suspects whose error reaches an output; the others compute a step differently, with the same outputs."""
+    """Returns the suspects whose error reaches an output; the others compute a step differently with the same
+    outputs."""
     if not suspects:
         return []
     wrong = trial.cuts - _right_after(trial, {look.pair.candidate for look in (*suspects, *found.otherwise)})
@@ -158,8 +160,8 @@ def _going_on(trial: Trial, suspects: list[Look], found: Found) -> list[Look]:
 
 
 def _right_after(trial: Trial, wrong: set[str]) -> set[str]:
-    """The tensors after `wrong` that agree again, with everything not reached as in the reference. An error that is
-    followed for `_STEPS_ON` pairs without agreement counts as going on."""
+    """Returns the tensors after `wrong` that agree again, if all tensors that the errors do not reach are as in the
+    reference. An error without agreement after `_STEPS_ON` pairs counts as going on."""
     loose, right = set(wrong), set[str]()
     for _ in range(_STEPS_ON):
         cuts = trial.cuts - loose
@@ -170,7 +172,7 @@ def _right_after(trial: Trial, wrong: set[str]) -> set[str]:
             ours, theirs = trial.computed_from(after, cuts)
         except OnnxsmithError as error:
             refuse_other_than_shapes(error)
-            break  # what follows does not agree
+            break  # later tensors do not agree
         roundings = trial.roundings(after, cuts)
         new = {name for name in after if value_difference(ours[name], theirs[name], roundings[name]).reason}
         coarse = [name for name in after if name not in new and roundings[name].unit > FINE]
@@ -185,7 +187,7 @@ def _right_after(trial: Trial, wrong: set[str]) -> set[str]:
 
 
 def _after(trial: Trial, names: Collection[str]) -> list[str]:
-    """The nearest pairs after `names`, in order."""
+    """Returns the nearest pairs after `names`, in order."""
     outline = trial.sides[1].outline
     found: set[str] = set()
     queue, seen = list(names), set(names)

@@ -1,10 +1,10 @@
-"""Finds where two models first differ: the operations that err themselves, apart from those that pass errors on.
+"""Finds where two models first differ: the operations with an own error, not those that only pass errors on.
 
 Every pair of tensors is compared in the plain run, in which the candidate computes everything from the inputs. A pair
-is suspicious if it differs there by more than one operation may add to the difference of its inputs. Such a difference
-may still be inherited and amplified. So suspicious pairs are computed again in the forced run: each operation is run on
-the reference's inputs, all in one pass, and a difference that remains is the operation's own.
-`verification/by_layer/culprits.py` then decides which operation is to blame.
+is suspicious if it differs by more than one operation may add to the difference of its inputs. The difference may still
+be inherited and amplified. So suspicious pairs are re-run on the reference's inputs, all in one pass (the forced run);
+a remaining difference is the operation's own. `verification/by_layer/culprits.py` then decides which operation is to
+blame.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ the elements, as after a Transpose. A choice: far above 2^-53, far below any tol
 def diverge(
     reference: Tap, candidate: Tap, chunks: Chunks, feeds: tuple[Feeds, Feeds], *, tolerance: float | None = None
 ) -> Found:
-    """Compares every pair on one input, the pairs of one chunk together, with the names of each side. Raises the errors
-    of the sides."""
+    """Compares every pair on one input, chunk by chunk. Raises the errors of the sides."""
     pairs = [pair for chunk in chunks for pair in chunk]
     trial = Trial((reference, candidate), pairs, feeds, tolerance=tolerance, keep=len(chunks) == 1)
     found, known = Found(), dict[str, Look]()
@@ -55,7 +54,7 @@ def diverge(
 
 
 def _pattern(trial: Trial, culprit: Look) -> str:
-    """How a culprit differs where it is computed from the reference's tensors."""
+    """Describes how a culprit differs if it is computed from the reference's tensors."""
     if culprit.mismatch or not trial.sides[1].can_force:
         return ""
     name = culprit.pair.candidate
@@ -87,7 +86,8 @@ def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list
 
 
 def _is_handed_on(trial: Trial, look: Look, known: Mapping[str, Look]) -> bool:
-    """Whether the inputs' differences and one operation's rounding explain a difference, and all are rounding."""
+    """Whether the inputs' differences and one operation's rounding explain a difference, and every one of these
+    differences is within rounding."""
     if look.rounding.noise:  # a quantiser's error has no known direction: only the forced run can judge it
         return False
     before = [known[name] for name in trial.boundary([look.pair.candidate], trial.cuts) if name in known]

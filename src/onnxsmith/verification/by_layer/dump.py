@@ -62,12 +62,12 @@ def dump(
     statistics: bool = True,
     budget: int = BUDGET,
 ) -> Result:
-    """Runs a model and returns the values of its tensors: in a file (`verification/by_layer/value_bundle.py`), and as
+    """Runs a model, writes the values of its tensors to a file (`verification/by_layer/value_bundle.py`), and returns
     statistics.
 
     `tensors` are names and patterns (`*attention*`); without them, all computed tensors are included. Inputs and
     outputs are always included. Missing inputs are generated from `seed`, with symbolic dimensions at `sizes` or at 1.
-    `budget` is the number of bytes of values that are held at once. A path may end in `@runtime`.
+    `budget` is the largest number of bytes of values held at once. A path may end in `@runtime`.
 
     Raises:
         OnnxsmithError: `model/unknown-tensor` for a name or pattern that matches nothing; `bundle/suffix` and `save/…`
@@ -114,7 +114,7 @@ def dump(
 
 @dataclass(frozen=True)
 class _Job:
-    """The tensors of one model to dump, and where to; `run` can be repeated on another runtime or input."""
+    """The tensors of one model to dump, and the file; `run` can be repeated on another runtime or input."""
 
     model: ir.Model
     file: Path | None
@@ -164,14 +164,14 @@ def _report(
 def _plan(
     model: ir.Model, interface: Signature, values: Mapping[str, Any], sizes: Mapping[str, int], seed: int
 ) -> Plan | None:
-    """The plan for inputs without a value; None if all have one."""
+    """Returns the plan for inputs without a value; None if all have one."""
     if all(port.name in values for port in interface.required()):
         return None
     return planned(model, interface, {**_sizes(interface, values), **sizes}, seed)
 
 
 def _sizes(interface: Signature, values: Mapping[str, Any]) -> dict[str, int]:
-    """Sizes of symbolic dimensions in the given inputs, so that generated inputs fit them."""
+    """Returns sizes of symbolic dimensions in the given inputs, so that generated inputs fit them."""
     return {
         dim: size
         for port in interface.inputs
@@ -182,7 +182,7 @@ def _sizes(interface: Signature, values: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _chosen(known: Collection[Place], asked: Sequence[str], interface: Signature) -> list[str]:
-    """Full names of the tensors to dump: the inputs, the requested tensors, the outputs."""
+    """Returns full names of the tensors to dump: the inputs, the requested tensors, the outputs."""
     ports = [port.name for port in interface.inputs], [port.name for port in interface.outputs]
     middle = [place for text in asked for place in _matching(known, text)]
     if not asked:
@@ -192,7 +192,7 @@ def _chosen(known: Collection[Place], asked: Sequence[str], interface: Signature
 
 
 def _matching(known: Collection[Place], text: str) -> list[Place]:
-    """The tensors with that name, else those that match it as a pattern."""
+    """Returns the tensors with that name, else those that match it as a pattern."""
     exact = [place for place in known if text in (place.name, place.value.name)]
     found = exact or [place for place in known if fnmatch.fnmatchcase(place.name, text)]
     if not found:
@@ -213,7 +213,7 @@ def _rows(run: Intermediates, interface: Signature, writer: Writer | None, count
 
 
 def _names(ports: Sequence[Port], rows: Sequence[ValueRow]) -> list[str]:
-    """The names of ports that have a value, each once."""
+    """Returns the names of ports that have a value, each once."""
     there = {row.name for row in rows}
     return [name for name in dict.fromkeys(port.name for port in ports) if name in there]
 

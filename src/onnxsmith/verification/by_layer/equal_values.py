@@ -1,5 +1,4 @@
-"""Pairs tensors that have equal values and no name in common: the last way, for files in which a tool renamed
-everything."""
+"""Pairs tensors with equal values, for files in which a tool renamed everything: the last way."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _NEAR = 1e-3
 """Largest difference of two prints, relative to the tensor's scale. A choice: more than rounding, less than the
 difference of two unrelated tensors."""
 _LEAST = 8
-"""Tensors with fewer elements are not paired by value. A choice: they are too easily equal by chance."""
+"""Tensors with fewer elements are not paired by value. A choice: few elements are often equal by chance."""
 
 
 def equal_values(
@@ -33,12 +32,11 @@ def equal_values(
     *,
     forced: bool = False,
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of unpaired tensors with one shape and nearly equal values that no other tensor has. With `forced`, the
-    candidate computes from the reference's values at paired tensors, so that values after an error are equal again.
+    """Yields pairs of unpaired tensors with one shape and nearly equal values that no other tensor has. With `forced`,
+    the candidate computes from the reference's values at paired tensors, so that values after an error are equal again.
 
-    A step may change nothing on this input (a Slice of everything, a Relu of positive values), so that its result
-    equals its input. A row of tensors that are equal in this way counts as one, represented by its first; two rows of
-    one length are paired element by element.
+    A step may change nothing on this input (a Slice of everything, a Relu of positive values). Tensors that are equal
+    for this reason form a row, represented by its first tensor; two rows of one length are paired element by element.
     """
     ours = _rows(reference, _prints(reference, before.left_reference, feeds[0], budget))
     given = _handed(reference, before, feeds[0]) if forced else {}
@@ -85,7 +83,7 @@ def _prints(
 
 
 def _rows(tap: Tap, prints: Mapping[Key, list[tuple[Print, str]]]) -> dict[Key, list[tuple[Print, Row]]]:
-    """Groups tensors of one shape and print in which each is computed from the one before."""
+    """Groups tensors of one shape and print into rows; in a row, each tensor is computed from the one before."""
     found: dict[Key, list[tuple[Print, Row]]] = {}
     order = {name: number for number, name in enumerate(tap.outline.tensors())}
     for key, group in prints.items():

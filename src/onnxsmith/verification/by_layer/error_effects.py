@@ -1,9 +1,9 @@
-"""Measures the effect of an operation's own error on the outputs, by taking the error out.
+"""Measures the effect of an operation's own error on the outputs, by removing the error.
 
-The candidate is run twice, with the reference's values everywhere except after the tensor: once it computes the tensor
-itself, once it is given the reference's value. The outputs change by the effect of this one error. If the error is a
-fault, the outputs are further from the reference with it than without it. If the tensor is only computed differently,
-and later steps make up for that, they are closer.
+The candidate is run twice, with the reference's values for all tensors except those after the tensor: once it computes
+the tensor itself, once it gets the reference's value. The outputs of the two runs differ by the effect of this error.
+If the error is a fault, the outputs with it are further from the reference. If later steps undo a different
+computation, the outputs with it are closer.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 _MOST = 0.6
-"""An error is a fault if at least this share of its effect on an output is found in the output's difference, and
-harmless if at most the rest of 1 is. A choice."""
+"""An error is a fault if the output's difference contains at least this share of the error's effect, and harmless if it
+contains at most 1 minus this share. A choice."""
 _DOUBT = 0.25
-"""The share is known if other differences, taken as random, move it by no more than this. A choice."""
+"""The share is certain if other differences, taken as random, change it by no more than this. A choice."""
 _HALF = 0.5
-"""For values that are not floats: an error explains their differences if fewer than this share remain without it. A
-choice."""
+"""For values that are not floats: an error explains their differences if fewer than this share remain after it is
+removed. A choice."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect on the output that the error moves most, in root mean square over its scale: how far the error moves
-    it (`size`), and how far it is from the reference with the error (`present`) and without it (`absent`). `part` is
-    the share of the effect that is found in the difference with the error: 1 for a fault, 0 if a later step makes up
-    for it. `doubt` is how far other differences may have moved `part`."""
+    """The effect on the output that the error moves most, in root mean square relative to the output's scale. `size` is
+    how far the error moves the output. `present` and `absent` are the output's distance from the reference with and
+    without the error. `part` is the share of the effect in the difference with the error: 1 for a fault, 0 if a later
+    step undoes the error. `doubt` is how far other differences may have changed `part`."""
 
     size: float = 0.0
     present: float = 0.0
@@ -51,13 +51,13 @@ class Effect:
 
     @property
     def helps(self) -> bool:
-        """Whether the outputs are further off without the error: a later step makes up for it."""
+        """Whether the outputs are further from the reference without the error: a later step undoes it."""
         return self.size > 0 and self.doubt <= _DOUBT and self.part <= 1 - _MOST
 
 
 def effect_of(trial: Trial, look: Look, otherwise: Collection[str]) -> Effect | None:
-    """The effect of a pair's own error; None if it reaches no output, no effect if it cannot be computed. `otherwise`
-    are pairs that turned out to be none: the candidate computes them itself."""
+    """Returns the effect of a pair's own error: None if it reaches no output, no effect if it cannot be computed.
+    `otherwise` are wrong pairs, whose tensors the candidate computes itself."""
     made = trial.made_with(look.pair.candidate)
     behind = trial.dependents(made)
     outputs = [pair.candidate for pair in trial.pairs if pair.how == "port" and pair.candidate in behind | made]
@@ -78,8 +78,8 @@ def effect_of(trial: Trial, look: Look, otherwise: Collection[str]) -> Effect | 
 
 
 def left_without(trial: Trial, look: Look) -> Effect | None:
-    """The difference of the worst output in the plain run, and its difference if the candidate is given the reference's
-    value at this tensor and computes all else from the inputs; None if the candidate cannot compute from that value."""
+    """Returns the difference of the worst output in the plain run, and the same with the reference's value at this
+    tensor and all else computed from the inputs. None if the candidate cannot compute from that value."""
     made = trial.made_with(look.pair.candidate)
     outputs = [pair.candidate for pair in trial.pairs if pair.how == "port"]
     if not outputs:
@@ -121,8 +121,8 @@ def _effect(reference: Value, present: Value, absent: Value) -> Effect:
 
 
 def apart(a: Value, b: Value, scale_of: Value = None) -> float:
-    """The difference of two values in root mean square over the scale of the first, or of `scale_of`. For values that
-    are not floats, the share of elements that differ. Infinite if they cannot be compared."""
+    """Returns the difference of two values in root mean square over the scale of the first, or of `scale_of`. For
+    values that are not floats, returns the share of elements that differ. Infinite if the values cannot be compared."""
     if isinstance(a, list) and isinstance(b, list):
         return max((apart(x, y) for x, y in zip(a, b, strict=False)), default=0.0) if len(a) == len(b) else np.inf
     if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):

@@ -1,7 +1,7 @@
 """Says in words how a wrong tensor differs from the right one, where the difference has a simple form.
 
-A factor, a shift, an order of slices or a border tells more than a number: a factor is a scale or an epsilon, a shift a
-padding, another order an axis or the gates of a recurrent layer, a border the padding mode or the alignment of corners.
+A form hints at the cause: a factor at a scale or an epsilon, a shift at a padding, another order at an axis or at the
+gates of a recurrent layer, a border at the padding mode or the alignment of corners.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 _CLOSE = 1e-3
-"""What may be left of the difference where a form explains it, and of an element's scale where it counts as equal. A
-choice: far above the rounding of float16."""
+"""The share of the difference that may remain if a form explains it; and of an element's scale, within which elements
+count as equal. A choice: far above the rounding of float16."""
 _LEAST = 8
-"""Elements from which a form is looked for. A choice: fewer have too many forms by chance."""
+"""Fewest elements for which a form is searched. A choice: fewer have too many forms by chance."""
 _MOST = 2**22
-"""Elements up to which a form is looked for. A choice: some tenths of a second."""
+"""Most elements for which a form is searched. A choice: a few tenths of a second."""
 _FURTHEST = 3
-"""Places by which a tensor may be shifted, and that a border is wide. A choice."""
+"""Largest shift of a tensor, and largest width of a border, in elements. A choice."""
 _FEW = 0.25
-"""Share of the places along an axis that counts as a part of it. A choice."""
+"""Largest share of the places along an axis that counts as a few of them. A choice."""
 _MOSTLY = 0.95
 """Share of the differing elements that a form has to explain. A choice: some may be equal by chance."""
 
 
 def pattern(reference: Value, candidate: Value) -> str:
-    """How two tensors of one shape differ: `times 1.5`, `shifted by 1 along axis 2`; "" without a simple form."""
+    """Describes how two tensors of one shape differ: `times 1.5`, `shifted by 1 along axis 2`; "" without a simple
+    form."""
     if not isinstance(reference, np.ndarray) or not isinstance(candidate, np.ndarray):
         return ""
     if reference.shape != candidate.shape or not _LEAST <= reference.size <= _MOST or not is_float(reference):
@@ -45,7 +46,7 @@ def pattern(reference: Value, candidate: Value) -> str:
 
 
 def _explains(made: Floats, ours: Floats, theirs: Floats) -> bool:
-    """Whether a form of the right tensor is the wrong one, but for a small part of the difference."""
+    """Whether a form of the right tensor equals the wrong one, up to a small part of the difference."""
     return bool(rms(theirs - made) <= _CLOSE * rms(theirs - ours))
 
 
@@ -58,7 +59,7 @@ def _differing(ours: Floats, theirs: Floats) -> np.ndarray[tuple[int, ...], np.d
 
 
 def _rounded(ours: Floats, theirs: Floats) -> Iterator[str]:
-    """Numbers that went through a narrower dtype."""
+    """Yields a rounding: to whole numbers, or to float16."""
     if np.array_equal(theirs, np.rint(ours)) or np.array_equal(theirs, np.trunc(ours)):
         yield "whole numbers, as if cast to integers"
     with np.errstate(over="ignore"):
@@ -67,7 +68,7 @@ def _rounded(ours: Floats, theirs: Floats) -> Iterator[str]:
 
 
 def _scaled(ours: Floats, theirs: Floats) -> Iterator[str]:
-    """One factor, or one for each place along an axis."""
+    """Yields a factor, or one factor for each place along an axis."""
     factor = float((ours * theirs).sum() / (ours * ours).sum())
     if _explains(ours * factor, ours, theirs):
         yield f"times {factor:.4g}"
@@ -82,7 +83,7 @@ def _scaled(ours: Floats, theirs: Floats) -> Iterator[str]:
 
 
 def _moved(ours: Floats, theirs: Floats) -> Iterator[str]:
-    """One number that is added, or one for each place along an axis."""
+    """Yields an added number, or one number for each place along an axis."""
     apart = theirs - ours
     if _explains(ours + apart.mean(), ours, theirs):
         yield f"plus {apart.mean():.4g}"
@@ -95,7 +96,7 @@ def _moved(ours: Floats, theirs: Floats) -> Iterator[str]:
 
 
 def _turned(ours: Floats, theirs: Floats) -> Iterator[str]:
-    """The same tensor from its end, or with two axes exchanged."""
+    """Yields a flip of the tensor, or an exchange of two axes."""
     for axis, size in enumerate(ours.shape):
         if size > 1 and _is_same(np.flip(ours, axis), theirs):
             yield f"in reverse along axis {axis}"
@@ -106,7 +107,7 @@ def _turned(ours: Floats, theirs: Floats) -> Iterator[str]:
 
 
 def _shifted(ours: Floats, theirs: Floats) -> Iterator[str]:
-    """The same tensor a few places on."""
+    """Yields a shift of the tensor by a few places."""
     for axis, size in enumerate(ours.shape):
         for by in range(1, min(_FURTHEST, size - 2) + 1):
             early, late = ([slice(None)] * ours.ndim for _ in range(2))
@@ -118,7 +119,7 @@ def _shifted(ours: Floats, theirs: Floats) -> Iterator[str]:
 
 
 def _reordered(ours: Floats, theirs: Floats) -> Iterator[str]:
-    """The same slices along an axis in another order, or the same numbers."""
+    """Yields another order of the slices along an axis, or of all numbers."""
     for axis, size in enumerate(ours.shape):
         if size < 2:
             continue
@@ -131,7 +132,7 @@ def _reordered(ours: Floats, theirs: Floats) -> Iterator[str]:
 
 
 def _cut(ours: Floats, theirs: Floats) -> Iterator[str]:
-    """Elements that differ have one value: a bound, or zero."""
+    """Yields the one value of all elements that differ: a bound, or zero."""
     apart = _differing(ours, theirs)
     values, counts = np.unique(theirs[apart], return_counts=True)
     if not values.size or apart.all():
@@ -147,7 +148,7 @@ def _cut(ours: Floats, theirs: Floats) -> Iterator[str]:
 
 
 def _in_part(ours: Floats, theirs: Floats) -> Iterator[str]:
-    """Elements differ at the border, or at a few places along one axis."""
+    """Yields the part with the elements that differ: the border, or a few places along one axis."""
     apart = _differing(ours, theirs)
     if not apart.any() or apart.all():
         return
@@ -174,5 +175,5 @@ _FORMS: tuple[Callable[[Floats, Floats], Iterator[str]], ...] = (
     _rounded, _scaled, _moved, _turned, _shifted, _reordered, _cut, _in_part,
 )  # fmt: skip
 _OF_PLACES = (_turned, _shifted, _reordered)
-"""Forms that say where the numbers went. They are not looked for where the numbers stayed, but for a small difference:
-without a move they explain it as well."""
+"""Forms that move numbers. They are not tried if the numbers differ by little at their places: then any explanation
+without a move is as good."""

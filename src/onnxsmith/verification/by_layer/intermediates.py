@@ -1,8 +1,7 @@
-"""The values of a model's tensors on one input, in as few runs as fit into a budget of memory.
+"""Computes the values of a model's tensors on one input, in as few runs as a budget of memory allows.
 
-Each run is one session with an exposed copy of the model (`graph/surgery/exposing.py`). How much a tensor takes follows
-from its inferred shape and the sizes of the input; where it does not, a run that gives shapes in place of values tells
-it.
+Each run is one session with an exposed copy of the model (`graph/surgery/exposing.py`). The size of a tensor follows
+from its inferred shape and the sizes of the input, else from a run that returns shapes in place of values.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ def intermediates(
     """Returns the values of the requested tensors (named as in `graph/surgery/exposing.py`) for one input.
 
     The unchanged model is run once immediately; further runs happen while the result is iterated. At most `budget`
-    bytes of requested values are held at one time, if the caller holds none of them; the model's own outputs come on
-    top.
+    bytes of requested values are held at one time, not counting the model's own outputs and values that the caller
+    holds.
 
     Raises:
         OnnxsmithError: `model/unknown-tensor` for a name that no tensor has; the runtime's error for the unchanged
@@ -98,7 +97,8 @@ class Intermediates:
                 yield from self._given(chunk)
 
     def _given(self, names: list[str]) -> Iterator[tuple[str, Value]]:
-        """The values of one run. If it fails, splits the names in halves, down to the tensors that make it fail."""
+        """Yields the values of one run. If the run fails, splits the names in halves, down to the tensors that make it
+        fail."""
         try:
             exposed, outputs = self._run(names)
         except OnnxsmithError as error:
@@ -129,7 +129,7 @@ class Intermediates:
         return exposed, outputs
 
     def _chunks(self, names: Sequence[str]) -> list[list[str]]:
-        """The names in order, in chunks that fit into the budget."""
+        """Splits the names, in order, into chunks that fit into the budget."""
         sizes = self._sizes(names)
         chunks: list[list[str]] = []
         held = self._budget
@@ -145,7 +145,7 @@ class Intermediates:
         return chunks
 
     def _sizes(self, names: Sequence[str]) -> dict[str, int]:
-        """Bytes of each tensor, as far as they can be known before it is computed."""
+        """Returns bytes of each tensor, as far as they can be known before it is computed."""
         bound = self._bound()
         sizes = {name: size for name in names if (size := _nbytes(self.outlets[name], bound)) is not None}
         unknown = [name for name in names if name not in sizes]
@@ -154,7 +154,7 @@ class Intermediates:
         return sizes
 
     def _measured(self, names: Sequence[str]) -> dict[str, int]:
-        """Bytes of tensors, from a run that returns their shapes; empty if it fails."""
+        """Returns bytes of tensors, from a run that returns their shapes; empty if it fails."""
         exposed = self._exposing.expose(names, sizes=True)
         try:
             with self._runtime.prepare(exposed.model, self._options) as session:
@@ -169,7 +169,7 @@ class Intermediates:
         return found
 
     def _bound(self) -> dict[str, int]:
-        """The size of each symbol in the input."""
+        """Returns the size of each symbol in the input."""
         sizes: dict[str, int] = {}
         for name, value in self._feeds.items():
             shape = self._exposing.outlets[name].shape
@@ -180,7 +180,7 @@ class Intermediates:
 
 
 def _nbytes(outlet: Outlet, bound: Mapping[str, int]) -> int | None:
-    """Bytes of a tensor whose shape follows from the sizes of the input; None for others."""
+    """Returns bytes of a tensor whose shape follows from the sizes of the input; None for others."""
     if outlet.kind != "tensor" or outlet.path or outlet.shape is None or outlet.dtype == "undefined":
         return None
     sizes = [size for dim in outlet.shape if (size := dims.evaluate(dim, bound)) is not None]
@@ -188,6 +188,6 @@ def _nbytes(outlet: Outlet, bound: Mapping[str, int]) -> int | None:
 
 
 def _stored(dtype: str, shape: Sequence[int]) -> int:
-    """Bytes of an array. The size of strings is a guess, and an unknown dtype counts as float64."""
+    """Returns bytes of an array. The size of strings is a guess, and an unknown dtype counts as float64."""
     known = ir.DataType.DOUBLE if dtype == "undefined" else ir.DataType[dtype.upper()]
     return math.prod(shape) * (_TEXT if known == ir.DataType.STRING else known.numpy().itemsize)

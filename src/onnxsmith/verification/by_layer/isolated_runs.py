@@ -1,4 +1,5 @@
-"""Runs two sides on one input, whole or operation by operation, and computes what rounding explains."""
+"""Runs two sides on one input, as a whole or operation by operation, and computes the differences that rounding
+explains."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ from onnxsmith.verification.rounding import Rounding, asked, counted
 from onnxsmith.verification.value_comparison import is_float
 
 _SURE = ("name", "origin", "port", "graph")
-"""Pairs with the same name on both sides."""
+"""Ways of pairing that are certain."""
 _COARSE = 2.0**-8
 """Unit roundoff of bfloat16, the coarsest dtype in which whole networks are computed."""
 
 
 class Trial:
     """The two sides, their pairs, and the tolerance that the user asked for, if any. `keep` keeps the reference's
-    values, for pairs that fit into memory together.
+    values, if all pairs fit into memory together.
 
-    Names are the candidate's, also as keys of returned values.
+    All names are the candidate's, also the keys of returned values.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Trial:
         self.converted: set[str] = set()
         """Tensors whose float dtype differs from the reference's."""
         self.narrowed: set[str] = set()
-        """Tensors among them with a narrower dtype."""
+        """Tensors among `converted` with a narrower dtype than the reference's."""
         self._kept: Values | None = {} if keep else None
 
     def note_dtypes(self, ours: Values, theirs: Values) -> None:
@@ -62,11 +63,11 @@ class Trial:
                 self.narrowed.add(name)
 
     def partner(self, name: str) -> str:
-        """The reference's name of the tensor."""
+        """Returns the reference's name of the tensor."""
         return self.pairs[self.order[name]].reference
 
     def reference(self, names: Collection[str]) -> Values:
-        """The reference's values of these tensors; inputs are taken from the feeds."""
+        """Returns the reference's values of these tensors; inputs are taken from the feeds."""
         given = {name: self.feeds[0][self.partner(name)] for name in names if self.partner(name) in self.feeds[0]}
         names = [name for name in names if name not in given]
         if not names:
@@ -82,7 +83,7 @@ class Trial:
         return {**given, **{name: values[self.partner(name)] for name in names}}
 
     def measure(self, names: Collection[str]) -> None:
-        """Records the scales of tensors, for a side that quantises and computes its error from them."""
+        """Records the scales of tensors, from which a side that quantises computes its error."""
         asking = [(side, place) for place, side in enumerate(self.sides) if side.scales is not None]
         if not asking:
             return
@@ -94,12 +95,12 @@ class Trial:
                 side.scales.setdefault(name if place else self.partner(name), scale)
 
     def candidate(self, given: Mapping[str, Value], names: Sequence[str]) -> Values:
-        """The candidate's values of `names`, computed from the nearest earlier tensors that are `given`."""
+        """Returns the candidate's values of `names`, computed from the nearest earlier tensors in `given`."""
         self.runs += 1
         return self.sides[1].forced(self.feeds[1], given, names)
 
     def boundary(self, names: Collection[str], cuts: Collection[str]) -> list[str]:
-        """The cuts that the steps before `names` read."""
+        """Returns the cuts that the steps before `names` read."""
         outline = self.sides[1].outline
         cuts = frozenset(cuts)
         return list(dict.fromkeys(read for name in names for read in outline.segment(name, cuts)[1] if read in cuts))
@@ -107,8 +108,8 @@ class Trial:
     def computed_from(
         self, names: Sequence[str], cuts: Collection[str], noisy_at: Collection[str] = ()
     ) -> tuple[Values, Values]:
-        """Values of `names` on both sides. The candidate computes them from the reference's values at `cuts`; values at
-        `noisy_at` get random noise of the size that rounding explains."""
+        """Returns the values of `names` on both sides. The candidate computes its own from the reference's values at
+        `cuts`; values at `noisy_at` get random noise of the size that rounding explains."""
         given = self.boundary(names, cuts)
         ours = self.reference(dict.fromkeys((*names, *given)))
         handed = {name: ours[name] for name in given}
@@ -126,12 +127,12 @@ class Trial:
         return [step.op for step in ours] == [step.op for step in theirs]
 
     def made_with(self, name: str) -> frozenset[str]:
-        """The paired tensors that the step of `name` computes, including `name`."""
+        """Returns the paired tensors that the step of `name` computes, `name` among them."""
         step = self.sides[1].outline.step_of(name)
         return frozenset(made for made in (step.outputs if step is not None else ()) if made in self.cuts) | {name}
 
     def dependents(self, names: Collection[str]) -> frozenset[str]:
-        """All pairs that depend on these tensors."""
+        """Returns all pairs that depend on these tensors."""
         outline = self.sides[1].outline
         queue, seen = list(names), set(names)
         while queue:
@@ -143,7 +144,7 @@ class Trial:
         return frozenset(seen & self.cuts) - frozenset(names)
 
     def roundings(self, names: Sequence[str], cuts: Collection[str]) -> dict[str, Rounding]:
-        """The larger tolerance of the two sides, with both computing from `cuts`."""
+        """Returns the larger tolerance of the two sides, if both compute from `cuts`."""
         if self.tolerance is not None:
             return dict.fromkeys(names, asked(self.tolerance))
         theirs = self.sides[1].roundings(cuts, names)
@@ -158,8 +159,8 @@ class Trial:
         return found
 
     def _is_converted(self, name: str, cuts: Collection[str]) -> bool:
-        """Whether the tensor has a narrower dtype than the reference's, or the values at the cuts before it were
-        converted for this side."""
+        """Whether the tensor has a narrower dtype than the reference's, or values at the cuts before it were converted
+        to another dtype."""
         if not self.converted:
             return False
         if name in self.narrowed:
@@ -167,12 +168,12 @@ class Trial:
         return not self.converted.isdisjoint(self.sides[1].outline.segment(name, frozenset(cuts))[1])
 
     def _guess(self, name: str, cuts: Collection[str]) -> Rounding:
-        """A tolerance if neither side is an ONNX graph: each step counts as a sum of unknown length."""
+        """Guesses a tolerance if neither side is an ONNX graph: each step counts as a sum of unknown length."""
         steps = len(self.sides[1].outline.segment(name, frozenset(cuts))[0]) or 1
         return counted(1024 * steps, steps, 2.0**-24)  # 1024 terms as in `verification/term_counts.py`; float32
 
     def inside(self, look: Look) -> Inside | None:
-        """Where the bodies of a pair's steps differ, with both sides computing from the reference's values."""
+        """Finds where the bodies of a pair's steps differ, if both sides compute from the reference's values."""
         before = self.boundary([look.pair.candidate], self.cuts)
         theirs = self.sides[1].inside(self.feeds[1], self.reference(before), look.pair.candidate)
         if not theirs:
@@ -180,7 +181,7 @@ class Trial:
         return first_inside(self.sides[0].inside(self.feeds[0], self._before(look), look.pair.reference), theirs)
 
     def _before(self, look: Look) -> Values:
-        """The values that the reference reads for this pair, by its own names."""
+        """Returns the values that the reference reads for this pair, by the reference's names."""
         back = {pair.reference: pair.candidate for pair in self.pairs}
         read = [name for name in self.sides[0].outline.segment(look.pair.reference, back.keys())[1] if name in back]
         held = self.reference([back[name] for name in read])

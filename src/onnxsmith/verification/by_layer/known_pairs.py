@@ -1,4 +1,4 @@
-"""What is known of two graphs before they run: which of their tensors correspond, and how their nodes differ."""
+"""Holds what is known of two graphs before a run: pairs of tensors, and differences of nodes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class NodeDifference:
     """How a node of the candidate differs from its counterpart: one attribute, weight, operand, or the node itself.
 
     `node` is the candidate's name, `reference` the name of its counterpart, "" without one. `what` is `attribute`,
-    `operator`, `weight`, `wiring`, `added` (the candidate has the node alone) or `removed` (the node reads what in the
-    reference a node computes that the candidate does not have). `name` is that of the attribute, weight or operand,
-    and `old` and `new` are its values in both models, as texts.
+    `operator`, `weight`, `wiring`, `added` (only the candidate has the node) or `removed` (in the reference, this node
+    reads another node, which the candidate lacks). `name` is that of the attribute, weight or operand, and `old` and
+    `new` are its values in both models, as texts.
     """
 
     node: str
@@ -29,7 +29,7 @@ class NodeDifference:
     new: str
 
     def said(self) -> str:
-        """The difference as a text: `epsilon 1e-05 → 0.001`."""
+        """Writes the difference as a text: `epsilon 1e-05 → 0.001`."""
         if self.what == "added":
             return f"{self.name} is in the candidate alone"
         if self.what == "removed":
@@ -39,8 +39,9 @@ class NodeDifference:
 
 @dataclass(frozen=True)
 class Matches:
-    """Pairs of tensors, the reference's name first, and the differences of paired nodes. `folded` are pairs in which
-    the tensor has the value of another one than its name says: what followed its node is folded into the weights."""
+    """Pairs of tensors, the reference's name first, and the differences of paired nodes. `folded` are pairs with
+    different names: the operation after the tensor's node is folded into its weights, so the tensor has that
+    operation's value."""
 
     tensors: tuple[tuple[str, str], ...] = ()
     folded: tuple[tuple[str, str], ...] = ()

@@ -30,7 +30,7 @@ from onnxsmith.verification.term_counts import MOVING
 BUDGET = 2 * 2**30
 """Bytes that the compared tensors may take together. A choice: 2 GiB."""
 _LOOK_AT_VALUES = 0.75
-"""With a smaller share of paired tensors, tensors are also paired by equal values. A choice: it costs a run of each
+"""Share of paired tensors below which tensors are also paired by equal values. A choice: it costs a run of each
 side."""
 LEAST_SHARE = 0.5
 """Default for the share of tensors that has to be paired. A choice."""
@@ -46,14 +46,14 @@ class Request:
     budget: int = BUDGET
     least_share: float = LEAST_SHARE
     tolerance: float | None = None
-    """The largest relative difference allowed to an operation, in place of the computed tolerance."""
+    """The largest allowed relative difference of an operation, in place of the computed tolerance."""
     match: Callable[[], Matches] = Matches
     """Matches the graphs of both sides when it is asked for."""
 
 
 def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
-    """Compares the layers of `candidate` with those of `reference`. There are none if no tensor of a side is computed
-    from the inputs: its outputs are constants.
+    """Compares the layers of `candidate` with those of `reference`. There are no layers if a side's outputs are
+    constants: no tensor of it is computed from the inputs.
 
     Raises:
         OnnxsmithError: `compare/unpaired` if too few tensors could be paired; `runtime/…` if a side fails.
@@ -86,8 +86,8 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
 
 
 def _with_baked(reference: Tap, candidate: Tap, request: Request) -> None:
-    """Lets tensors that depend on no input be compared, if an output depends on the inputs on one side only: an
-    activation was stored as a constant there, and what follows it differs."""
+    """Includes tensors that depend on no input, if an output depends on the inputs on one side only: the other side
+    stored an activation as a constant, and later tensors differ."""
     ours, theirs = reference.outline, candidate.outline
     ports = [(a, b) for a, b in request.ports.items() if a in ours.outputs]
     if all((a in ours.moving) == (b in theirs.moving) for a, b in ports):
@@ -100,13 +100,13 @@ def _with_baked(reference: Tap, candidate: Tap, request: Request) -> None:
 
 
 _UNSURE = ("structure", "weights", "value", "match")
-"""Ways of pairing that may be wrong where two tensors are alike."""
+"""Ways of pairing that may be wrong if two tensors are alike."""
 
 
 def _diverged(reference: Tap, candidate: Tap, found: Alignment, request: Request) -> tuple[Alignment, Found]:
-    """Compares all pairs. If the runtime refuses the reference's tensors in the candidate, as those of a wrong pair,
-    only pairs by name and origin are compared; if it refuses these too, only tensors of floats, because the sizes that
-    a graph computes are alike in many places."""
+    """Compares all pairs. The candidate's runtime may refuse a tensor of the reference, for example because of a wrong
+    pair. Then only pairs by name and origin are compared. If the runtime refuses these too, only float tensors are
+    compared, because computed sizes are alike in many places."""
     sure = tuple(pair for pair in found.pairs if pair.how not in _UNSURE)
     floats = tuple(pair for pair in found.pairs if candidate.outline.is_number(pair.candidate))
     tries = [found.pairs, sure, floats, tuple(pair for pair in sure if pair in floats)]
@@ -146,7 +146,8 @@ def _without_layers(reference: Tap, candidate: Tap, constant: Sequence[str], req
 
 
 def _certain(pair: Pair) -> Pair:
-    """A pair of equal graphs: values that differ, in their shape too, are a difference, and no wrong pairing."""
+    """Returns the pair as one of equal graphs: different values, also of different shapes, are then a difference and
+    not a wrong pair."""
     return pair if pair.how == "port" or pair.reference != pair.candidate else replace(pair, how="graph")
 
 
@@ -189,7 +190,7 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
     first = _first_apart(candidate, result, by_name)
     culprits = tuple(dict.fromkeys(first.get(look.pair.candidate, look).pair.candidate for look in result.culprits))
     known = request.match().by_node if culprits else {}
-    # What is computed otherwise has no counterpart, so a culprit begins where the last tensors agree.
+    # Differently computed tensors have no counterpart, so a culprit begins where the last tensors agree.
     loose = {look.pair.candidate for look in result.otherwise}
     paired = {name: look for name, look in by_name.items() if name not in loose}
     layers = tuple(
@@ -218,8 +219,8 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
 
 
 def _first_apart(candidate: Tap, result: Found, by_name: Mapping[str, Look]) -> dict[str, Look]:
-    """For each culprit that is computed through tensors of another shape or dtype than the reference's: the first of
-    these tensors, which is computed from tensors that fit. The error begins there."""
+    """Returns, for each culprit that is computed through tensors of another shape or dtype than the reference's, the
+    first of these tensors that is computed from matching tensors. The error begins there."""
     apart = {look.pair.candidate: look for look in result.looks if look.mismatch and not look.reshaped}
     found = {}
     for culprit in result.culprits:
@@ -302,8 +303,8 @@ def _layer(
 
 
 def _evidence(differences: Sequence[NodeDifference], step: Step) -> int:
-    """Ranks a step by how it differs from its counterpart in the graph: 0 if it computes otherwise, or if the reference
-    has no such step, and it chooses elements, which no optimiser adds."""
+    """Ranks a step by how it differs from its counterpart in the graph: 0 if it computes differently, or if the
+    reference lacks it and it chooses elements, because optimisers add no such step."""
     if not differences:
         return 2
     if any(one.what == "added" for one in differences) and step.op in _CHOOSING:
@@ -312,13 +313,13 @@ def _evidence(differences: Sequence[NodeDifference], step: Step) -> int:
 
 
 _CHOOSING = ("Gather", "GatherElements", "GatherND")
-"""Operators that choose elements of a tensor. Slices and Splits are left out: tools exchange one for the other."""
+"""Operators that choose elements of a tensor. Slice and Split are left out, because tools replace one by the other."""
 
 
 def _suspicion(step: Step) -> tuple[bool, bool, int, bool]:
-    """Ranks the steps of one pair: steps with the most weights first, steps that only move data last, and reshaping,
-    which keeps the order of the elements, behind them. A quantiser comes before its dequantiser, because it is the one
-    that loses digits."""
+    """Ranks the steps of one pair: steps with the most weights first, then other computations, then steps that only
+    move data, and last reshaping, which keeps the order of the elements. A quantiser comes before its dequantiser,
+    because the quantiser loses digits."""
     return step.op in MOVING, is_reshaping(step.op), -step.weights, step.op == "DequantizeLinear"
 
 

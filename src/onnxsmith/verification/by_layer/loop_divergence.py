@@ -34,9 +34,8 @@ Pairs = Sequence[tuple[Inner, Inner]]
 
 
 def first_inside(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Inside | None:
-    """The first tensor that differs by more than rounding, in the order of computation: by iteration, and within one by
-    position in the body. If its node is itself a loop or branch, searches its body. None if no common tensor
-    differs."""
+    """Finds the first tensor that differs by more than rounding, in the order of computation: by iteration, then by
+    position in the body. If its node is a loop or branch, searches that body. None if no common tensor differs."""
     pairs = list(_paired(reference, candidate))
     found: Inside | None = None
     outer: list[tuple[str, ...]] = list(dict.fromkeys(b.path for _, b in pairs if len(b.path) == 1))
@@ -51,7 +50,7 @@ def first_inside(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Insi
 
 
 def _first(pairs: Pairs) -> tuple[Inside, Inner] | None:
-    """The first difference among the tensors of one body."""
+    """Returns the first difference among the tensors of one body."""
     times = max(len(b.values) for _, b in pairs)
     for number in range(times):
         for place, (a, b) in enumerate(pairs):
@@ -72,7 +71,7 @@ def _difference(a: Inner, b: Inner, number: int, place: int) -> str:
 
 
 def _paired(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Iterator[tuple[Inner, Inner]]:
-    """Pairs the tensors of bodies one by one if they have the same operators; else by name."""
+    """Pairs the tensors of two bodies by position if the bodies have the same operators; else by name."""
     if [one.op for one in reference] == [one.op for one in candidate]:
         yield from zip(reference, candidate, strict=True)
         return

@@ -35,7 +35,7 @@ class OnnxTap(Tap):
     """The tensors of the main graph, with functions inlined, and of the branches that `feeds` take. Tensors inside a
     loop body count as part of the loop's node.
 
-    One session returns all tensors that are asked for together, and is kept until others are asked for. The tap closes
+    One session returns all tensors of a request, and is kept until a request for other tensors. The tap closes
     `preparer`. If `is_inferred`, the model's shapes are known, and are inferred again only if its graph changes.
     """
 
@@ -93,8 +93,8 @@ class OnnxTap(Tap):
         return session.run(handed)
 
     def edited(self, feeds: Feeds, names: Sequence[str], edit: Callable[[ir.Model], None]) -> Values:
-        """The values of `names` in a copy of the graph that `edit` changes. Raises what `edit` raises, and the errors
-        of the runtime."""
+        """Returns the values of `names` in a copy of the graph that `edit` changes. Raises the errors of `edit` and of
+        the runtime."""
         made = self._cut({}, names)
         edit(made.model)
         self._prepared = None
@@ -117,8 +117,8 @@ class OnnxTap(Tap):
         return self._prepared[1], self._prepared[2]
 
     def _cut(self, given: Mapping[str, Value], names: Sequence[str]) -> Cut:
-        """The graph cut at the given tensors, with inputs of their actual shapes. The shapes in the file may be missing
-        after a runtime's own operator, or wrong if a fault changed them."""
+        """Cuts the graph at the given tensors, which become inputs with their actual shapes. The file's shapes may be
+        missing after a runtime's own operator, or wrong if a fault changed them."""
         made = cut(self.model, given.keys(), names)
         ports = {value.name: value for value in made.model.graph.inputs}
         for name, port in made.inputs.items():
@@ -133,7 +133,8 @@ class OnnxTap(Tap):
         return made
 
     def _like(self, name: str, value: Value) -> Value:
-        """A value of the other side in this side's dtype: one side may have float16 where the other has float32."""
+        """Converts a value of the other side to this side's dtype: one side may have float16 where the other has
+        float32."""
         dtype = self._dtypes.get(name)
         if dtype is None or not isinstance(value, np.ndarray) or value.dtype == dtype:
             return value
@@ -174,7 +175,7 @@ class OnnxTap(Tap):
         try:
             exposed = exposing.expose(self._affordable(exposing, names, handed))
             outputs = self._preparer.prepare(exposed.model, self._options).run(handed)
-        except OnnxsmithError:  # the runtime cannot expose so many tensors of a body: the node itself is named
+        except OnnxsmithError:  # the runtime cannot expose so many tensors of a body: only the node is named
             return ()
         self._prepared = None
         return [
@@ -183,7 +184,7 @@ class OnnxTap(Tap):
         ]
 
     def _affordable(self, exposing: Exposing, names: Sequence[str], feeds: Feeds) -> list[str]:
-        """The first tensors in bodies that fit into memory, over all iterations together."""
+        """Returns the first tensors in bodies that fit into memory, over all iterations together."""
         sized = exposing.expose(names, sizes=True)
         outputs = self._preparer.prepare(sized.model, self._options).run(feeds)
         kept, held = [], 0
@@ -253,7 +254,7 @@ def _truth(value: ir.Value, values: Mapping[str, Value]) -> bool | None:
 
 
 def _count(value: ir.Value, sizes: Sizes) -> int | None:
-    """Elements of a value; None if its shape does not follow from the inputs."""
+    """Counts the elements of a value; None if its shape does not follow from the inputs."""
     count = 1
     for dim in value.shape if value.shape is not None else (None,):
         size = dim if isinstance(dim, int) else _evaluated(dim, sizes)
@@ -340,11 +341,12 @@ def _dims(value: ir.Value) -> list[int]:
 
 
 _LONG = 64
-"""Characters of an attribute that identify a node. A choice."""
+"""Characters of an attribute that count in a node's key. A choice."""
 
 
 def _key(node: ir.Node, fixed: Collection[ir.Value]) -> str:
-    """Attributes and shapes of weights: they tell a node from others with its operator, without the learned values."""
+    """Returns attributes and shapes of weights, without the learned values: they distinguish nodes with one
+    operator."""
     texts = []
     for name, attribute in sorted(node.attributes.items()):
         if walk.holds_subgraphs(attribute):

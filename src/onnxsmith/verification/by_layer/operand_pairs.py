@@ -1,8 +1,8 @@
 """Pairs the tensors that paired operations read.
 
-A normalisation that is folded into a convolution leaves one node: it comes from the convolution, and its result is that
-of the normalisation. The operation that reads it says so: what it reads in the file is what it reads in the module. So
-its operands are paired, in place of the pair that the origin of the node suggests.
+If a normalisation is folded into a convolution, one node is left: its origin is the convolution, but it computes the
+normalisation's result. The next operation reads that result in the file and in the module. So the operands of paired
+operations are paired, in place of pairs by origin.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from onnxsmith.verification.by_layer.side_outline import Outline
 
 
 def with_operands(reference: Outline, candidate: Outline, pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """The pairs, and pairs of operands of operations that are one step on both sides; in the candidate's order. `pairs`
-    include those of inputs."""
+    """Returns the pairs, and pairs of the operands of operations that are one step on both sides, in the candidate's
+    order. `pairs` include those of inputs."""
     steps = Counter(step.origin for step in candidate.steps if step.origin)
     known = {pair.candidate: pair for pair in pairs}
     order = {name: number for number, name in enumerate((*candidate.inputs, *candidate.tensors()))}
-    for name in sorted(order, key=order.__getitem__, reverse=True):  # an operation comes before what it reads
+    for name in sorted(order, key=order.__getitem__, reverse=True):  # visits an operation before its operands
         found = _operands(reference, candidate, known[name], steps) if name in known else []
         said = [known.get(pair.candidate) for pair in found]
-        # Of several operands, one is paired if it is the last: an exporter may exchange the operands of a sum.
+        # One of several operands is paired if all others are confirmed: an exporter may exchange operands of a sum.
         agreeing = [old is not None and old.reference == pair.reference for pair, old in zip(found, said, strict=True)]
         for pair, old in zip(found, said, strict=True):
             if (len(found) == 1 and (old is None or old.how != "port")) or (
@@ -34,7 +34,7 @@ def with_operands(reference: Outline, candidate: Outline, pairs: Sequence[Pair])
 
 
 def _operands(reference: Outline, candidate: Outline, pair: Pair, steps: Counter[str]) -> list[Pair]:
-    """The pairs of what the operation of a pair reads; empty if it is not the same operation on both sides."""
+    """Returns pairs of the operands of a pair's operation; empty if it is not the same operation on both sides."""
     ours, theirs = reference.step_of(pair.reference), candidate.step_of(pair.candidate)
     if ours is None or theirs is None or not ours.origin or (ours.origin, ours.kind) != (theirs.origin, theirs.kind):
         return []

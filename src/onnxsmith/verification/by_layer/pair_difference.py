@@ -19,14 +19,14 @@ from onnxsmith.verification.value_comparison import Difference, difference, is_f
 _ULP = 2.0**-23
 """One ulp of float32 at 1."""
 _BEYOND_NOISE = 5.0
-"""Severity of an error that shows only in all elements together. A choice: just above slight
+"""Severity of an error that only the statistics of all elements show. A choice: just above slight
 (`verification/by_layer/culprits.py`)."""
 
 
 @dataclass
 class Look:
-    """The result of one pair: how it differs in the plain run, and how by itself. `own` is None if one operation's
-    rounding explains the plain run, or if the side cannot be given values."""
+    """The result of one pair: its difference in the plain run, and its own difference. `own` is None if one operation's
+    rounding explains the plain run, or if the side cannot compute from given values."""
 
     pair: Pair
     inherited: Difference
@@ -36,11 +36,11 @@ class Look:
     shape: tuple[int, ...] = ()
     dtype: str = ""
     mismatch: str = ""
-    """Why the tensors do not belong together after all."""
+    """Why the tensors are a wrong pair."""
     reshaped: bool = False
-    """Whether only their shapes differ, and they have equally many elements: a tool reshapes them elsewhere."""
+    """Whether only the shapes differ and the numbers of elements are equal: a tool reshapes the tensor elsewhere."""
     suspicious: bool = False
-    """Whether it differs in the plain run by more than one operation may add to the differences of its inputs."""
+    """Whether the pair differs in the plain run by more than one operation may add to the differences of its inputs."""
     nonfinite: tuple[int, int] = (0, 0)
     """NaN and infinite elements, in the reference and in the candidate."""
     verdict: str = ""
@@ -48,8 +48,8 @@ class Look:
 
     @property
     def severity(self) -> float:
-        """The own error in multiples of its tolerance. An operation that rounds nothing has the tolerance 0, for which
-        an ulp of float32 is used; integers that differ are beyond any rounding."""
+        """Returns the own error in multiples of its tolerance. An operation without rounding has the tolerance 0, for
+        which an ulp of float32 is used. A difference of integers is beyond any rounding."""
         if self.own is None or not self.own.reason:
             return 0.0
         if not self.own.worst_rel or "float" not in self.dtype:
@@ -71,11 +71,11 @@ class Found:
     slight: list[Look] = field(default_factory=list)
     """Pairs with an own error slightly above its tolerance, which no output shows."""
     left: tuple[float, float] | None = None
-    """The difference of the worst output, and the same with the reference's value at the first culprit."""
+    """The difference of the worst output, and its difference with the reference's value at the first culprit."""
     inside: Inside | None = None
-    """Where the bodies of the first culprit first differ, if it has some."""
+    """Where the bodies of the first culprit first differ, if it has bodies."""
     pattern: str = ""
-    """How the first culprit differs on the reference's own inputs, in words (`patterns.py`)."""
+    """How the first culprit differs on the reference's own inputs, in words (`error_patterns.py`)."""
     runs: int = 0
 
     @property
@@ -85,7 +85,8 @@ class Found:
 
 
 def plain_look(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: Rounding) -> Look:
-    """Compares a pair in the plain run. `own` is the rounding of one operation, `inherited` of the whole path to it."""
+    """Compares a pair in the plain run. `own` is the rounding of one operation, `inherited` that of the whole path to
+    it."""
     look = Look(pair, Difference(), None, own, mismatch="" if pair.how in ("port", "graph") else mismatch(ours, plain))
     if isinstance(ours, np.ndarray):
         look.shape, look.dtype = tuple(ours.shape), ours.dtype.name
@@ -98,14 +99,15 @@ def plain_look(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: 
     if look.suspicious:
         look.inherited = _widened(look.inherited, ours, inherited) or value_difference(ours, plain, inherited)
     look.nonfinite = _nonfinite(ours), _nonfinite(plain)
-    says_something = look.inherited.reason or pair.how == "port"  # metrics take time: only where they inform
+    says_something = look.inherited.reason or pair.how == "port"  # metrics take time: only if they inform
     if says_something and isinstance(ours, np.ndarray) and isinstance(plain, np.ndarray) and ours.shape == plain.shape:
         look.metrics = measures(ours, plain)
     return look
 
 
 def _widened(found: Difference, ours: Value, rounding: Rounding) -> Difference | None:
-    """The difference without its reason if it is within a wider tolerance; None if it has to be measured again."""
+    """Returns the difference without its reason if it is within a wider tolerance; None if it has to be measured
+    again."""
     measured = isinstance(ours, np.ndarray) and is_float(ours) and found.worst_rel > 0
     return replace(found, reason="") if measured and found.worst_rel <= rounding.tolerance else None
 
@@ -125,8 +127,8 @@ def value_difference(reference: Value, candidate: Value, rounding: Rounding) -> 
 
 
 def is_as_exact(exact: Value, reference: Value, candidate: Value, rounding: Rounding) -> bool:
-    """Whether the candidate's value is as close to the exact one, in float64, as the reference's is, or differs from it
-    by rounding only. False if there is no exact value."""
+    """Whether the candidate's value is as close to the exact float64 value as the reference's, or differs from it by
+    rounding only. False if there is no exact value."""
     if not isinstance(exact, np.ndarray) or exact.dtype.kind not in "fc":
         return False
     mine, theirs = widen(np.asarray(reference)), widen(np.asarray(candidate))
@@ -145,7 +147,7 @@ _MASKED = -1e30
 
 
 def _unmasked(reference: Value, candidate: Value) -> tuple[Value, Value]:
-    """Two values with 0 for the elements that a mask hides in both: they would set the scale of all others."""
+    """Sets the elements that a mask hides in both values to 0, because they would set the scale of all others."""
     if not isinstance(reference, np.ndarray) or not isinstance(candidate, np.ndarray):
         return reference, candidate
     if reference.dtype.kind != "f" or candidate.dtype.kind != "f" or reference.shape != candidate.shape:
@@ -158,12 +160,12 @@ def _unmasked(reference: Value, candidate: Value) -> tuple[Value, Value]:
 
 
 def _levels(reference: Array, candidate: Array) -> float:
-    """The largest difference of two arrays of integers."""
+    """Returns the largest difference of two arrays of integers."""
     return float(np.max(np.abs(widen(reference) - widen(candidate)), initial=0.0))
 
 
 def mismatch(reference: Value, candidate: Value) -> str:
-    """Why two values cannot belong to one tensor. Floats of different widths can."""
+    """Returns why two values cannot belong to one tensor; "" if they can. Floats of different widths can."""
     if isinstance(reference, list) or isinstance(candidate, list) or reference is None or candidate is None:
         return "" if type(reference) is type(candidate) else "one side is a tensor, the other is none"
     if reference.shape != candidate.shape:

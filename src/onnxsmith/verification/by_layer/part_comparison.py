@@ -1,7 +1,7 @@
-"""Compares two models part by part: both compute each tensor from the reference's values of the tensors before it.
+"""Compares two models part by part: both compute each tensor from the reference's values of earlier tensors.
 
-A part of a model is what computes one paired tensor from the nearest paired tensors before it. A fault in a part shows
-at its end, where nothing after it can hide the fault, and the rounding of the parts before it adds nothing.
+A part of a model computes one paired tensor from the nearest paired tensors before it. A fault in a part shows at its
+end: no later part can hide it, and the rounding of earlier parts adds nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BUDGET = 2**30
 @dataclass(frozen=True)
 class Parts:
     """Two models, and the pairs of tensors at which they can be cut. `feeds` is one input, with the names of each side.
-    `pairs` are float tensors between inputs and outputs, `ports` are the outputs. Names are the candidate's."""
+    `pairs` are intermediate float tensors, `ports` are the outputs. Names are the candidate's."""
 
     reference: Tap
     candidate: OnnxTap
@@ -48,11 +48,12 @@ class Parts:
 
     @cached_property
     def _kept(self) -> Values:
-        """The reference's values, kept if all fit into the budget together; by the reference's names."""
+        """Returns the reference's values, by the reference's names; they are kept if all fit into the budget
+        together."""
         return {}
 
     def values(self, names: Iterable[str]) -> Values:
-        """The reference's values of these tensors."""
+        """Returns the reference's values of these tensors."""
         partners = {name: self.partner[name] for name in names}
         known = {**self.feeds[0], **self._kept}
         asked = tuple(dict.fromkeys(own for own in partners.values() if own not in known))
@@ -66,19 +67,19 @@ class Parts:
         return len(self.chunks([pair.candidate for pair in self.pairs])) == 1
 
     def boundary(self, names: Iterable[str], cuts: Collection[str]) -> list[str]:
-        """The tensors among `cuts` that the parts before `names` read."""
+        """Returns the tensors among `cuts` that the parts before `names` read."""
         outline, known = self.candidate.outline, frozenset(cuts)
         return list(dict.fromkeys(read for name in names for read in outline.segment(name, known)[1] if read in known))
 
     def chunks(self, names: Collection[str]) -> list[list[str]]:
-        """The names of these tensors, and of the outputs, in chunks that fit into the budget."""
+        """Returns the names of these tensors, and of the outputs, in chunks that fit into the budget."""
         wanted = [pair for pair in (*self.pairs, *self.ports) if pair in self.ports or pair.candidate in names]
         found = chunks(wanted, self.candidate.nbytes(self.feeds[1]), self.budget)
         return [[pair.candidate for pair in chunk] for chunk in found]
 
     def apart(self, cuts: Collection[str], names: Collection[str] | None = None) -> dict[str, str]:
-        """Why tensors differ that the candidate computes from the reference's values at `cuts`: those of `names`, or
-        all `cuts` and the outputs.
+        """Returns the tensors that differ if the candidate computes them from the reference's values at `cuts`, with
+        the reason: those of `names`, or all `cuts` and the outputs.
 
         Raises:
             OnnxsmithError: `runtime/…` if a side fails.
@@ -89,7 +90,7 @@ class Parts:
         return found
 
     def plainly_apart(self) -> dict[str, str]:
-        """Why tensors differ that the candidate computes from the inputs."""
+        """Returns the tensors that differ if the candidate computes them from the inputs, with the reason."""
         found: dict[str, str] = {}
         for chunk in self.chunks([pair.candidate for pair in self.pairs]):
             found |= self._apart(chunk, ())
@@ -105,7 +106,7 @@ class Parts:
             reason = mismatch(ours[name], theirs[name])
             if not reason and name in allowed:
                 reason = value_difference(ours[name], theirs[name], allowed[name]).reason
-                # Float64 decides about a part, not about a whole plain run: there, it would take as long as all parts.
+                # Float64 decides about a part only: for the whole plain run it would take as long as for all parts.
                 exact = self._exact(name, ours, cuts) if reason and cuts else None
                 if is_as_exact(exact, ours[name], theirs[name], allowed[name]):
                     continue
@@ -114,12 +115,12 @@ class Parts:
         return found
 
     def _exact(self, name: str, known: Values, cuts: Collection[str]) -> Value:
-        """The reference's value in float64, computed from its values at the cuts."""
+        """Returns the reference's value in float64, computed from its values at the cuts."""
         given = {self.partner[read]: known[read] for read in self.boundary([name], cuts)}
         return self.reference.exact(self.feeds[0], given, self.partner[name])
 
     def readers(self, name: str, cuts: Collection[str]) -> list[str]:
-        """The tensors among `cuts`, and the outputs, whose part reads the tensor."""
+        """Returns the tensors among `cuts`, and the outputs, whose part reads the tensor."""
         outline, ports = self.candidate.outline, {pair.candidate for pair in self.ports}
         found: dict[str, None] = {}
         queue, seen = [name], {name}
@@ -135,8 +136,8 @@ class Parts:
 
 
 def usable(parts: Parts) -> Parts:
-    """The parts without the pairs whose values have other dtypes or shapes on the two sides, hold no number, or only
-    numbers below the normal range of their dtype."""
+    """Returns the parts without unusable pairs: their values have different dtypes or shapes on the two sides, hold no
+    number, or hold only numbers below the normal range of their dtype."""
     dtypes = {value.name: value.dtype for node in parts.candidate.model.graph for value in node.outputs}
     kept: list[Pair] = []
     for chunk in chunks(parts.pairs, parts.candidate.nbytes(parts.feeds[1]), parts.budget):
@@ -154,7 +155,7 @@ def _fits(ours: Value, theirs: Value) -> bool:
         return False
     if not ours.size or ours.dtype != theirs.dtype or ours.shape != theirs.shape:
         return False
-    return rms(widen(ours)) >= _least_normal(ours)  # below it, numbers keep few digits
+    return rms(widen(ours)) >= _least_normal(ours)  # below the normal range, numbers keep few digits
 
 
 def _least_normal(value: Array) -> float:

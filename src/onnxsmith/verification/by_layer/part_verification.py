@@ -1,9 +1,9 @@
-"""Verifies a model part by part, where its outputs show too little.
+"""Verifies a model part by part, if its outputs show too little.
 
-The outputs of an untrained network hardly depend on its weights: each layer loses most of what the layer before it
-computes. So both models are cut at tensors that both have. Each part gets the reference's values, and its result is
-compared with the reference's, as outputs are: within what rounding does in that part, and with planted faults. A weight
-is seen if a fault in it shows at the end of a part.
+The outputs of an untrained network hardly depend on its weights: each layer loses most of the result of the layer
+before it. So both models are cut at tensors that both have. Each part gets the reference's values, and its result is
+compared with the reference's like an output: within the rounding of that part, and with planted faults. A weight is
+seen if a fault in it shows at the end of a part.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from onnxsmith.verification.verify import Evidence, Side, verify
 
 _BUDGET = 2**26
 """Bytes of tensors whose parts are run together, with their copies. A choice: 64 MiB. Each planted fault is a run that
-returns all of them."""
+returns all these tensors."""
 
 Prepare = Callable[[ir.Model], Session]
 
 
 @dataclass(frozen=True)
 class Inside:
-    """What the parts of a model show. `compared` counts tensors that agree, apart from the outputs; `power` are the
-    faults that were planted in all parts. `apart` are tensors that differ and `undecided` sentences on what no input
-    decides; with either of them, the parts verify nothing."""
+    """The results of all parts. `compared` counts tensors that agree, without the outputs; `power` counts the faults
+    planted in all parts. `apart` are tensors that differ, `undecided` sentences on tensors about which no input
+    decides; if there are any of either, the parts verify nothing."""
 
     compared: int
     power: Power | None
@@ -53,7 +53,7 @@ class Inside:
 
     @property
     def shortcoming(self) -> str:
-        """Why the parts verify nothing; "" if they verify the model."""
+        """Returns why the parts verify nothing; "" if they verify the model."""
         if self.apart:
             reasons = [
                 f"inside, {name!r} differs from the module's, and no output shows it: {reason}"
@@ -65,7 +65,7 @@ class Inside:
         if self.power is None:
             return "the power of the check is unknown"
         hidden = len(self.power.inert) + len(self.power.slight)
-        if hidden > FEW * self.power.tried:  # outputs may not depend on a weight; the end of its part should
+        if hidden > FEW * self.power.tried:  # an output need not depend on a weight, but the end of its part should
             return f"no change in {hidden} of {self.power.tried} weights shows inside"
         return self.power.shortcoming()
 
@@ -93,7 +93,8 @@ def compared_inside(parts: Sequence[Parts], prepare: Prepare, seed: int = 0) -> 
 
 
 def _groups(parts: Parts, kept: Sequence[str]) -> list[list[str]]:
-    """The ends of the parts, in groups that fit into the budget and read few weights: a fault is planted in each."""
+    """Groups the ends of the parts, so that each group fits into the budget and reads few weights. A fault is planted
+    in each weight."""
     weights = {weight.name for weight in adjustable(parts.candidate.model)[1]}
     readers = {value.name: node for node in parts.candidate.model.graph for value in node.outputs}
     found: list[list[str]] = []
@@ -112,12 +113,12 @@ def _groups(parts: Parts, kept: Sequence[str]) -> list[list[str]]:
 
 
 _GROUPS = ("inert", "slight", "blind", "only_large", "seen")
-"""What a planted fault in a weight showed, from the least to the most. The names of the fields of `Power`."""
+"""Effects of planted faults in a weight, from the least to the most. The names are fields of `Power`."""
 
 
 class Tally:
-    """What faults in each weight showed in the parts so far. A weight that several parts read counts as what showed
-    most."""
+    """The effects of faults in each weight, in the parts so far. For a weight that several parts read, the largest
+    effect counts."""
 
     def __init__(self) -> None:
         self._found: dict[str, int] = {}
@@ -137,7 +138,7 @@ class Tally:
             self._found[name] = max(rank, self._found.get(name, rank))
 
     def power(self, of: int) -> Power | None:
-        """All of it, for a model of so many weights; None if no fault was planted."""
+        """Sums up the effects for a model with `of` weights; None if no fault was planted."""
         if not self._found:
             return None
         return Power(
@@ -160,7 +161,7 @@ class Tally:
 def _verified(
     parts: Sequence[Parts], found: Sorted, names: Sequence[str], prepare: Prepare, tally: Tally, seed: int
 ) -> Verification:
-    """The comparison of the parts that end at these tensors. Adds what planted faults showed to `tally`."""
+    """Compares the parts that end at these tensors. Adds the effects of planted faults to `tally`."""
     first = parts[0]
     given = first.boundary(names, found.kept)
     model = _opened(cut(first.candidate.model, given, names))
@@ -186,7 +187,7 @@ def _verified(
 
 
 def _opened(made: Cut) -> Cut:
-    """The cut graph with inputs of any size."""
+    """Returns the cut graph with inputs of any size."""
     ports = set(made.inputs.values())
     for value in made.model.graph.inputs:
         if value.name in ports and value.shape is not None:
@@ -195,7 +196,8 @@ def _opened(made: Cut) -> Cut:
 
 
 def _ports(parts: Parts, made: Cut) -> Signature:
-    """The interface of a part: all inputs of the whole model, as the reference needs them, and the given tensors."""
+    """Returns the interface of a part: all inputs of the whole model, because the reference needs them, and the given
+    tensors."""
     own = signature(made.model)
     names = parts.names
     whole = {
@@ -213,14 +215,15 @@ def _feed(parts: Parts, made: Cut, given: Sequence[str], number: int) -> Feed:
 
 
 def _only_own(session: Session, ports: Signature) -> View:
-    """A view of the session that takes all inputs of the ports, and leaves out those that the session does not have."""
+    """Returns a view of the session that takes all inputs of `ports`, and ignores those that the session does not
+    have."""
     own = {port.name: port.name for port in session.signature.inputs}
     return View(session, Signature(ports.inputs, session.signature.outputs), own, {})
 
 
 class _Parted(Session):
-    """The parts of the reference: each tensor computed from the given values, in its own dtype or, `exact`, in float64.
-    Its names are those of the candidate's cut graph."""
+    """The parts of the reference: computes each tensor from the given values, in its own dtype or, with `exact`, in
+    float64. The names are those of the candidate's cut graph."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Makes a saved bundle of values a side of a comparison: a model's values on the saved input, without the model."""
+"""Makes a saved bundle of values a side of a comparison: it has a model's values on one input, without the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Recording(Program):
         )
 
     def inputs(self) -> Values:
-        """The input for which the values were saved."""
+        """Returns the input for which the values were saved."""
         return {name: self.bundle.value(name) for name in self.bundle.named("input")}
 
 
@@ -65,7 +65,7 @@ class _Replay(Session):
         self.signature = recording.signature
 
     def run(self, feeds: Feeds) -> Outputs:
-        """The saved outputs, if `feeds` are the saved input.
+        """Returns the saved outputs, if `feeds` are the saved input.
 
         Raises:
             OnnxsmithError: `compare/other-input` for another input.
@@ -75,7 +75,7 @@ class _Replay(Session):
 
 
 def check_input(recording: Recording, feeds: Feeds) -> None:
-    """Raises `compare/other-input` if the feeds are not equal to the saved input, to the bit."""
+    """Raises `compare/other-input` unless the feeds are bit-identical to the saved input."""
     for name, value in recording.inputs().items():
         if name not in feeds or difference(value, feeds[name], 0.0).reason:
             raise problem(

@@ -25,8 +25,8 @@ def is_reshaping(op: str) -> bool:
 def by_reshaping(
     reference: Outline, candidate: Outline, pairs: Mapping[str, str], is_free: Callable[[int, str], bool]
 ) -> Iterator[tuple[str, str]]:
-    """Pairs tensors made by reshaping alone from paired ones (`pairs`: the reference's name → the candidate's), if both
-    sides have equally many of one shape."""
+    """Pairs tensors that are only reshaped from paired tensors, if both sides have equally many of one shape. `pairs`
+    maps the reference's names to the candidate's."""
     ours = _grouped(reference, {a: a for a in pairs}, lambda name: is_free(0, name))
     theirs = _grouped(candidate, {b: a for a, b in pairs.items()}, lambda name: is_free(1, name))
     for key, names in theirs.items():
@@ -38,7 +38,7 @@ Groups = Mapping[tuple[str, tuple[int | None, ...]], list[str]]
 
 
 def _grouped(outline: Outline, anchors: Mapping[str, str], is_free: Callable[[str], bool]) -> Groups:
-    """Free tensors by shape and by the anchor from which they are reshaped."""
+    """Groups unpaired tensors by shape and by the anchor from which they are reshaped."""
     groups: dict[tuple[str, tuple[int | None, ...]], list[str]] = defaultdict(list)
     found: dict[str, str] = {}
     for step in outline.steps:

@@ -1,4 +1,4 @@
-"""Pairs layers that have the same weights, where values differ because of an error."""
+"""Pairs layers that have the same weights, for values that differ because of an error."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _NEAR = 1e-3
 """Relative difference of quantiles that still counts as equal. A choice: above the rounding of float16."""
 _MANY = 64.0
 _MOST = 0.02
-"""So many elements of a weight may differ, or this share: an error may be in the weight itself. A choice."""
+"""Number of a weight's elements that may differ, and largest share: the error may be in the weight itself. A choice."""
 
 Print = tuple[float, ...]
-"""The number of elements, and three quantiles of their magnitudes, which are equal however a weight is transposed or
-its gates are ordered. The biases come last, all together: folding a normalisation into a convolution changes them."""
+"""The number of elements and three quantiles of their magnitudes, which do not depend on a transposition or on the
+order of gates. The biases come last, all together: folding a normalisation into a convolution changes them."""
 
 
 def same_weights(reference: Tap, candidate: Tap, before: Alignment) -> Iterator[tuple[str, str]]:
-    """Pairs the results of steps that have the same weights, if no other step has them; tensors not yet paired only."""
+    """Pairs the results of steps that have the same weights, if no other step has them. Leaves out paired tensors."""
     sides = (reference, before.left_reference), (candidate, before.left_candidate)
     learners = [{step: _sizes(tap, step) for step in _learners(tap.outline, left)} for tap, left in sides]
     shared = frozenset.intersection(*(frozenset().union(*one.values()) for one in learners))
@@ -41,8 +41,8 @@ def same_weights(reference: Tap, candidate: Tap, before: Alignment) -> Iterator[
 
 
 def _unfolded(ours: Outline, theirs: Outline, a: Step, b: Step) -> tuple[Step, Step]:
-    """Both steps; in place of one, the normalisation that alone reads it, if none reads the other: there it is folded
-    into weights that it hardly changed."""
+    """Returns both steps. If only one of them is read by a normalisation alone, returns that normalisation in its
+    place: on the other side it is folded into weights that it hardly changed."""
     mine, other = _normalisation(ours, a), _normalisation(theirs, b)
     if (mine is None) == (other is None):
         return a, b
@@ -50,7 +50,8 @@ def _unfolded(ours: Outline, theirs: Outline, a: Step, b: Step) -> tuple[Step, S
 
 
 def _normalisation(outline: Outline, step: Step) -> Step | None:
-    """The step that normalises the only result of the step by stored statistics, if nothing else reads it."""
+    """Returns the step that normalises the only result of the step by stored statistics, if no other step reads the
+    result."""
     readers = [outline.steps[reader] for name in step.outputs for reader in outline.readers.get(name, ())]
     alone = len(readers) == 1 and len(step.outputs) == 1
     return readers[0] if alone and "batchnorm" in re.sub("[^a-z]", "", readers[0].op.lower()) else None
@@ -61,7 +62,8 @@ def _learners(outline: Outline, left: Sequence[str]) -> list[Step]:
 
 
 def _sizes(tap: Tap, step: Step) -> frozenset[int]:
-    """Sizes of a step's weights. Prints, which read all elements, are made only for sizes that both sides have."""
+    """Returns the sizes of a step's weights. A print reads all elements, so it is made only for sizes that both sides
+    have."""
     return frozenset(one.size for one in map(np.squeeze, tap.weights(step)) if one.ndim > 1)
 
 
@@ -69,12 +71,12 @@ def _prints(tap: Tap, step: Step) -> tuple[Print, ...]:
     """Prints of a step's weights; empty if it has none. A weight with equal elements identifies nothing."""
     arrays = [np.squeeze(one) for one in tap.weights(step) if one.size]
     weights = sorted(_print(one) for one in arrays if one.ndim > 1 and (one != one.flat[0]).any())
-    biases = [one.ravel() for one in arrays if one.ndim == 1]  # those of an LSTM are one tensor or two
+    biases = [one.ravel() for one in arrays if one.ndim == 1]  # an LSTM has its biases in one tensor or in two
     return (*weights, _print(np.concatenate(biases)) if biases else (0.0,)) if weights else ()
 
 
 def _learner(outline: Outline, name: str) -> Step | None:
-    """The step with weights that computes the tensor, or whose results it is taken from."""
+    """Returns the step with weights that computes the tensor, or a result from which the tensor is taken."""
     step = outline.step_of(name)
     while step is not None and step.weights == 0 and step.op == TAKING and len(step.inputs) == 1:
         step = outline.step_of(step.inputs[0])
@@ -125,7 +127,7 @@ def _by_place(outline: Outline, step: Step) -> dict[int, str]:
 
 
 def _moved(outline: Outline, name: str) -> Iterator[str]:
-    """A tensor, and the tensors that are made of it by reshaping alone."""
+    """Yields a tensor, and the tensors that are only reshaped from it."""
     while name:
         yield name
         after = [outline.steps[reader] for reader in outline.readers.get(name, ())]

@@ -1,7 +1,6 @@
 """Describes the two sides of a comparison as plain data: steps that compute tensors from tensors.
 
-An ONNX graph and a traced torch module look alike here. So the code that pairs their tensors and finds where they
-differ need not know which is which.
+An ONNX graph and a traced torch module look alike here. So the code that pairs and compares their tensors serves both.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from functools import cached_property
 class Step:
     """One operation. `inputs` and `outputs` are names of tensors; constants are not among the inputs.
 
-    `op` is the operator (`Conv`, `aten.convolution`). `key` tells the step from others with that operator (attributes,
-    shapes of weights). `module`, `source` and `origin` say where it comes from, as far as the side knows: the torch
-    module, `file:line`, and the operation's name in the exported program.
+    `op` is the operator (`Conv`, `aten.convolution`). `key` distinguishes steps with one operator (attributes, shapes
+    of weights). `module`, `source` and `origin` say where it comes from, as far as the side knows: the torch module,
+    `file:line`, and the operation's name in the exported program.
     """
 
     label: str
@@ -31,9 +30,9 @@ class Step:
     weights: int = 0
     """Elements of the constants that the step reads."""
     kind: str = ""
-    """The operation that it was made from, in the terms of the exported program: `aten.linear.default`."""
+    """The operation from which the step was made, as the exported program names it: `aten.linear.default`."""
     moves: bool = False
-    """Whether it only moves or reshapes its input, without computing."""
+    """Whether the step only moves or reshapes its input."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Type:
 
 
 def kind_of(dtype: str) -> str:
-    """`float` for float dtypes of any width, which may differ between the sides; other dtypes unchanged."""
+    """Returns `float` for float dtypes of any width, which may differ between the sides; other dtypes unchanged."""
     return "float" if "float" in dtype or dtype == "double" else dtype
 
 
@@ -67,7 +66,7 @@ class Outline:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     hidden: frozenset[str] = field(default=frozenset())
-    """Tensors without a value to compare: sizes as Python numbers, tuples, results of constants alone."""
+    """Tensors without a value to compare: sizes as Python numbers, tuples, tensors computed from constants alone."""
     types: Mapping[str, Type] = field(default_factory=dict)
     baked: frozenset[str] = field(default=frozenset())
     """Computed tensors that depend on no input, although their counterparts on the other side do."""
@@ -88,7 +87,7 @@ class Outline:
 
     @cached_property
     def moving(self) -> frozenset[str]:
-        """Tensors that depend on an input, or should, and have a value to compare."""
+        """Tensors that depend on an input, or whose counterpart does, and that have a value to compare."""
         known = set(self.inputs)
         for step in self.steps:
             if any(name in known for name in step.inputs):
@@ -96,11 +95,11 @@ class Outline:
         return frozenset(known - self.hidden) | self.baked
 
     def tensors(self) -> tuple[str, ...]:
-        """The computed tensors that have a value to compare, in order."""
+        """Returns the computed tensors that have a value to compare, in order."""
         return tuple(name for step in self.steps for name in step.outputs if name in self.moving)
 
     def is_number(self, name: str) -> bool:
-        """Whether a tensor holds floats, as far as is known: integers are mostly sizes and positions."""
+        """Whether a tensor holds floats, as far as known; integers are mostly sizes and positions."""
         return name not in self.types or self.types[name].kind in ("float", "")
 
     def moves(self, name: str) -> bool:
@@ -109,12 +108,13 @@ class Outline:
         return step is not None and step.moves
 
     def step_of(self, name: str) -> Step | None:
-        """The step that computes a tensor; None for an input."""
+        """Returns the step that computes a tensor; None for an input."""
         number = self.maker.get(name)
         return None if number is None else self.steps[number]
 
     def segment(self, name: str, cuts: Iterable[str]) -> tuple[tuple[Step, ...], tuple[str, ...]]:
-        """The steps between the nearest tensors in `cuts` and `name`, in order; and those tensors and graph inputs."""
+        """Returns the steps between the nearest tensors in `cuts` and `name`, in order; and the tensors and graph
+        inputs from which they start."""
         known = cuts if isinstance(cuts, set | frozenset) else set(cuts)
         inside: set[int] = set()
         boundary: dict[str, None] = {}

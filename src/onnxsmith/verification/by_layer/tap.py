@@ -27,40 +27,40 @@ class Tap(ABC):
     quantises: bool = False
     """Whether the side computes on quantised values."""
     scales: dict[str, float] | None = None
-    """Root mean squares of tensors, as they become known, if this side quantises and the other does not."""
+    """Root mean squares of the tensors known so far, if this side quantises and the other does not."""
 
     @abstractmethod
     def values(self, feeds: Feeds, names: Collection[str]) -> Values:
-        """The values of `names`, in one run on the feeds."""
+        """Returns the values of `names`, in one run on the feeds."""
 
     @abstractmethod
     def forced(self, feeds: Feeds, given: Mapping[str, Value], names: Collection[str]) -> Values:
-        """The values of `names`, each computed from the nearest earlier tensors that are `given`, in one run. A tensor
-        that is both given and asked for is computed as well."""
+        """Returns the values of `names`, each computed from the nearest earlier tensors that are `given`, in one run. A
+        requested tensor is computed even if it is given."""
 
     @abstractmethod
     def exact(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Value:
-        """Like `forced`, for one tensor, with every float in float64. None if that is impossible."""
+        """Computes one tensor like `forced`, with every float in float64. None if that is impossible."""
 
     def expect_exact(self) -> None:  # noqa: B027 — some sides need nothing for it
-        """Starts in the background what `exact` needs, because it will be called soon."""
+        """Starts in the background whatever `exact` needs, for a call soon."""
 
     @abstractmethod
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
-        """The allowed difference of two correct computations of each of `names` that begin at the same `cuts`. Names
-        that the side cannot judge are left out."""
+        """Returns the allowed difference of two correct computations of each of `names`, if both begin at the same
+        `cuts`. Names that the side cannot judge are left out."""
 
     def inside(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Sequence[Inner]:
-        """The values in the bodies of the steps before `name` in each iteration, computed from `given`. Empty if there
-        are no bodies, or if they cannot be exposed."""
+        """Returns the values in the bodies of the steps before `name` in each iteration, computed from `given`. Empty
+        if there are no bodies, or if they cannot be exposed."""
         return ()
 
     def weights(self, step: Step) -> list[Array]:
-        """The weights of a step: float constants that it reads, or that its operands are computed from."""
+        """Returns the weights of a step: float constants that it reads, or that its operands are computed from."""
         return []
 
     def nbytes(self, feeds: Feeds) -> Mapping[str, int]:
-        """Bytes of the side's tensors on these feeds, as far as their shapes are known."""
+        """Returns bytes of the side's tensors on these feeds, as far as their shapes are known."""
         return {}
 
     def close(self) -> None:  # noqa: B027 — some sides hold no resources

@@ -1,10 +1,10 @@
 """Saves values of a model on one input in a file: inputs, outputs and intermediate tensors by name, and their origin.
 
-A bundle is a `.safetensors` or an `.npz` that other programs can read too. What these formats cannot express is in one
-JSON text: the key `onnxsmith` of the safetensors metadata, an array of bytes called `onnxsmith.json` in the `.npz`. The
-text says which entry is an input or an output, which arrays form a list, the ONNX dtypes, the model's hash, the runtime
-and the seed. Dtypes that a format lacks are stored as their bits (bfloat16 as uint16 in an `.npz`), strings as JSON,
-complex numbers as pairs. Nothing is pickled.
+A bundle is a `.safetensors` or an `.npz` that other programs can read too. A JSON text holds everything else: the
+inputs and outputs among the entries, the arrays that form a list, the ONNX dtypes, the model's hash, the runtime and
+the seed. It is under the key `onnxsmith` of the safetensors metadata, or in the array of bytes `onnxsmith.json` of the
+`.npz`. Dtypes that a format lacks are stored as their bits (bfloat16 as uint16 in an `.npz`), strings as JSON, complex
+numbers as pairs. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class About:
 
 @dataclass(frozen=True)
 class Entry:
-    """One value. `kind` is `tensor`, `list` or `absent`. A list is a sequence, or one array for each iteration of a
-    loop; then `path` names the loop bodies. `dtypes` and `keys` have one element for each array; `keys` are the arrays'
-    names in the file."""
+    """One value. `kind` is `tensor`, `list` or `absent`. A list is a sequence, or has one array for each iteration of a
+    loop, whose bodies `path` names. `dtypes` and `keys` have one element for each array; `keys` are the arrays' names
+    in the file."""
 
     name: str
     kind: Literal["tensor", "list", "absent"]
@@ -82,11 +82,11 @@ class Bundle:
         self.about, self.entries, self._ports, self._store, self._where = about, entries, ports, store, where
 
     def named(self, role: Role) -> tuple[str, ...]:
-        """The names of the inputs, or of the outputs, in the model's order. Each of them is an entry."""
+        """Returns the names of the inputs, or of the outputs, in the model's order. Each of them is an entry."""
         return self._ports[role]
 
     def value(self, name: str) -> Value:
-        """The value of that name: an array, a list of arrays, or None.
+        """Returns the value of that name: an array, a list of arrays, or None.
 
         Raises:
             OnnxsmithError: `bundle/unknown-name`; `bundle/unreadable` if its bytes do not form the array.
@@ -134,7 +134,7 @@ class Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with _disk(self._path):  # closing writes the buffered rest, which may fail like any write
+        with _disk(self._path):  # closing writes buffered data, which may fail like any write
             self._stack.close()
 
     def add(self, name: str, value: Value, path: tuple[str, ...] = ()) -> None:
@@ -229,7 +229,7 @@ def _entry(item: dict[str, Any], known: set[str]) -> Entry:
 
 
 def _plain(array: Array, dtype: str) -> Array:
-    """The array in a dtype that the file formats have."""
+    """Returns the array in a dtype that the file formats have."""
     if dtype == "string":
         texts = [
             text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text) for text in array.ravel()

@@ -1,9 +1,9 @@
-"""Tells pairs of tensors that do not belong together from tensors that differ.
+"""Distinguishes wrong pairs of tensors from tensors that differ.
 
-A simplifier folds a normalisation into a convolution: the tensor between them has another value in the file, and
-nothing is wrong. So a tensor that differs is left out as a place at which the models are cut. It was a wrong pair if
-the tensors after it differ when they are computed from the reference's value of it, and agree when they are not. If
-they agree either way, nothing explains the difference: the tensors after it do not show it, and it is a finding.
+If a simplifier folds a normalisation into a convolution, the tensor between them has another value in the file, without
+a fault. So the models are no longer cut at a tensor that differs. The pair was wrong if later tensors differ when they
+are computed from the reference's value of this tensor, and agree when they are not. If later tensors agree either way,
+a wrong pair does not explain the difference, and the tensor is a finding.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _ROUNDS = 4
 
 @dataclass(frozen=True)
 class Sorted:
-    """`kept` are the pairs at which the models can be cut, `otherwise` those whose tensors have other values on the two
-    sides because they hold something else. `apart` are tensors that differ without such an explanation, with the
-    reason. Names are the candidate's, in its order."""
+    """`kept` are the pairs at which the models can be cut, `otherwise` are wrong pairs, whose tensors hold something
+    else on each side. `apart` are the other tensors that differ, with the reason. Names are the candidate's, in its
+    order."""
 
     kept: tuple[str, ...]
     otherwise: tuple[str, ...]
@@ -48,14 +48,14 @@ def sorted_out(parts: Parts) -> Sorted:
 
 
 def _suspects(parts: Parts, cuts: Sequence[str], apart: Collection[str]) -> set[str]:
-    """Tensors that differ, and whose value in the reference makes a tensor after them differ."""
+    """Returns the tensors that differ, and whose value in the reference makes a later tensor differ."""
     known = frozenset(cuts)
     return {name for name in cuts if name in apart and any(one in apart for one in parts.readers(name, known))}
 
 
 def _decided(parts: Parts, kept: Sequence[str], left: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Decides on the pairs that were left out, one by one, and those that do not affect each other together. Returns
-    the pairs at which the models can be cut after all, and the tensors that differ, with the reason."""
+    """Decides on each pair that was left out; pairs that do not affect each other are tested together. Returns the
+    pairs at which the models can be cut after all, and the tensors that differ, with the reason."""
     cuts = frozenset(kept)
     apart: dict[str, str] = {}
     for group in _independent(parts, cuts, left):
@@ -73,7 +73,7 @@ def _decided(parts: Parts, kept: Sequence[str], left: Sequence[str]) -> tuple[li
 
 
 def _independent(parts: Parts, cuts: frozenset[str], left: Sequence[str]) -> list[dict[str, list[str]]]:
-    """Groups of tensors with the tensors that read them, of which no two are read by one tensor."""
+    """Returns groups of tensors, each tensor with its readers; within a group, no tensor reads two of them."""
     groups: list[dict[str, list[str]]] = []
     for name in left:
         behind = parts.readers(name, cuts)

@@ -1,1 +1,1 @@
-"""Inputs for a check: generated within what the graph allows, equal for equal seeds, or read from files."""
+"""Makes inputs for a check: generated from a seed within the graph's limits, or read from files."""

@@ -32,11 +32,12 @@ _EMPTY_ROWS = 0.2
 """The share of rows that are zero. A choice."""
 _OF_32_BITS = 2**31
 _BEYOND = 2**24 + 1
-"""The first integer that float32 cannot hold (24 bits of significand)."""
+"""The first integer that float32 cannot represent (24 bits of significand)."""
 
 
 def thresholds(model: ir.Model) -> tuple[float, ...]:
-    """The numbers with which a graph compares floats: small constants of comparisons, and the splits of trees."""
+    """Returns the numbers with which a graph compares floats: small constants of comparisons, and the splits of
+    trees."""
     found: dict[float, None] = {}
     for node in walk.all_nodes(model):
         if node.op_type in _COMPARES:
@@ -52,7 +53,8 @@ def thresholds(model: ir.Model) -> tuple[float, ...]:
 
 
 def compared(value: ir.Value, inside: Owners | None = None) -> tuple[float, ...]:
-    """The numbers with which the values of a float input are compared directly: an age with a limit, for example."""
+    """Returns the numbers with which the values of a float input are compared directly: an age with a limit, for
+    example."""
     found: dict[float, None] = {}
     for reader in readers(value, inside):
         if reader.node.op_type not in _COMPARES or reader.gain != 1 or reader.shift or len(reader.node.inputs) != 2:
@@ -69,16 +71,16 @@ def may_be_missing(value: ir.Value, inside: Owners | None = None) -> bool:
 
 
 def near_limits(drawn: Array, limits: Sequence[float], rng: np.random.Generator) -> Array:
-    """Moves every other number to one of the limits: as many lie above as below it, half of them so close that a limit
-    which is a few per cent off shows."""
+    """Moves about half of the numbers to limits, as many above as below. Half of these lie so close that a limit which
+    is wrong by a few per cent shows."""
     chosen = rng.choice(np.asarray(limits, np.float64), drawn.shape)
     spread = np.where(rng.random(drawn.shape) < 0.5, np.maximum(1.0, np.abs(chosen) / 4), _CLOSE * np.abs(chosen))
     return np.where(rng.random(drawn.shape) < 0.5, chosen + drawn * spread, drawn)
 
 
 def floats(shape: tuple[int, ...], rng: np.random.Generator, compared: Sequence[float]) -> Array:
-    """A third small values, a third halves and numbers from `compared`, a third odd whole numbers, each in one piece.
-    Some rows are zero, like those of a node without neighbours, an empty text, a blank line."""
+    """Returns three pieces of equal size: small values; halves and numbers from `compared`; odd whole numbers. Some
+    rows are zero, like those of a node without neighbours, an empty text, a blank line."""
     size = int(np.prod(shape))
     first, second = size // 3, 2 * size // 3
     pool = np.concatenate([_HALVES, np.asarray(compared, np.float64)])
@@ -91,7 +93,8 @@ def floats(shape: tuple[int, ...], rng: np.random.Generator, compared: Sequence[
 
 
 def integers(shape: tuple[int, ...], rng: np.random.Generator, dtype: np.dtype[Any]) -> Array:
-    """Small numbers of both signs, and, if the dtype holds them, some beyond float32's integers or beyond 32 bits."""
+    """Returns small numbers of both signs, and some beyond float32's integers or beyond 32 bits, if the dtype holds
+    them."""
     limits = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
     low, high = max(limits.min, -9), min(limits.max, 9)
     drawn = rng.integers(low, high + 1, shape)

@@ -14,12 +14,13 @@ import onnx_ir as ir
 _AS_IT_IS = {"Identity", "Cast", "CastLike", "Flatten", "Imputer"}
 """Operators that keep the numbers and the order of columns."""
 _DEEPEST = 64
-"""Nodes that are followed back. A choice: it ends the recursion in any graph."""
+"""Most nodes that are followed back. A choice: it ends the recursion in any graph."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """Column `index` of the input `name`. The node reads `gain * x + shift` of it; `exact` if that is x itself."""
+    """Column `index` of the input `name`. The node reads `gain * x + shift` of the column's values x; `exact` if that
+    is x itself."""
 
     name: str
     index: int
@@ -28,16 +29,16 @@ class Column:
 
     @property
     def exact(self) -> bool:
-        """Whether the node reads the very number that was given."""
+        """Whether the node reads the input's number unchanged."""
         return self.gain == 1 and self.shift == 0
 
     def before(self, wanted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The input values for which the node reads `wanted`."""
+        """Returns the input values for which the node reads `wanted`."""
         return wanted if self.exact else (wanted - self.shift) / self.gain
 
 
 def origin(value: ir.Value | None, index: int, depth: int = 0) -> Column | None:
-    """The input column from which column `index` of a table comes; None if more than one number goes into it."""
+    """Returns the input column from which column `index` of a table comes; None if several numbers enter it."""
     if value is None or depth > _DEEPEST or index < 0:
         return None
     node = value.producer()
@@ -64,7 +65,8 @@ def _joined(node: ir.Node, index: int, depth: int) -> Column | None:
 
 
 def _width(value: ir.Value | None, depth: int = 0) -> int | None:
-    """The number of columns of a table: from its own shape, or from the table that it is made of column by column."""
+    """Returns the number of columns of a table: from its own shape, or from that of the table from which it is
+    computed."""
     if value is None or depth > _DEEPEST:
         return None
     if value.shape is not None:

@@ -1,4 +1,4 @@
-"""Says how the values of a generated input are drawn."""
+"""Describes how the values of a generated input are drawn."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ zero."""
 @dataclass(frozen=True)
 class Manner:
     """How the values of a feed are drawn: floats by `spread`; integers at most `most`, or all equal to `fill`. With
-    `rows`, tree ensembles read rows of this kind (`verification/inputs/tree_rows.py`), from the `part`-th batch of
-    them."""
+    `rows`, tree ensembles read rows of this kind, from batch `part` (`verification/inputs/tree_rows.py`)."""
 
     spread: str = "normal"
     most: int | None = None

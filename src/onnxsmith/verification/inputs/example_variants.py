@@ -1,6 +1,6 @@
-"""Makes inputs like an example: other numbers with the structure of the example.
+"""Makes inputs like an example: other numbers with its structure.
 
-Torch modules come with example inputs. No file says what an example has in common with every valid input, so visible
+Torch modules come with example inputs. What an example has in common with all valid inputs is unknown, so its visible
 structure is kept: an order, zeros and ones, rows that sum to 1, corners of boxes, invertible matrices.
 """
 
@@ -25,7 +25,7 @@ _BY_CHANCE = math.log(100)
 
 
 def like_example(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Values in `shape` with the structure of the example; None if it has none."""
+    """Makes values in `shape` with the structure of the example; None if it has none."""
     if not example.size or example.ndim != len(shape) or example.dtype.kind not in "biuf":
         return None
     if example.dtype.kind == "f" and np.isnan(example).any():
@@ -35,7 +35,7 @@ def like_example(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | 
 
 
 def spread_like(example: Array, shape: tuple[int, ...], rng: Any) -> Array | None:
-    """Numbers with the mean, spread and range of an example; None if all of its numbers are equal."""
+    """Draws numbers with the mean, spread and range of an example; None if all of its numbers are equal."""
     wide = example.astype(np.float64)
     wide = wide[np.isfinite(wide)]
     if not wide.size or not wide.min() < wide.max():
@@ -52,7 +52,7 @@ Structure = Callable[[Array, tuple[int, ...], Draw], Array | None]
 
 
 def _counting(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Positions: 0, 1, 2, … along the last axis."""
+    """Makes positions: 0, 1, 2, … along the last axis."""
     if example.dtype.kind not in "iu" or not example.ndim or example.shape[-1] < 3:
         return None
     start = example[..., :1]
@@ -62,7 +62,7 @@ def _counting(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | Non
 
 
 def _triangle(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """A causal mask: one value on and below the diagonal, another above."""
+    """Makes a causal mask: one value on and below the diagonal, another above."""
     if example.ndim < 2 or min(example.shape[-2:]) < 2 or len(np.unique(example)) != 2:
         return None
     below, above = example[..., -1, 0].flat[0], example[..., 0, -1].flat[0]
@@ -74,7 +74,7 @@ def _triangle(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | Non
 
 
 def _prefixes(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """A padding mask: each row begins with one value and goes on with another, or the other way round."""
+    """Makes a padding mask: each row begins with one value and goes on with another, or the other way round."""
     values = np.unique(example)
     if example.ndim < 2 or example.shape[-1] < 2 or len(values) > 2 or not shape[-1]:
         return None
@@ -96,7 +96,7 @@ def _prefixes(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | Non
 
 
 def _few(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Values of a small set: 0 and 1, or one value that is infinite or far below the others."""
+    """Draws from a small set: 0 and 1, or one value that is infinite or far below the others."""
     values, counts = np.unique(example, return_counts=True)
     if example.size < 2 * _FEW or not 1 < len(values) <= _FEW or example.dtype.kind in "iu":
         return None
@@ -123,7 +123,7 @@ def _unit_vectors(example: Array, shape: tuple[int, ...], draw: Draw) -> Array |
 
 
 def _matrices(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Small invertible square matrices: the example's, moved by so little that they stay invertible."""
+    """Makes small invertible square matrices: the example's, moved by so little that they stay invertible."""
     square = example.ndim in (2, 3) and example.shape[-1] == example.shape[-2] <= _LARGEST_MATRIX
     if not square or example.dtype.kind != "f" or shape[-2:] != example.shape[-2:] or example.shape[-1] < 2:
         return None
@@ -147,7 +147,7 @@ def _matrices(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | Non
 
 
 def _boxes(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Boxes with ordered corners, inside the area that the example covers."""
+    """Draws boxes with ordered corners, inside the area that the example covers."""
     if example.dtype.kind == "b" or example.ndim < 2 or example.shape[-1] != 4 or shape[-1] != 4:
         return None
     low, high = example[..., :2].astype(np.float64), example[..., 2:].astype(np.float64)
@@ -162,7 +162,7 @@ def _boxes(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
 
 
 def _sorted(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Numbers in ascending or descending order along the last axis: offsets, packed batches, time steps."""
+    """Draws numbers in ascending or descending order along the last axis: offsets, packed batches, time steps."""
     if not example.ndim or example.shape[-1] < 3 or example.dtype.kind == "b":
         return None
     steps = np.diff(example.astype(np.float64), axis=-1)
@@ -182,7 +182,7 @@ def _sorted(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
 
 
 def _permutation(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """The numbers from 0 up, each once."""
+    """Draws the numbers from 0 up, each once."""
     if example.dtype.kind not in "iu" or not example.ndim or example.shape[-1] < 3:
         return None
     if not (np.sort(example, axis=-1) == np.arange(example.shape[-1])).all():

@@ -34,7 +34,7 @@ Array = npt.NDArray[Any]
 Values = dict[str, Any]
 
 _BOUNDLESS = 2**24
-"""Width from which a range of integers says nothing about the values. A choice: no table has so many rows."""
+"""Width from which a range of integers counts as no limit. A choice: no table has so many rows."""
 _MARKED = 0.2
 """The share of integers that are marks, such as padding. A choice."""
 _LACKING = 0.3
@@ -46,7 +46,7 @@ _FOLLOWED = 4.0
 @dataclass(frozen=True)
 class Feed:
     """Inputs for one run. `label` says how they were made. `at_edges` marks values at which a model may decide either
-    way, `meant` values at which it has one right answer, because nothing rounds them before the decision."""
+    way. `meant` marks values with one right answer, because no operation rounds them before the decision."""
 
     label: str
     sizes: Sizes
@@ -59,8 +59,8 @@ class Feed:
 class Generator:
     """Makes feeds for a signature.
 
-    `allowed` limits integer inputs, `texts` provides strings, `roles` say what an input is for, `examples` are arrays
-    whose structure and spread new values follow. `inner` are the inputs with the dimension names of the graph's shape
+    `allowed` limits integer inputs, `texts` provides strings, `roles` describe the use of an input. New values follow
+    the structure and spread of `examples`. `inner` are the inputs with the dimension names of the graph's shape
     inference, which `allowed` and `roles` use.
     """
 
@@ -83,11 +83,11 @@ class Generator:
     ranks: Mapping[str, ranks.Sizes] = field(default_factory=dict)
     """Shapes of inputs whose rank the file does not say."""
     present: frozenset[str] = frozenset()
-    """Optional inputs that get a value, because the graph reads it without asking whether there is one."""
+    """Optional inputs that get a value, because the graph reads them without a check for absence."""
 
     @classmethod
     def for_model(cls, model: ir.Model) -> Generator:
-        """A generator with the limits, roles and numbers that the graph shows of its inputs."""
+        """Makes a generator with the limits, roles and numbers that the graph shows for its inputs."""
         own = model
         if model.functions:
             model, _ = inlined(model)
@@ -117,7 +117,7 @@ class Generator:
         return made.under(signature(own))
 
     def under(self, interface: Signature) -> Generator:
-        """The same generator, with the inputs and dimension names of `interface`."""
+        """Returns the same generator, with the inputs and dimension names of `interface`."""
         ports = tuple(
             ranks.sized(port, self.ranks[port.name]) if _lacks_rank(port) and port.name in self.ranks else port
             for port in interface.inputs
@@ -125,7 +125,7 @@ class Generator:
         return replace(self, signature=replace(interface, inputs=ports))
 
     def renamed(self, names: Mapping[str, str], interface: Signature) -> Generator:
-        """The same generator for renamed inputs; `names` maps old names to new ones."""
+        """Returns the same generator for renamed inputs; `names` maps old names to new ones."""
 
         def under(held: Mapping[str, Any]) -> dict[str, Any]:
             return {names.get(name, name): value for name, value in held.items()}
@@ -147,11 +147,12 @@ class Generator:
         return renamed.under(interface)
 
     def choices(self) -> dict[str, tuple[int, ...]]:
-        """Integer inputs that the graph compares with constants, with values that each lead it another way."""
+        """Returns integer inputs that the graph compares with constants, with values that each lead to another
+        branch."""
         return {name: limits.choices for name, limits in self.allowed.items() if limits.choices}
 
     def known(self, sizes: Sizes) -> dict[str, int]:
-        """The sizes, also under the dimension names of the graph's shape inference."""
+        """Returns the sizes, also under the dimension names of the graph's shape inference."""
         found = dict(sizes)
         own = {port.name: port for port in self.signature.inputs}
         for port in self.inner:
@@ -173,7 +174,7 @@ class Generator:
         chosen: Mapping[str, int] | None = None,
         manner: Manner | None = None,
     ) -> Feed:
-        """One feed. Equal arguments give equal values to the bit. `manner` replaces `spread` and says more.
+        """Makes one feed. Equal arguments give bit-identical values. `manner` replaces `spread`, with further options.
 
         Raises:
             OnnxsmithError: `input/seed`.
@@ -235,7 +236,7 @@ class Generator:
     def _structured(
         self, port: Port, shape: tuple[int, ...], draw: Draw, manner: Manner, known: Mapping[str, int]
     ) -> Array | None:
-        """Values of the input's role, or with the structure of its example; None if it has neither."""
+        """Makes values for the input's role, or with the structure of its example; None if it has neither."""
         role, limits = self.roles.get(port.name), self.allowed.get(port.name)
         upside_down = role is not None and role.kind == "sides" and manner.spread == EDGES
         if role is not None and not upside_down:
@@ -295,7 +296,7 @@ class Generator:
             held = example[np.isfinite(example)] if example is not None else np.zeros(0)
             if not held.size or held.min() < 0 < held.max():
                 return drawn
-            sign = -1 if held.min() < 0 else 1  # an example of one sign is a size, share or distance: keep its range
+            sign = -1 if held.min() < 0 else 1  # numbers of one sign are sizes, shares or distances: keep their range
             return np.asarray(np.clip(sign * np.abs(drawn), held.min(), held.max()))
         if example is not None and example.size > 1 and (spread == "normal" or spread in SCALES):
             found = spread_like(example, shape, rng)
@@ -313,7 +314,7 @@ def _lacks_rank(port: Port) -> bool:
 
 
 def _limits(value: ir.Value, inside: Owners) -> input_ranges.Allowed | None:
-    """The limits that the graph sets to integers, and to floats that a Cast turns into indices."""
+    """Finds the limits of the graph for integers, and for floats that a Cast turns into indices."""
     if value.dtype is None or value.dtype == ir.DataType.BOOL:
         return None
     if value.dtype.is_integer():
@@ -322,8 +323,8 @@ def _limits(value: ir.Value, inside: Owners) -> input_ranges.Allowed | None:
 
 
 def _rescaled(example: Array, spread: str) -> float:
-    """The factor of a spread for values like an example. Numbers of one sign (an image, a probability) keep their
-    scale, because a module may refuse others."""
+    """Returns the factor of a spread for values like an example. If all numbers have one sign (an image, a
+    probability), the factor is 1, because a module may refuse others."""
     if spread not in SCALES or not example.min() < 0 < example.max():
         return 1.0
     return min(SCALES[spread], _FOLLOWED)
@@ -336,5 +337,6 @@ def _not_all_zero(array: Array, high: int = 1) -> Array:
 
 
 def _pick(rng: np.random.Generator, pool: Array, shape: tuple[int, ...]) -> Array:
-    """Random elements of `pool`; an array even for the shape (), for which numpy's `choice` returns a scalar."""
+    """Returns random elements of `pool`; an array even for the shape (), for which numpy's `choice` returns a
+    scalar."""
     return pool[rng.integers(0, len(pool), shape)] if shape else pool[rng.integers(0, len(pool), 1)].reshape(())

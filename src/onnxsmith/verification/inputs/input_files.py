@@ -23,10 +23,10 @@ IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 
 
 def read_npz(path: Path) -> dict[str, Array]:
-    """The arrays of an `.npz` by name, or of an `.npy` under the name "". Refuses object arrays (pickles).
+    """Returns the arrays of an `.npz` by name, or of an `.npy` under the name "". Refuses object arrays (pickles).
 
     Raises:
-        OnnxsmithError: `input/unreadable` if it is no such file or holds pickled objects.
+        OnnxsmithError: `input/unreadable` if it is neither, or holds pickled objects.
     """
     try:
         with path.open("rb") as file:
@@ -45,7 +45,7 @@ def read_npz(path: Path) -> dict[str, Array]:
 
 
 def _why_unread(path: Path, error: Exception) -> str:
-    """Why arrays cannot be read. NumPy takes anything that is no file of its own for pickled objects."""
+    """Says why arrays cannot be read. NumPy takes any foreign file for pickled objects."""
     if not path.is_file():
         return "there is no such file"
     with path.open("rb") as file:
@@ -74,11 +74,11 @@ def write_npz(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def read_image(path: Path, port: Port) -> Array:
-    """An image as the input takes it: float in 0..1 or uint8 in 0..255, [batch, channels, height, width].
+    """Reads an image as the input takes it: float in 0..1 or uint8 in 0..255, [batch, channels, height, width].
 
     One channel is luminance (BT.601 Y), three are red, green, blue. The channel axis is the first or the last of the
-    last three axes, whichever has the fixed size 1 or 3; the first if both have. An input of three dimensions has no
-    batch.
+    last three axes, whichever has the fixed size 1 or 3; if both have, it is the first. An input of three dimensions
+    has no batch.
 
     Raises:
         OnnxsmithError: `input/unreadable` if it is no image of 8 bits a channel; `input/not-an-image-port` if the
@@ -170,7 +170,7 @@ def write_image(array: Array, path: Path) -> None:
 
 
 def _bytes(planes: Array) -> npt.NDArray[np.uint8]:
-    """Integers are read as 0..255, floats and bools as 0..1; values outside are clipped."""
+    """Converts to bytes: integers count as 0..255, floats and bools as 0..1; values outside are clipped."""
     if planes.dtype.kind in "iu":
         return np.clip(planes, 0, 255).astype(np.uint8)
     wide = planes.astype(np.float64)

@@ -1,8 +1,8 @@
 """Finds the values that an input may take, from the nodes that read it.
 
-Random integers are out of range as the indices of a Gather, and zeros everywhere test nothing. So an input is followed
-through nodes that keep its values to nodes that limit them: an index is limited by the size of the indexed tensor, a
-compared value by the constant it is compared with, a mask by its Cast to bool.
+Random integers are out of range as indices of a Gather, and zeros everywhere test nothing. So an input is followed
+through nodes that keep its values, to nodes that limit them. The size of the indexed tensor limits an index, a constant
+limits the values that are compared with it, and a Cast to bool limits a mask.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _INDEX_OPERANDS = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1, "Scat
 _COMPARES = {"Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"}
 _RECURRENT = {"LSTM", "GRU", "RNN"}
 _SMALL = 4
-"""Largest integer if the graph sets no limit. A choice: small counts and indices are valid almost everywhere."""
+"""Largest integer if the graph sets no limit. A choice: most graphs accept small counts and indices."""
 _LOWEST, _HIGHEST = -(2**31), 2**31
-"""The limits of 32-bit integers, beyond which no bound is looked for."""
+"""The limits of 32-bit integers, beyond which no bound is searched."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Bound:
     over: int = 1
 
     def most(self, sizes: Mapping[str, int]) -> int | None:
-        """The largest x; None if the size is unknown."""
+        """Returns the largest x; None if the size is unknown."""
         size = dims.evaluate(self.dim, sizes)
         return None if size is None else (size * self.over - 1 - self.shift) // self.gain
 
@@ -48,8 +48,8 @@ class Bound:
 class Allowed:
     """Integers from `low` to `high`, both included, or one of `choices` if there are any. `why` names the node.
 
-    `below` limits them further by sizes of the feed. If `certain` is False they are a guess, which a runtime's refusal
-    may narrow.
+    `below` limits them further by sizes of the feed. If `certain` is False, the limits are a guess, which a runtime's
+    refusal may narrow.
     """
 
     low: int
@@ -58,9 +58,9 @@ class Allowed:
     why: str = "nothing in the graph limits it"
     below: tuple[Bound, ...] = ()
     marks: tuple[int, ...] = ()
-    """Numbers inside the range that the graph compares with: padding, an end token."""
+    """Numbers inside the range with which the graph compares the input: padding, an end token."""
     beside: tuple[int, ...] = ()
-    """The neighbours of the choices, for inputs of several numbers: they show a limit that is off by one."""
+    """The neighbours of the choices, for inputs of several numbers: they show a limit that is wrong by one."""
 
     @property
     def certain(self) -> bool:
@@ -68,7 +68,8 @@ class Allowed:
         return self.why != Allowed.why
 
     def within(self, sizes: Mapping[str, int]) -> tuple[int, int]:
-        """Low and high at these sizes of the graph's dimensions; 0 if the indexed tensor is empty."""
+        """Returns the lowest and highest value at these sizes of the graph's dimensions; 0 if the indexed tensor is
+        empty."""
         known = [most for bound in self.below if (most := bound.most(sizes)) is not None]
         high = min([self.high, *known])
         if not known and high >= _HIGHEST:
@@ -91,7 +92,7 @@ class _Limits:
 
 
 def allowed(value: ir.Value, inside: Owners | None = None) -> Allowed:
-    """The values that an integer input may take."""
+    """Returns the values that an integer input may take."""
     limits, guesses = _Limits(), _Limits()
     choices: list[int] = []
     below: dict[Bound, None] = {}
@@ -136,14 +137,14 @@ def _holds_several(value: ir.Value) -> bool:
 
 
 def indexing(value: ir.Value, inside: Owners | None = None) -> Allowed | None:
-    """The values of a float input that a Cast turns into an index; None for other floats."""
+    """Returns the values of a float input that a Cast turns into an index; None for other floats."""
     if not any(_INDEX_OPERANDS.get(reader.node.op_type) == reader.index for reader in readers(value, inside)):
         return None
     return replace(allowed(value, inside), choices=())
 
 
 def branches(value: ir.Value, inside: Owners | None = None) -> tuple[int, ...]:
-    """Both values of a bool that an If reads as its condition; empty for other bools."""
+    """Returns both values of a bool that an If reads as its condition; empty for other bools."""
     asked = any(reader.node.op_type == "If" and reader.index == 0 for reader in readers(value, inside))
     return (1, 0) if asked else ()
 
@@ -153,7 +154,7 @@ def _label(node: ir.Node) -> str:
 
 
 def _bounds(dtype: ir.DataType | None) -> tuple[int, int]:
-    """The lowest and highest value of the dtype, within 32 bits."""
+    """Returns the lowest and highest value of the dtype, within 32 bits."""
     if dtype is None or not dtype.is_integer():
         return _LOWEST, _HIGHEST
     bits = dtype.bitwidth
@@ -178,12 +179,13 @@ def _settle(limits: _Limits, choices: list[int], below: tuple[Bound, ...], dtype
 
 
 def _unlimited(dtype: ir.DataType | None) -> int:
-    """The highest value without a limit: all of 8 bits, which are mostly pixels or quantised values; else a few."""
+    """Returns the highest value if the graph sets no limit: the full range of 8 bits, which mostly holds pixels or
+    quantised values; else a few."""
     return _bounds(dtype)[1] if dtype in (ir.DataType.UINT8, ir.DataType.INT8) else _SMALL
 
 
 def _limit(reader: Reader) -> tuple[int, int] | None:
-    """The range of the operand, if the operator limits it by a number."""
+    """Returns the range of the operand, if a number at the operator limits it."""
     node, index = reader.node, reader.index
     op = node.op_type
     if _INDEX_OPERANDS.get(op) == index:
@@ -207,7 +209,7 @@ def _limit(reader: Reader) -> tuple[int, int] | None:
 
 
 def _counted(reader: Reader) -> tuple[int, int] | None:
-    """The range of an operand that is a count, a length, a label or a size."""
+    """Returns the range of an operand that is a count, a length, a label or a size."""
     node, index = reader.node, reader.index
     op = node.op_type
     if op in ("TopK", "ReverseSequence") and index == 1:
@@ -231,7 +233,7 @@ def _counted(reader: Reader) -> tuple[int, int] | None:
 
 
 def _sizes_above(reader: Reader) -> Iterable[tuple[str, int]]:
-    """Dimensions that the operand has to stay below, with the number that is added to it for the comparison."""
+    """Yields dimensions that the operand has to stay below, with the number that is added to it for the comparison."""
     node, index = reader.node, reader.index
     op = node.op_type
     above: list[tuple[Dim, int]] = []
@@ -258,7 +260,7 @@ def _sizes_above(reader: Reader) -> Iterable[tuple[str, int]]:
 
 
 def _guess(reader: Reader) -> tuple[int, int] | None:
-    """A probable range if no node limits the operand: what is compared with positions is a length."""
+    """Guesses a range if no node limits the operand: an operand that is compared with positions is a length."""
     node, index = reader.node, reader.index
     if node.op_type not in _COMPARES - {"Equal"} or constant(node.inputs[1 - index]) is not None:
         return None
@@ -266,7 +268,8 @@ def _guess(reader: Reader) -> tuple[int, int] | None:
 
 
 def _size_beside(value: ir.Value) -> str:
-    """The dynamic axis to which the lengths in `value` refer: an axis of another input with as many rows."""
+    """Returns the dynamic axis to which the lengths in `value` refer: an axis of another input with equally many
+    rows."""
     rows, graph = _size(value, 0), value.graph
     for other in graph.inputs if isinstance(graph, ir.Graph) else ():
         if other is value or other.shape is None or len(other.shape) < 2:
@@ -278,7 +281,7 @@ def _size_beside(value: ir.Value) -> str:
 
 
 def _indexed(node: ir.Node) -> list[Dim]:
-    """The axes that the index tuples of a GatherND or ScatterND address; empty if unknown."""
+    """Returns the axes that the index tuples of a GatherND or ScatterND address; empty if unknown."""
     data, indices = node.inputs[0], node.inputs[1]
     if data is None or data.shape is None or indices is None or indices.shape is None or not len(indices.shape):
         return []
@@ -301,7 +304,7 @@ def _rank(value: ir.Value | None) -> int:
 
 
 def _size(value: ir.Value | None, axis: int) -> Dim:
-    """The size of an axis, a number or a text; "" if unknown."""
+    """Returns the size of an axis, a number or a text; "" if unknown."""
     shape = value.shape if value is not None else None
     if shape is None or not -len(shape) <= axis < len(shape):
         return ""

@@ -19,7 +19,7 @@ _KEEPS_VALUES = {
 }  # fmt: skip
 _ANY_OPERAND = {"Concat", "Where"}
 _FAR = 4096
-"""Values that are followed, and elements of a constant that are read. A choice: it bounds the search."""
+"""Most values that are followed, and most elements of a constant that are read. A choice: it bounds the search."""
 
 Owners = Mapping[ir.Graph, ir.Node]
 Through = Callable[[ir.Node, int], list[ir.Value]]
@@ -28,8 +28,8 @@ Through = Callable[[ir.Node, int], list[ir.Value]]
 
 @dataclass(frozen=True)
 class Reader:
-    """Operand `index` of `node`. It reads `(gain * x + shift) // over` of the input x. An unknown addend counts as
-    0."""
+    """Operand `index` of `node`, whose value is `(gain * x + shift) // over` for the input x. An unknown addend counts
+    as 0."""
 
     node: ir.Node
     index: int
@@ -38,22 +38,22 @@ class Reader:
     over: int = 1
 
     def least(self, low: int) -> int:
-        """The smallest x for which the operand is not below `low`."""
+        """Returns the smallest x for which the operand is not below `low`."""
         return -((self.shift - low * self.over) // self.gain)
 
     def most(self, high: int) -> int:
-        """The largest x for which the operand is not above `high`."""
+        """Returns the largest x for which the operand is not above `high`."""
         return (high * self.over + self.over - 1 - self.shift) // self.gain
 
 
 def owners(model: ir.Model) -> Owners:
-    """The node to which each branch and body belongs."""
+    """Returns the node to which each branch and body belongs."""
     return {inner: node for node in walk.all_nodes(model) for inner in walk.subgraphs(node)}
 
 
 def readers(value: ir.Value, inside: Owners | None = None, through: Through | None = None) -> Iterator[Reader]:
-    """Every node that reads the value, or a value with the same numbers, the nearest first. `through` names further
-    nodes that pass the numbers on."""
+    """Yields every node that reads the value, or a value with the same numbers, the nearest first. `through` adds nodes
+    that pass the numbers on."""
     seen: set[int] = set()
     queue = deque([(value, 1, 0, 1)])
     while queue and len(seen) < _FAR:
@@ -72,7 +72,7 @@ def readers(value: ir.Value, inside: Owners | None = None, through: Through | No
 
 
 def constant(value: ir.Value | None) -> npt.NDArray[np.float64] | None:
-    """The elements of a small constant, flat; None for anything else."""
+    """Returns the elements of a small constant, flat; None for anything else."""
     tensor = ir.convenience.get_const_tensor(value) if value is not None else None
     if tensor is None or tensor.size > _FAR or tensor.dtype == ir.DataType.STRING:
         return None
@@ -80,7 +80,7 @@ def constant(value: ir.Value | None) -> npt.NDArray[np.float64] | None:
 
 
 def whole(value: ir.Value | None) -> int | None:
-    """The whole number that a scalar constant holds; None if it holds none."""
+    """Returns the whole number that a scalar constant holds; None if it holds none."""
     found = constant(value)
     if found is None or found.size != 1 or not float(found[0]).is_integer():
         return None
@@ -88,7 +88,7 @@ def whole(value: ir.Value | None) -> int | None:
 
 
 def _onward(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:
-    """Outputs that keep the operand's values, each with its factor and addend."""
+    """Returns outputs that keep the operand's values, each with its factor and addend."""
     op = node.op_type
     if op in ("Add", "Sub", "Mul") and len(node.inputs) == 2:
         return _computed(node, index)
@@ -102,7 +102,8 @@ def _onward(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:
 
 
 def _divisor(node: ir.Node, index: int) -> int | None:
-    """The whole number by which a Div divides integers, as when a count of samples becomes a count of frames."""
+    """Returns the whole number by which a Div divides integers, for example to turn a count of samples into a count of
+    frames."""
     held, number = node.inputs[index], whole(node.inputs[1]) if node.op_type == "Div" and index == 0 else None
     is_whole = held is not None and held.dtype is not None and held.dtype.is_integer()
     return number if number is not None and number > 0 and is_whole else None
@@ -116,7 +117,7 @@ def _computed(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:
     if node.op_type == "Sub" and index == 1:
         return []
     if number is None:
-        # An offset from another input or an earlier node: an index plus an offset is still an index.
+        # The offset comes from another input or an earlier node: an index plus an offset is still an index.
         held = node.inputs[index]
         is_whole = held is not None and held.dtype is not None and held.dtype.is_integer()
         return [(out, 1, 0)] if constant(other) is None and other is not held and is_whole else []
@@ -124,14 +125,14 @@ def _computed(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:
 
 
 def _entered(node: ir.Node, index: int) -> list[ir.Value]:
-    """The operand's value inside a body."""
+    """Returns the operand's value inside a body."""
     bodies = [] if node.op_type == "If" else list(walk.subgraphs(node))
     first = 2 if node.op_type == "Loop" else 0
     return [body.inputs[index] for body in bodies if first <= index < len(body.inputs)]
 
 
 def _given_out(value: ir.Value, inside: Owners) -> list[ir.Value]:
-    """The value outside a body, if the body returns it."""
+    """Returns the value outside a body, if the body returns it."""
     graph = value.graph
     node = inside.get(graph) if isinstance(graph, ir.Graph) and value.is_graph_output() else None
     if node is None or not isinstance(graph, ir.Graph):

@@ -21,7 +21,8 @@ Keys = tuple[str, ...] | tuple[int, ...]
 
 
 def keys(value: ir.Value, inside: Owners | None = None) -> Keys:
-    """The keys that the map's readers look up, or the numbers up to the length that a reader makes of the map."""
+    """Returns the keys that the map's readers look up, or the numbers up to the length of the array that a reader makes
+    of the map."""
     for reader in readers(value, inside):
         for name in _VOCABULARIES:
             attribute = reader.node.attributes.get(name)
@@ -33,7 +34,7 @@ def keys(value: ir.Value, inside: Owners | None = None) -> Keys:
 
 
 def drawn(port: Port, known: Keys, rng: np.random.Generator) -> list[Any]:
-    """A map as two arrays: some of the keys in order, and their values."""
+    """Draws a map as two arrays: some of the keys in order, and their values."""
     pool = sorted(known) or (["a", "b", "onnx"] if port.keys == "string" else list(range(_FEW)))
     kept = rng.random(len(pool)) < _SOME
     kept[int(rng.integers(len(pool)))] = True

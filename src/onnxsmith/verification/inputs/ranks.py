@@ -1,4 +1,4 @@
-"""Guesses the shape of an input whose rank the file does not say, from the nodes that read it."""
+"""Guesses the shape of an input without a rank in the file, from the nodes that read it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PASSES = {"Identity", "Cast", "CastLike", "Abs", "Clip"}
 
 
 def sized(port: Port, sizes: Sizes) -> Port:
-    """The input with these sizes, and new symbols for the free ones."""
+    """Returns the input with these sizes, and with new symbols for free sizes."""
     shape: list[Dim] = [f"{port.name}.{axis}" if size is None else size for axis, size in enumerate(sizes)]
     return replace(port, shape=tuple(shape))
 
 
 def guessed(value: ir.Value, inside: Owners | None = None) -> Sizes:
-    """The shape that the nearest informative reader requires; else two axes, as most tables and batches have."""
+    """Returns the shape that the nearest informative reader requires; else two axes, as in most tables and batches."""
     kept = {value}
     for reader in readers(value, inside):
         if reader.node.inputs[reader.index] in kept:
@@ -58,7 +58,7 @@ def _needed(reader: Reader) -> Sizes | None:
 
 
 def _beside(node: ir.Node, other: Sequence[int | None]) -> Sizes | None:
-    """The shape that fits the weights of an operator."""
+    """Returns the shape that fits the weights of an operator."""
     op, rank = node.op_type, len(other)
     if op == "MatMul" and rank >= 1:
         return (None,) * max(rank - 1, 1) + (other[-2] if rank > 1 else other[0],)

@@ -16,19 +16,19 @@ Shape = tuple[Dim | None, ...]
 
 @dataclass(frozen=True)
 class Role:
-    """What an input is for: its `kind`, the shape of the tensor that it is applied to, and a number for some kinds."""
+    """The use of an input: its `kind`, the shape of the tensor to which it is applied, and a number for some kinds."""
 
     kind: str
     shape: Shape = ()
     number: float = 0
 
     def sizes(self, known: Mapping[str, int]) -> list[int | None]:
-        """The shape's sizes; None where a size is unknown."""
+        """Returns the shape's sizes; None where a size is unknown."""
         return [dims.evaluate(dim, known) for dim in self.shape]
 
 
 def made(role: Role, shape: tuple[int, ...], known: Mapping[str, int], draw: Draw) -> Array | None:
-    """Values in `shape` for that role; None if the role is unknown or the tensor it applies to is."""
+    """Makes values in `shape` for that role; None if the role, or the tensor to which it is applied, is unknown."""
     maker = _MAKERS.get(role.kind)
     return None if maker is None else maker(role, shape, role.sizes(known), draw)
 
@@ -37,7 +37,7 @@ Maker = Callable[[Role, tuple[int, ...], list[int | None], Draw], Array | None]
 
 
 def _target(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array | None:
-    """A shape with as many elements as the data; -1 and ones if the data's size is unknown."""
+    """Makes a shape with as many elements as the data; -1 and ones if the data's size is unknown."""
     count = shape[0] if len(shape) == 1 else 0
     if not count:
         return None
@@ -54,7 +54,7 @@ def _target(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: D
 
 
 def _larger(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array | None:
-    """The data's shape, with larger sizes in place of 1, and new axes in front."""
+    """Makes the data's shape, with larger sizes in place of 1 and new axes in front."""
     count = shape[0] if len(shape) == 1 else 0
     if count < len(sizes) or not role.shape:
         return np.ones(count, np.int64) if count else None
@@ -63,7 +63,7 @@ def _larger(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: D
 
 
 def _axes(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array | None:
-    """Different axes of the data."""
+    """Draws different axes of the data."""
     count, rank = int(np.prod(shape)), len(sizes)
     if count > rank:
         return None
@@ -86,7 +86,7 @@ def _starts(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: D
 
 
 def _ends(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array:
-    """Ends beyond every start, near the axis's end if it is known, so that no slice is empty."""
+    """Makes ends beyond every start, near the axis's end if it is known, so that no slice is empty."""
     known = [size for size in sizes if size is not None]
     most = max(min(known, default=6), 2)
     return np.asarray(draw.rng.integers(max(2, most // 2), most + 1, shape))
@@ -97,13 +97,13 @@ def _steps(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Dr
 
 
 def _pads(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array:
-    """Pads that are shorter than every axis, as reflection requires."""
+    """Makes pads that are shorter than every axis, as reflection requires."""
     most = min([size for size in sizes if size is not None], default=2) - 1
     return np.asarray(draw.rng.integers(0, max(min(most, 2), 0) + 1, shape))
 
 
 def _parts(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array | None:
-    """Sizes that sum to the axis."""
+    """Makes sizes that sum to the axis."""
     axis, count = int(role.number), int(np.prod(shape))
     size = sizes[axis] if sizes and -len(sizes) <= axis < len(sizes) else None
     if size is None or not count:
@@ -113,7 +113,7 @@ def _parts(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Dr
 
 
 def _resized(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array:
-    """Sizes with the data's batch and channels, and spatial sizes near the data's."""
+    """Makes sizes with the data's batch and channels, and spatial sizes near the data's."""
     own = [*(size or 1 for size in sizes), *[4] * int(np.prod(shape))][: int(np.prod(shape))]
     return np.array([n if axis < 2 else max(1, n + int(draw.rng.integers(-1, 4))) for axis, n in enumerate(own)])
 
@@ -134,7 +134,7 @@ def _repeats(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: 
 
 
 def _distinct(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array | None:
-    """Indices that differ along the axis: for a repeated index, the winner is undefined."""
+    """Draws indices that differ along the axis, because the result for a repeated index is undefined."""
     axis = int(role.number)
     size = sizes[axis] if sizes and shape and -len(sizes) <= axis < len(sizes) else None
     if size is None or not -len(shape) <= axis < len(shape) or shape[axis] > size:
@@ -146,7 +146,7 @@ def _distinct(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw:
 
 
 def _distinct_tuples(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array | None:
-    """Index tuples that all differ."""
+    """Draws index tuples that all differ."""
     if not shape or shape[-1] > len(sizes) or any(size is None for size in sizes[: shape[-1]]):
         return None
     reach = [size or 0 for size in sizes[: shape[-1]]]
@@ -158,7 +158,7 @@ def _distinct_tuples(role: Role, shape: tuple[int, ...], sizes: list[int | None]
 
 
 def _ascending(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array:
-    """Offsets: they begin with 0, ascend, and stay within the tensor that they cut."""
+    """Makes offsets that begin with 0, ascend, and stay within the tensor that they cut."""
     most = sizes[0] if sizes and sizes[0] is not None else 8
     found = np.sort(draw.rng.integers(0, most + 1, shape), axis=-1) if shape else np.zeros((), np.int64)
     if shape and found.size:
@@ -179,7 +179,7 @@ def _numbered_regions(role: Role, shape: tuple[int, ...], sizes: list[int | None
 
 
 def _extent(sizes: list[int | None]) -> float:
-    """The shorter side of the image in which regions lie."""
+    """Returns the shorter side of the image in which regions lie."""
     return float(min([size for size in sizes[2:] if size], default=8))
 
 
@@ -196,7 +196,7 @@ def _grid(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Dra
 
 
 def _places(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array | None:
-    """Each place of a pool's output once, shuffled in each image and channel."""
+    """Returns each place of a pool's output once, shuffled in each image and channel."""
     if len(shape) < 3:
         return None
     planes, count = int(np.prod(shape[:2])), int(np.prod(shape[2:]))

@@ -1,7 +1,7 @@
-"""Finds the structure that an input needs as a whole, from the nodes that read it.
+"""Finds the structure of a whole input, from the nodes that read it.
 
-Limits on each number are not enough for a shape, for corners of boxes or for offsets: their numbers depend on each
-other, or on the size of the tensor that they are applied to.
+Limits on each number are not enough for a shape, for corners of boxes or for offsets: these numbers depend on each
+other, or on the size of the tensor to which they are applied.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from onnxsmith.verification.inputs.role_values import Role, Shape
 
 
 def role(value: ir.Value, inside: Owners | None = None) -> Role | None:
-    """The first role that a reader gives the input; None if its numbers are independent."""
+    """Returns the first role that a reader gives the input; None if its numbers are independent."""
     found = None
     subtracted: dict[ir.Node, set[int]] = {}
     corners = value.shape is not None and len(value.shape) > 0 and value.shape[-1] == 4
     for reader in readers(value, inside):
         if reader.node.op_type == "Sub" and corners:
-            # Two parts of each row are subtracted: that is how the sides of a box are computed.
+            # Two parts of each row are subtracted, as in the sides of a box.
             subtracted.setdefault(reader.node, set()).add(reader.index)
         given = _of_operand(reader, value)
         if given is not None and given.kind != "mask":
@@ -35,7 +35,7 @@ def _of_operand(reader: Reader, value: ir.Value) -> Role | None:
     node, index = reader.node, reader.index
     kind = _OPERANDS.get((node.op_type, index))
     if kind == "regions" and value.shape is not None and value.shape[-1:] == (5,):
-        kind = "numbered regions"  # the numbers of the images were cut off, as torchvision's roi_align has them
+        kind = "numbered regions"  # a column with the numbers of the images was cut off, as for torchvision's roi_align
     if node.op_type == "Gather" and index == 1 and _is_float(value) and value.shape[-1:] == (5,):  # type: ignore[index]
         kind = "numbered regions"  # a column of a table of floats is an index: the image of each region
     direct = reader.gain == reader.over == 1 and reader.shift == 0
@@ -75,7 +75,7 @@ def _is_float(value: ir.Value) -> bool:
 
 
 def _mask(reader: Reader, value: ir.Value) -> Role | None:
-    """A mask with a row for each example: an integer that is cast to bool, or subtracted from 1."""
+    """Recognises a mask with a row for each example: an integer that is cast to bool, or subtracted from 1."""
     node, rank = reader.node, len(value.shape) if value.shape is not None else 0
     if rank < 2 or value.dtype is None or not value.dtype.is_integer():
         return None

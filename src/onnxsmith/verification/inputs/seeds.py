@@ -6,7 +6,7 @@ from onnxsmith.base.problem import problem
 
 
 def refuse_negative(seed: int) -> None:
-    """Raises for a seed below 0: numpy's generators take none.
+    """Raises for a seed below 0, which numpy's generators do not take.
 
     Raises:
         OnnxsmithError: `input/seed`.

@@ -1,7 +1,7 @@
 """Finds the numbers in a graph that limit sizes: windows, lengths of tables, thresholds.
 
-A graph may compute differently beyond a number with which a size is compared, or fail beyond the length of a table
-that it indexes. So every symbol is tried beyond these numbers. The search is one walk, linear in the number of nodes.
+A graph may compute differently beyond a number with which it compares a size, or fail beyond the length of a table that
+it indexes. So every symbol is tried beyond these numbers. The search is one walk, linear in the number of nodes.
 """
 
 from __future__ import annotations
@@ -27,26 +27,25 @@ _BY_CHANNEL = {
     "GroupNormalization": (1, 0), "LayerNormalization": (-1, -1), "MatMul": (-1, -2), "MatMulInteger": (-1, -2),
     "LSTM": (-1, -1), "GRU": (-1, -1), "RNN": (-1, -1),
 }  # fmt: skip
-"""Operators with weights: the axis of the first input and the axis of the weights that have to agree."""
+"""Operators with weights, with two axes that have to agree: one of the first input and one of the weights."""
 _MOST_ELEMENTS = 8
-"""Elements of a constant that counts as numbers. A choice: larger constants are weights."""
+"""Most elements of a constant that may limit a size. A choice: larger constants are weights."""
 _LEAST, _MOST = 2, 1 << 20
 """Numbers that may limit a size. A choice: no input has a longer axis."""
 _FIRST_LOST = {
     "FLOAT16": 2**11 + 1, "BFLOAT16": 2**8 + 1, "FLOAT8E4M3FN": 2**4 + 1, "FLOAT8E5M2": 2**3 + 1,
     "INT8": 2**7, "UINT8": 2**8, "INT16": 2**15, "UINT16": 2**16,
 }  # fmt: skip
-"""The first integer that a dtype cannot hold: from there on, sizes and positions are rounded or wrap around."""
+"""The first integer that a dtype cannot represent: from it on, sizes and positions are rounded or wrap around."""
 
 Dims = tuple[int | str | None, ...]
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """`of_dims` are numbers by the text of the dimension that they limit, `free` numbers without a known dimension.
+    """`of_dims` are numbers by the text of the dimension that they limit; `free` are numbers without a known dimension.
 
-    `tensors` counts each shape with a symbol in the graph, and the loops around it; the cost of a run is computed from
-    them.
+    `tensors` counts the tensors of each shape with a symbol, and the loops around them, for the cost of a run.
     """
 
     of_dims: Mapping[str, frozenset[int]] = field(default_factory=dict)
@@ -54,7 +53,7 @@ class Numbers:
     tensors: Mapping[tuple[Dims, int], int] = field(default_factory=dict)
 
     def of(self, symbols: Iterable[str]) -> frozenset[int]:
-        """The numbers that limit a dimension with any of these names in shape inference."""
+        """Returns the numbers that limit a dimension with any of these names in shape inference."""
         wanted = set(symbols)
         found = [held for dim, held in self.of_dims.items() if dim in wanted or wanted & set(dims.names_in(dim))]
         return frozenset().union(*found)
@@ -69,8 +68,8 @@ class Numbers:
         return replace(self, of_dims={**self.of_dims, **joined})
 
     def elements(self, sizes: Mapping[str, int]) -> int:
-        """The number of elements that are computed at these sizes, as far as the shapes are known. Of loops in loops
-        the inner ones count with as many turns as the largest size, the outer one with one: a choice."""
+        """Returns the number of elements that are computed at these sizes, as far as the shapes are known. A choice: a
+        loop inside a loop counts with as many iterations as the largest size, an outer loop with one."""
         total, turns = 0, max(sizes.values(), default=1)
         for (shape, loops), count in self.tensors.items():
             found = [dims.evaluate(dim, sizes) for dim in shape]
@@ -125,7 +124,7 @@ def _of_node(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, i
 
 
 def _of_slice(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, int]]:
-    """Constant starts and ends along a symbolic axis; the length of a table whose slice is computed."""
+    """Yields constant starts and ends along a symbolic axis, and the length of a table with a computed slice."""
     if len(node.inputs) < 3:
         yield from _of_slice_by_attributes(node)
         return
@@ -146,7 +145,7 @@ def _of_slice(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, 
 
 
 def _of_slice_by_attributes(node: ir.Node) -> Iterator[tuple[str, int]]:
-    """The same before opset 10, where starts and ends are attributes."""
+    """Yields the same before opset 10, where starts and ends are attributes."""
     shape = _dims(node.inputs[0])
     starts, ends = node.attributes["starts"].as_ints(), node.attributes["ends"].as_ints()
     axes = node.attributes["axes"].as_ints() if "axes" in node.attributes else range(len(starts))
@@ -157,7 +156,8 @@ def _of_slice_by_attributes(node: ir.Node) -> Iterator[tuple[str, int]]:
 
 
 def _of_broadcast(node: ir.Node) -> Iterator[tuple[str, int]]:
-    """The length of a constant along an axis that is dynamic in the other operand: only 1 and that length fit."""
+    """Yields the length of a constant along an axis that is dynamic in the other operand: only 1 and that length
+    fit."""
     held = [value for value in node.inputs if value is not None and _is_held(value)]
     for value in node.inputs if held else ():
         if value is None or value in held:
@@ -169,7 +169,7 @@ def _of_broadcast(node: ir.Node) -> Iterator[tuple[str, int]]:
 
 
 def _of_weights(node: ir.Node) -> Iterator[tuple[str, int]]:
-    """The number of channels that a node's weights require of its first input."""
+    """Yields the number of channels that a node's weights require of its first input."""
     data, weights = _dims(node.inputs[0]), _dims(node.inputs[1])
     data_axis, axis = _BY_CHANNEL[node.op_type]
     if (

@@ -1,8 +1,8 @@
 """Proposes sizes for symbolic dimensions.
 
-No file says that a height must be a multiple of 32 or that two unnamed dimensions have to agree, so sizes are
-proposals: the reference of a comparison accepts or refuses them. They begin with usual ones (a small batch, and
-different sizes for different dimensions, so that a swap shows) and go on to round and to equal sizes.
+A file does not say that a height must be a multiple of 32, or that two unnamed dimensions have to agree. So sizes are
+proposals, which the reference of a comparison accepts or refuses. The first are usual sizes: a small batch, and
+different sizes for different dimensions, so that a swap shows. Then come round sizes and equal sizes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_BASES = 160
 
 
 def bases(signature: Signature, known: Mapping[str, int]) -> Iterator[Sizes]:
-    """Proposals with a size for every symbol, the likeliest first; sizes in `known` stay."""
+    """Yields proposals with a size for every symbol, the likeliest first; sizes in `known` stay."""
     symbols = [symbol for symbol in dims.symbols(signature) if symbol not in known]
     if not symbols:
         yield dict(known)
@@ -40,7 +40,7 @@ def bases(signature: Signature, known: Mapping[str, int]) -> Iterator[Sizes]:
 
 
 def others(symbol: str, base: Mapping[str, int], signature: Signature) -> Iterator[int]:
-    """Other sizes for one symbol, while the others stay as in `base`."""
+    """Yields other sizes for one symbol; the others stay as in `base`."""
     now = base[symbol]
     if symbol in batches(signature):
         ladder: tuple[int, ...] = _OTHER_BATCHES
@@ -51,8 +51,8 @@ def others(symbol: str, base: Mapping[str, int], signature: Signature) -> Iterat
 
 
 def numbers(generator: Generator) -> dict[str, frozenset[int]]:
-    """The numbers in the graph that may limit each symbol. A symbol that is not called a batch also gets the numbers
-    for which the graph does not say which axis they limit."""
+    """Returns the numbers in the graph that may limit each symbol. Symbols that are not called a batch also get the
+    numbers without a known axis."""
     signature, held = generator.signature, generator.numbers
     inner = {port.name: port for port in generator.inner}
     found: dict[str, frozenset[int]] = {}
@@ -68,14 +68,14 @@ def numbers(generator: Generator) -> dict[str, frozenset[int]]:
 
 
 def past(number: int, now: int) -> int:
-    """The first odd size above a number, other than `now`."""
+    """Returns the first odd size above a number, other than `now`."""
     size = number + 1 if number % 2 == 0 else number + 2
     return size if size != now else size + 2
 
 
 def rounds(base: Mapping[str, int], beyond: Mapping[str, int]) -> list[Sizes]:
-    """Sizes for all symbols of `beyond` at once, in three rounds. In each round, neighbouring symbols take different
-    ones of 1, twice the base's size and the size beyond; after three rounds each symbol has taken all three."""
+    """Returns sizes for all symbols of `beyond` at once, in three rounds. In the rounds, each symbol takes 1, twice the
+    base's size, and the size beyond; neighbouring symbols take different ones in each round."""
     found = []
     for number in range(3):
         sizes = dict(base)
@@ -87,7 +87,7 @@ def rounds(base: Mapping[str, int], beyond: Mapping[str, int]) -> list[Sizes]:
 
 
 def batches(signature: Signature) -> set[str]:
-    """Symbols of the first axis of an input with two or more dimensions, and symbols called a batch."""
+    """Returns symbols of the first axis of an input with two or more dimensions, and symbols called a batch."""
     found: set[str] = set()
     for port in signature.required():
         for axis, dim in enumerate(port.shape or ()):
@@ -126,8 +126,8 @@ def _unique(proposals: Iterator[Sizes]) -> Iterator[Sizes]:
 
 
 def of_feed(signature: Signature, values: Mapping[str, Any]) -> Sizes:
-    """The size of each symbol of the inputs in the given arrays; of a symbol that stands in expressions only, the one
-    for which the expression has the array's size."""
+    """Returns the size of each symbol of the inputs in the given arrays. A symbol that occurs only in expressions gets
+    the size for which the expression has the array's size."""
     given = [
         (dim, size)
         for port in signature.inputs
@@ -145,7 +145,7 @@ def of_feed(signature: Signature, values: Mapping[str, Any]) -> Sizes:
 
 
 def _solved(dim: str, name: str, size: int, known: Sizes) -> int | None:
-    """The size of the symbol at which an expression that is linear in it has this size: 4 of `2*h` for 8."""
+    """Solves an expression that is linear in the symbol: 4 for `2*h` of size 8."""
     low, high = (dims.evaluate(dim, {**known, name: at}) for at in _APART)
     if low is None or high is None or low == high:
         return None
@@ -154,4 +154,4 @@ def _solved(dim: str, name: str, size: int, known: Sizes) -> int | None:
 
 
 _APART = (720720, 2 * 720720)
-"""Two sizes that all small numbers divide, so that quotients are exact at them, and large enough to subtract from."""
+"""Two sizes that all small numbers divide, so that quotients are exact, and that are large enough for subtractions."""

@@ -1,8 +1,8 @@
 """Reads from a runtime's refusal which sizes or indices it would accept.
 
-No runtime states its complaint in a stable form, but nearly all name the numbers: 'expected 3 got 5', 'idx=7 must be
-within [-4,3]', '{2,64} to {7,11,13}'. So if the message names a size, each other number in it is proposed in its
-place. The proposals are tried like any others.
+No runtime has a stable form of messages, but nearly all messages name the numbers: 'expected 3 got 5', 'idx=7 must be
+within [-4,3]', '{2,64} to {7,11,13}'. So if a message names a current size, each other number in it is proposed in
+place of that size.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def is_of_index(text: str) -> bool:
 
 
 def index_limit(text: str) -> int | None:
-    """The largest index that the message allows: the end of a range that includes 0."""
+    """Returns the largest index that the message allows: the end of a range that includes 0."""
     ranges = [(int(low), int(high) - (end == ")")) for low, high, end in _RANGE.findall(_plain(text))]
     return min((high for low, high in ranges if low <= 0 <= high), default=None)
 
 
 def sizes(text: str, now: Mapping[str, int], known: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Other sizes in place of `now`, the likeliest first; sizes in `known` stay."""
+    """Yields other sizes in place of `now`, the likeliest first; sizes in `known` stay."""
     plain = _plain(text)
     named = list(dict.fromkeys(int(number) for number in _NUMBER.findall(plain) if 0 < int(number) <= _MOST))
     free = [symbol for symbol in now if symbol not in known]
@@ -56,7 +56,8 @@ def sizes(text: str, now: Mapping[str, int], known: Mapping[str, int]) -> Iterat
 
 
 def _to_fit_products(plain: str, now: Mapping[str, int], free: list[str]) -> Iterator[dict[str, int]]:
-    """Sizes with which two shapes in the message have equally many elements: two lists, or a list and a count."""
+    """Yields sizes with which two shapes in the message have equally many elements: two lists, or a list and a
+    count."""
     lists = [[int(part) for part in re.split(r"[,x]", found)] for found in _LIST.findall(plain)]
     counts = re.findall(r"size (\d+)", plain)
     lists += [[int(count)] for count in counts]
@@ -78,5 +79,5 @@ def _to_fit_products(plain: str, now: Mapping[str, int], free: list[str]) -> Ite
 
 
 def _plain(text: str) -> str:
-    """The message without error codes, source locations and names."""
+    """Returns the message without error codes, source locations and names."""
     return _TIMES.sub(", ", _NOISE.sub(" ", text))

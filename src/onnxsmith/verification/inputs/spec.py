@@ -63,7 +63,7 @@ def parse(text: str) -> InputSpec:
         return InputSpec(name.strip(), dtype(match["dtype"], text), _dims(match["dims"], text))
     if (path := _file(value)) is not None:
         return InputSpec(name.strip(), path=path)
-    if (path := _file(text)) is not None:  # a path with an equals sign in it
+    if (path := _file(text)) is not None:  # the path of a file may contain an equals sign
         return InputSpec("", path=path)
     raise problem(
         "input/syntax",
@@ -81,7 +81,7 @@ def _file(text: str) -> Path | None:
 
 
 def dtype(name: str, text: str) -> str:
-    """The ONNX name of a dtype as users write it: `float32` and `fp32` are `float`."""
+    """Returns the ONNX name of a dtype as users write it: `float32` and `fp32` are `float`."""
     known = _SHORT.get(name, name)
     if known not in _DTYPES:
         raise problem(

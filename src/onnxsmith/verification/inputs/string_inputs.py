@@ -1,8 +1,8 @@
-"""Makes strings that a graph knows: words of its vocabulary, in an order in which it counts n-grams.
+"""Makes strings from a graph's vocabulary, as words and n-grams.
 
-Every text model treats a string outside its vocabulary alike, whatever its weights are. So an input is followed to the
-nodes that look strings up, through nodes that change their case or split them. If they are split, an element is a text
-of a few words.
+Strings outside the vocabulary say nothing about the weights of a text model. So an input is followed to the nodes that
+look strings up, through nodes that change the case or split strings. If a node splits them, an element is a text of a
+few words.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ Gram = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Texts:
-    """`grams` are words or n-grams. With a `joint`, an element is several of them joined by it; without, each word is
+    """`grams` are words or n-grams. With a `joint`, an element is several entries joined by it; without, each word is
     an element."""
 
     grams: tuple[Gram, ...] = (("a",), ("onnx",), ("Straße",), ("42",), ("",))
     joint: str | None = None
     strange: bool = False
-    """Whether one of several words should be unknown to the graph."""
+    """Whether one word of several should be outside the vocabulary."""
 
     def drawn(self, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """An array of strings."""
+        """Draws an array of strings."""
         made = np.empty(int(np.prod(shape)), dtype=object)
         if self.joint is not None:
             made[:] = [self.joint.join(self._words(rng, int(rng.integers(1, _WORDS + 1)))) for _ in made]
@@ -64,8 +64,8 @@ class Texts:
 
 
 def texts(value: ir.Value, inside: Owners | None = None) -> Texts:
-    """Strings that a label encoder or vectoriser knows; numbers as text if the graph parses them; else a few ordinary
-    words."""
+    """Returns strings that a label encoder or vectoriser knows; numbers as text if the graph parses them; else a few
+    ordinary words."""
     grams: dict[Gram, None] = {}
     joint, swaps, strange = None, False, False
     for reader in readers(value, inside, through=_onward):
@@ -85,12 +85,12 @@ def _changes_case(node: ir.Node) -> bool:
 
 
 def _onward(node: ir.Node, index: int) -> list[ir.Value]:
-    """The outputs that carry strings on, whole or split."""
+    """Returns the outputs that pass strings on, whole or split."""
     return [node.outputs[0]] if node.op_type in ("StringNormalizer", "Tokenizer", "StringSplit") and index == 0 else []
 
 
 def _joint(node: ir.Node) -> str | None:
-    """The separator at which the node splits texts; None if it does not split."""
+    """Returns the separator at which the node splits texts; None if it does not split."""
     if node.op_type == "StringSplit":
         return node.attributes.get_string("delimiter", "") or " "
     if node.op_type != "Tokenizer":
@@ -100,7 +100,7 @@ def _joint(node: ir.Node) -> str | None:
 
 
 def _known(reader: Reader) -> list[Gram]:
-    """The entries of the node's vocabulary."""
+    """Returns the entries of the node's vocabulary."""
     node = reader.node
     held = node.attributes
     if node.op_type == "TfIdfVectorizer" and "pool_strings" in held:
@@ -133,7 +133,7 @@ def _of_tensor(tensor: ir.TensorProtocol) -> list[Gram]:
 
 
 def _grams(pool: Sequence[str], starts: Sequence[int]) -> list[Gram]:
-    """The entries of a pool: `starts[n]` is where the entries of n + 1 words begin."""
+    """Returns the entries of a pool: `starts[n]` is where the entries of n + 1 words begin."""
     found: list[Gram] = []
     for length, (start, end) in enumerate(itertools.pairwise([*starts, len(pool)]), start=1):
         found += [tuple(pool[at : at + length]) for at in range(start, end - length + 1, length)]

@@ -19,8 +19,8 @@ class Draw:
 
 
 def boxes(shape: tuple[int, ...], draw: Draw, extent: float) -> Array:
-    """Corners x1, y1, x2, y2 inside `extent`, with sides above 0, along the last axis of size 4. A shape without an
-    axis of 4 gets numbers within the extent."""
+    """Draws corners x1, y1, x2, y2 inside `extent`, with sides above 0, along the last axis of size 4. A shape without
+    an axis of 4 gets numbers within the extent."""
     axis = next((axis for axis in reversed(range(len(shape))) if shape[axis] == 4), None)
     drawn = draw.rng.uniform(0, extent, shape)
     if axis is None:
@@ -32,7 +32,7 @@ def boxes(shape: tuple[int, ...], draw: Draw, extent: float) -> Array:
 
 
 def matrices(shape: tuple[int, ...], draw: Draw) -> Array:
-    """Matrices within a third of the identity in norm, so that none is ill-conditioned."""
+    """Draws matrices whose distance from the identity is at most a third in norm, so that none is ill-conditioned."""
     if len(shape) < 2:
         return np.asarray(draw.rng.standard_normal(shape))
     off = draw.rng.uniform(-1, 1, shape) / (3 * max(shape[-2:]))
@@ -40,7 +40,8 @@ def matrices(shape: tuple[int, ...], draw: Draw) -> Array:
 
 
 def ragged(shape: tuple[int, ...], draw: Draw) -> Array:
-    """Rows of ones followed by zeros, with at least a one: padding at the end, which a causal model accepts too."""
+    """Draws rows of ones followed by zeros, with at least one 1: padding at the end, which a causal model also
+    accepts."""
     if not shape or not shape[-1]:
         return np.ones(shape, np.int64)
     lengths = draw.rng.integers(1, shape[-1] + 1, (*shape[:-1], 1))

@@ -33,7 +33,7 @@ class Split:
 @dataclass(frozen=True)
 class Ensemble:
     """The trees of one node: the boxes of their leaves, their splits, and the input column of each feature with a known
-    origin. `misses` is True if a missing feature has a branch of its own."""
+    origin. `misses` is True if the splits have a branch for missing features."""
 
     leaves: tuple[Box, ...]
     splits: tuple[Split, ...]
@@ -51,13 +51,13 @@ class _Node:
 
 
 def ensembles(model: ir.Model) -> tuple[Ensemble, ...]:
-    """The ensembles of a graph whose features come from inputs."""
+    """Returns the ensembles of a graph whose features come from inputs."""
     found = (_read(node) for node in walk.all_nodes(model) if node.op_type in KINDS)
     return tuple(one for one in found if one is not None and one.columns)
 
 
 def thresholds(node: ir.Node) -> Sequence[float]:
-    """The thresholds of an ensemble's splits."""
+    """Returns the thresholds of an ensemble's splits."""
     try:
         found = _floats(node, "nodes_splits" if node.op_type == "TreeEnsemble" else "nodes_values")
     except (KeyError, TypeError):
@@ -86,7 +86,7 @@ def _read(node: ir.Node) -> Ensemble | None:
 
 
 def _tables(node: ir.Node) -> tuple[dict[Any, _Node | None], list[Any]]:
-    """Nodes by tree and number, with None for leaves, and the root of each tree."""
+    """Returns nodes by tree and number, with None for leaves, and the root of each tree."""
     held = node.attributes
     trees = held["nodes_treeids"].as_ints()
     keys = list(zip(trees, held["nodes_nodeids"].as_ints(), strict=True))
@@ -104,7 +104,7 @@ def _tables(node: ir.Node) -> tuple[dict[Any, _Node | None], list[Any]]:
 
 
 def _tables_of_5(node: ir.Node) -> tuple[dict[Any, _Node | None], list[Any]]:
-    """The same for the operator of ai.onnx.ml version 5, where leaves have numbers of their own."""
+    """Returns the same for the operator of ai.onnx.ml version 5, where leaves have their own numbers."""
     held = node.attributes
     modes, splits = held["nodes_modes"].as_tensor().numpy(), _floats(node, "nodes_splits")
     yes, yes_leaf = held["nodes_truenodeids"].as_ints(), held["nodes_trueleafs"].as_ints()
@@ -117,7 +117,7 @@ def _tables_of_5(node: ir.Node) -> tuple[dict[Any, _Node | None], list[Any]]:
 
 
 def _floats(node: ir.Node, name: str) -> Sequence[float]:
-    """The numbers of an attribute: a list, or a tensor under the same name or under that of newer versions."""
+    """Returns the numbers of an attribute: a list, or a tensor under the same name or under that of newer versions."""
     attribute = node.attributes.get(name) or node.attributes[f"{name}_as_tensor"]
     if attribute.type == ir.AttributeType.TENSOR:
         return [float(number) for number in attribute.as_tensor().numpy().ravel()]
@@ -125,7 +125,7 @@ def _floats(node: ir.Node, name: str) -> Sequence[float]:
 
 
 def _ways(nodes: Mapping[Any, _Node | None], roots: Sequence[Any]) -> Iterator[tuple[Box, _Node | None]]:
-    """Each node of each tree, None for a leaf, with the box of the path to it."""
+    """Yields each node of each tree, None for a leaf, with the box of the path to it."""
     for root in roots:
         stack: list[tuple[Any, Box]] = [(root, {})]
         left = 2 * len(nodes) + 1  # a limit, because a malformed tree may have a cycle
@@ -141,7 +141,7 @@ def _ways(nodes: Mapping[Any, _Node | None], roots: Sequence[Any]) -> Iterator[t
 
 
 def _narrowed(box: Box, at: _Node, *, is_true: bool) -> Box | None:
-    """The box after a split; None if it is empty."""
+    """Returns the box after a split; None if it is empty."""
     if not math.isfinite(at.threshold) or at.mode == "BRANCH_MEMBER":
         return box
     low, high = box.get(at.feature, (-math.inf, math.inf))

@@ -1,8 +1,8 @@
 """Makes rows that reach the leaves of tree ensembles, and rows that lie at their splits.
 
-By chance, a leaf deep in a tree is hardly ever reached, and a feature hardly ever equals a threshold. So one row is
-drawn for each leaf, inside the intervals on the path to it, and three for each split: at the threshold, just below and
-just above.
+Random rows hardly ever reach a leaf deep in a tree, and their features hardly ever equal a threshold. So one row is
+drawn for each leaf, inside the intervals on the path to it, and three rows for each split: at the threshold, just below
+and just above.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Rows = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Table:
-    """The rows for some ensembles. `kinds` are the possible kinds: there are no rows at splits if each feature is
-    computed from the input, because rounding would move it off the threshold."""
+    """The rows for some ensembles. `kinds` are the possible kinds of rows. There are no rows at splits if all features
+    are computed from the input, because rounding would move them off the threshold."""
 
     ensembles: tuple[Ensemble, ...]
 
@@ -45,7 +45,7 @@ class Table:
         return frozenset(column.name for one in self.ensembles for column in one.columns.values())
 
     def renamed(self, names: Mapping[str, str]) -> Table:
-        """The same table for renamed inputs; `names` maps old names to new ones."""
+        """Returns the same table for renamed inputs; `names` maps old names to new ones."""
         return Table(
             tuple(
                 replace(one, columns={f: replace(c, name=names.get(c.name, c.name)) for f, c in one.columns.items()})
@@ -54,12 +54,12 @@ class Table:
         )
 
     def wanted(self, kind: str) -> int:
-        """How many rows reach every leaf or split, within limits."""
+        """Returns the number of rows that reach every leaf or split, within limits."""
         count = sum(len(one.leaves) if kind == LEAVES else 3 * len(one.splits) for one in self.ensembles)
         return min(max(count, _FEWEST), _MOST)
 
     def put(self, values: dict[str, Any], kind: str, part: int, seed: int) -> None:
-        """Replaces values of the inputs by rows; `part` selects a batch of rows if there are more than fit."""
+        """Replaces values of the inputs by rows; `part` selects a batch of rows if not all fit."""
         tables = {name: np.array(values[name]) for name in self.names if _is_table(values.get(name))}
         count = min((len(table) for table in tables.values()), default=0)
         for number, ensemble in enumerate(self.ensembles if count else ()):
@@ -95,7 +95,7 @@ class _Maker:
         self._thresholds = {feature: np.array(sorted(held)) for feature, held in found.items()}
 
     def rows(self, kind: str, count: int, part: int) -> dict[int, Rows]:
-        """`count` numbers for each feature."""
+        """Draws `count` numbers for each feature."""
         rng = np.random.default_rng([self._seed, part])
         made = {feature: self._anywhere(feature, count, rng) for feature in self._thresholds}
         if kind == LEAVES:
@@ -117,14 +117,14 @@ class _Maker:
         return made
 
     def _order(self, many: int, count: int, part: int) -> Sequence[int]:
-        """The next `count` of `many` places in random order; each comes once before any comes again."""
+        """Returns the next `count` of `many` places in random order; each place comes once before any is repeated."""
         if not many:
             return []
         order = np.random.default_rng(self._seed).permutation(many)
         return [int(order[(part * count + place) % many]) for place in range(count)]
 
     def _anywhere(self, feature: int, count: int, rng: np.random.Generator) -> Rows:
-        """Random numbers, equally many between each two thresholds."""
+        """Draws random numbers, equally many between any two neighbouring thresholds."""
         held = self._thresholds[feature]
         if not held.size:
             return rng.standard_normal(count)
@@ -147,7 +147,7 @@ class _Maker:
             made[feature][row] = self._whole(np.array([low]), np.array([high]), drawn, feature)[0]
 
     def _reach(self, feature: int) -> float:
-        """How far beyond its thresholds a feature is drawn."""
+        """Returns how far beyond its thresholds a feature is drawn."""
         held = self._thresholds[feature]
         return float(max(held[-1] - held[0], np.abs(held).max() / 2)) or 1.0
 
@@ -157,7 +157,7 @@ class _Maker:
         return dtype is not None and dtype.kind in "iu" and self._ensemble.columns[feature].exact
 
     def _whole(self, low: Rows, high: Rows, drawn: Rows, feature: int) -> Rows:
-        """The numbers; if only whole numbers are possible, whole numbers of the same interval."""
+        """Returns the numbers; if only whole numbers are possible, rounds them within the same interval."""
         if not self._is_whole(feature):
             return drawn
         return np.clip(np.rint(drawn), np.floor(low) + 1, np.maximum(np.floor(high), np.floor(low) + 1))
@@ -177,5 +177,5 @@ class _Maker:
 
 
 def _inner(rng: np.random.Generator, count: int) -> Rows:
-    """Random points inside an interval, away from its ends."""
+    """Draws random points inside an interval, away from its ends."""
     return rng.uniform(0.1, 0.9, count)

@@ -18,8 +18,8 @@ from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.inputs.spec import InputSpec, parse
 
 Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any] | Feed]
-"""Inputs as a caller gives them: arrays by name, texts as on the command line, or an iterable with the arrays by name
-of each input."""
+"""Inputs as a caller gives them: arrays by name, texts as on the command line, or an iterable with one mapping of
+arrays by name for each input."""
 
 
 def values(texts: Sequence[str], interface: Signature) -> dict[str, Any]:
@@ -38,14 +38,14 @@ def values(texts: Sequence[str], interface: Signature) -> dict[str, Any]:
 def several(texts: Sequence[str], interface: Signature) -> list[dict[str, Any]]:
     """Arrays by input name from `--input` texts, as a list of inputs in the order of the texts.
 
-    A repeated name begins the next input: `a.npz b.npz` are two inputs, as are `x=1.npy x=2.npy`. Values that the next
-    input does not give are copied from the one before. A text without a name is for the first input without a value.
+    A repeated name begins the next input: `a.npz b.npz` are two inputs, as are `x=1.npy x=2.npy`. An input's missing
+    values are copied from the input before. A text without a name is for the first graph input without a value.
     """
     return filled([one.values for one in _parts(texts, interface)])
 
 
 def filled(parts: Sequence[Mapping[str, Any]], not_copied: Collection[str] = ()) -> list[dict[str, Any]]:
-    """The inputs, each with the values of the input before where it gives none itself; never those of `not_copied`."""
+    """Fills each input's missing values from the input before, except for those of `not_copied`."""
     found: list[dict[str, Any]] = []
     for one in parts:
         before = found[-1] if found else {}
@@ -76,8 +76,8 @@ def feeds(texts: Sequence[str], model: str | Path | Signature, *, state: Collect
 
 
 def inputs(given: Inputs, interface: Signature, *, state: Collection[str] = ()) -> tuple[Feed, ...]:
-    """One feed from arrays by name or from texts; one feed for each item of any other iterable. `state` is as in
-    `feeds`; items of an iterable are taken as they are."""
+    """Returns one feed from arrays by name or from texts, or one feed for each item of any other iterable. `state` is
+    as in `feeds`. Missing values of an iterable's items are not copied."""
     if isinstance(given, Mapping):
         parts = samples(dict(given), interface) if given else []
         labels = _numbered(len(parts))
@@ -101,12 +101,12 @@ def _numbered(count: int) -> list[str]:
 
 
 def is_array(given: Any) -> bool:
-    """Whether it is an array, or a tensor of some library, where a collection of inputs is meant."""
+    """Whether `given` is an array or a library's tensor, and not a collection of inputs."""
     return hasattr(given, "__array__") or hasattr(given, "__dlpack__")
 
 
 def unnamed(interface: Signature) -> OnnxsmithError:
-    """The error that values were given without the names of their inputs."""
+    """Returns the error that values were given without the names of their inputs."""
     names = [port.name for port in interface.required()]
     example = ", ".join(f'"{name}": array' for name in names) or '"x": array'
     return problem(
@@ -119,7 +119,7 @@ def unnamed(interface: Signature) -> OnnxsmithError:
 
 
 def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
-    """The error that a name was given twice to a command that takes one input."""
+    """Returns the error that a name was given twice to a command that takes one input."""
     return problem(
         "input/twice",
         f"input {name!r} is given twice",
@@ -130,7 +130,7 @@ def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
 
 
 def sizes(texts: Sequence[str] | Mapping[str, int] | None) -> dict[str, int]:
-    """Sizes of symbolic dimensions by name, from `--dim batch=1` texts or from a mapping.
+    """Returns sizes of symbolic dimensions by name, from `--dim batch=1` texts or from a mapping.
 
     Raises:
         OnnxsmithError: `input/syntax`.
@@ -148,17 +148,17 @@ def sizes(texts: Sequence[str] | Mapping[str, int] | None) -> dict[str, int]:
 
 @dataclass
 class _Part:
-    """What the texts give for one input: its own values, and the files that they come from."""
+    """The values and files that the texts give for one input."""
 
     values: dict[str, Any] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
 
 
 def _parts(texts: Sequence[str], interface: Signature, *, in_samples: bool = False) -> list[_Part]:
-    """The inputs that the texts give, each with its own values only."""
+    """Returns the inputs that the texts give, each with its own values only."""
     own: list[_Part] = []
     first = 0
-    """The first input of the last archive: a value that none of its samples has is for all of them."""
+    """The first input of the last archive: a later value that none of its samples has is for all samples."""
     for text in _texts(texts, interface):
         spec = parse(text)
         held = own[-1].values if own else {}
@@ -187,7 +187,7 @@ def _parts(texts: Sequence[str], interface: Signature, *, in_samples: bool = Fal
 
 
 def _texts(given: Sequence[str], interface: Signature) -> Sequence[str]:
-    """The texts; a text alone is one of them."""
+    """Returns the texts as a sequence; a single text becomes a sequence of one."""
     if isinstance(given, str):
         return (given,)
     if is_array(given) or not all(isinstance(one, str) for one in given):
@@ -196,12 +196,12 @@ def _texts(given: Sequence[str], interface: Signature) -> Sequence[str]:
 
 
 def _is_archive(spec: InputSpec) -> bool:
-    """Whether it is a file that names its own arrays."""
+    """Whether the text names a file whose arrays have names."""
     return spec.path is not None and spec.path.suffix == ".npz" and not spec.name
 
 
 def _free(interface: Signature, found: dict[str, Any]) -> list[Port]:
-    """The inputs that have no value yet."""
+    """Returns the inputs that have no value yet."""
     return [port for port in interface.required() if port.name not in found]
 
 
@@ -247,11 +247,11 @@ def _filled(port: Port, spec: InputSpec) -> Any:
 
 
 def samples(arrays: Mapping[str, Any], interface: Signature) -> list[dict[str, Any]]:
-    """The samples that arrays by input name hold, as one dictionary for each; one sample if they hold one.
+    """Splits arrays by input name into samples, one dictionary for each; one sample if they hold one.
 
     An array holds several samples if it has one axis more than its input, or if its first axis is longer than the 1
-    that the input fixes. Arrays that hold one are in the first sample only, because later inputs get them from there.
-    If arrays hold different numbers of samples, they are left as they are: the model refuses them.
+    that the input fixes. Arrays with one sample are in the first dictionary only, because later inputs are filled from
+    it. If arrays hold different numbers of samples, they stay unchanged, and the model refuses them.
     """
     ports = {port.name: port for port in interface.inputs}
     stacked = {name: found for name, array in arrays.items() if (found := _stacked(array, ports.get(name))) is not None}
@@ -264,7 +264,8 @@ def samples(arrays: Mapping[str, Any], interface: Signature) -> list[dict[str, A
 
 
 def _stacked(array: Any, port: Port | None) -> Any | None:
-    """The array with the samples along its first axis, each as the input takes it; None if it holds one sample."""
+    """Returns the array with the samples along its first axis, each as the input takes it; None if it holds one
+    sample."""
     if not isinstance(array, np.ndarray) or port is None or port.shape is None or port.kind != "tensor":
         return None
     shape = port.shape
@@ -281,8 +282,8 @@ def _fits(sizes: tuple[int, ...], shape: tuple[Any, ...]) -> bool:
 def check_complete(
     label: str, own: Mapping[str, Any], held: Mapping[str, Any], interface: Signature, without: Collection[str] = ()
 ) -> None:
-    """Refuses an input without a value for all that the model needs, except for those in `without`. `own` are the
-    values that were given for it, `held` also those of the input before.
+    """Refuses values that lack a required input of the model, except for inputs in `without`. `own` are the given
+    values; `held` also has those copied from the input before.
 
     Raises:
         OnnxsmithError: `input/incomplete` if a value is missing, or was copied and has other sizes than the own ones.

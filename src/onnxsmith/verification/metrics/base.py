@@ -32,10 +32,10 @@ class Metric(ABC):
 
     @abstractmethod
     def measure(self, reference: Array, candidate: Array) -> float:
-        """The measure of two arrays of one shape, in their own dtypes, for which `applies` is true.
+        """Returns the measure of two arrays of one shape, in their own dtypes, for which `applies` is true.
 
-        Elements that are NaN or infinite on either side are left out: other code compares their places. NaN if no
-        element is left.
+        Elements that are NaN or infinite on either side are left out, because other code compares their places. Returns
+        NaN if no element is left.
         """
 
     def is_worse(self, measure: float, than: float) -> bool:
@@ -45,12 +45,12 @@ class Metric(ABC):
 
 @cache
 def members() -> dict[str, Metric]:
-    """Every metric, by id."""
+    """Returns every metric, by id."""
     return rooms.members("onnxsmith.verification.metrics", Metric)
 
 
 def measures(reference: Array, candidate: Array) -> dict[str, float]:
-    """The measures of two arrays of one shape, by metric id, for all metrics that apply."""
+    """Returns the measures of two arrays of one shape, by metric id, for all metrics that apply."""
     return {
         name: metric.measure(reference, candidate) for name, metric in members().items() if metric.applies(reference)
     }
@@ -62,7 +62,8 @@ def is_numeric(array: Array) -> bool:
 
 
 def widen(array: Array) -> Floats:
-    """Any numeric array as float64; complex numbers as pairs in a last axis. Exact for every float up to 64 bits."""
+    """Converts any numeric array to float64; complex numbers as pairs in a last axis. Exact for every float up to 64
+    bits."""
     if array.dtype.kind == "c":
         return np.stack([array.real, array.imag], axis=-1).astype(np.float64)
     return array.astype(np.float64, copy=False)
@@ -73,7 +74,7 @@ _BLOCK = 2**15
 
 
 def blocks(*arrays: Array) -> Iterator[tuple[Floats, ...]]:
-    """Arrays of one size, flattened, as float64, in blocks that fit into a cache, so that a large tensor is processed
+    """Yields arrays of one size as flat float64 blocks that fit into a cache, so that a large tensor is processed
     without copies of its size."""
     flat = [array.reshape(-1) for array in arrays]
     for start in range(0, flat[0].size, _BLOCK):
@@ -81,13 +82,14 @@ def blocks(*arrays: Array) -> Iterator[tuple[Floats, ...]]:
 
 
 def finite(reference: Array, candidate: Array) -> tuple[Floats, Floats]:
-    """The elements that are finite on both sides, as flat float64 arrays."""
+    """Returns the elements that are finite on both sides, as flat float64 arrays."""
     a, b = widen(reference), widen(candidate)
     both = np.isfinite(a) & np.isfinite(b)
     return (a.reshape(-1), b.reshape(-1)) if both.all() else (a[both], b[both])
 
 
 def scaled(a: Floats, b: Floats) -> tuple[Floats, Floats, float]:
-    """Both arrays divided by their largest magnitude, and that magnitude. For ratios: no square over- or underflows."""
+    """Returns both arrays divided by their largest magnitude, and that magnitude, so that no square in a ratio over- or
+    underflows."""
     peak = max(float(np.max(np.abs(a))), float(np.max(np.abs(b))))
     return (a / peak, b / peak, peak) if peak else (a, b, 1.0)

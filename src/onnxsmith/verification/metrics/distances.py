@@ -23,8 +23,8 @@ class MaxAbs(Metric):
 class MaxRel(Metric):
     """max |reference - candidate| / (rms(reference) + |reference|); 0 where both are zero.
 
-    With the root mean square, elements that cancel to almost nothing do not dominate. With the element's own size, an
-    exceptionally large element is not judged by the scale of the others.
+    The root mean square keeps elements that cancel to almost nothing from dominating. The element's own size keeps an
+    exceptionally large element from being judged by the scale of the others.
     """
 
     title = "largest difference relative to scale"
@@ -37,8 +37,8 @@ class MaxRel(Metric):
 
 
 def largest(reference: Array, candidate: Array, scale: float) -> tuple[float, float]:
-    """The largest difference of finite floats, and the largest relative to `scale` plus the reference's own size; 0 if
-    there is no difference."""
+    """Returns the largest difference of finite floats, and the largest relative to `scale` plus the reference's own
+    size; 0 if there is no difference."""
     absolute = over = 0.0
     for a, b in blocks(reference, candidate):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -51,7 +51,7 @@ def largest(reference: Array, candidate: Array, scale: float) -> tuple[float, fl
 
 
 def rms(array: Array) -> float:
-    """Root mean square of finite floats, without overflow."""
+    """Computes the root mean square of finite floats, without overflow."""
     pieces = [(float(np.max(a)), float(np.min(a))) for (a,) in blocks(array)]
     peak = max((max(high, -low) for high, low in pieces), default=0.0)
     if not peak > 0:
@@ -80,8 +80,8 @@ class Ulp(Metric):
 
     Floats of one format are ordered like their bits, apart from the sign. So the distance is a difference of integers,
     also across zero, with +0 and -0 equal (B. Dawson, "Comparing Floating Point Numbers, 2012 Edition"; the same bias
-    as in GoogleTest's FloatingPoint). If the sides have two formats, the narrower one counts, and the wider side is
-    rounded to it. Complex numbers count by their parts.
+    as in GoogleTest's FloatingPoint). If the sides have two formats, the wider side is rounded to the narrower format.
+    Complex numbers count by their parts.
     """
 
     title = "largest distance in units in the last place"
@@ -107,7 +107,8 @@ def _parts(array: Array) -> Array:
 
 
 def _ordered(array: Array) -> npt.NDArray[np.uint64]:
-    """The rank of each number among all of its format: positive numbers above the middle, negative ones below."""
+    """Returns the rank of each number among all of its format: positive numbers above the middle, negative ones
+    below."""
     bits = array.dtype.itemsize * 8
     codes = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").astype(np.uint64)
     sign = np.uint64(1 << (bits - 1))

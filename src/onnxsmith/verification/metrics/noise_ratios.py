@@ -43,7 +43,8 @@ class Psnr(Metric):
     equal = float("inf")
 
     def applies(self, reference: Array) -> bool:
-        """Images, also in batches: three dimensions or more, and neither bools nor complex numbers."""
+        """Whether the array may be an image or a batch of images: three dimensions or more, and neither bools nor
+        complex numbers."""
         return super().applies(reference) and reference.ndim >= 3 and reference.dtype.kind not in "bc"
 
     def measure(self, reference: Array, candidate: Array) -> float:

@@ -17,7 +17,7 @@ class _Agreement(Metric):
     equal = 1.0
 
     def applies(self, reference: Array) -> bool:
-        """Real numbers with more than `k` in a row."""
+        """Whether the array holds real numbers, with rows of more than `k` elements."""
         real = super().applies(reference) and reference.dtype.kind not in "bc"
         return real and reference.ndim > 0 and reference.shape[-1] > self.k
 
@@ -45,7 +45,7 @@ def _agreement(reference: Array, candidate: Array, k: int) -> float:
 
 
 def _chosen(rows: Array, k: int) -> tuple[Array, Array]:
-    """The elements among the k largest for every choice between ties, and those for some choice."""
+    """Returns the elements that are among the k largest for every choice between ties, and those for some choice."""
     last = np.partition(rows, -k, axis=1)[:, -k, None]
     return rows > last, rows >= last
 
