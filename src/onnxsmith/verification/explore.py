@@ -120,7 +120,7 @@ class Explorer:
         for group in self._plan.turned:
             wanted = [{**base.feed.sizes, **sizes} for sizes in group]
             outcomes = [one for one in self._tries.outcomes if one[0] in wanted]
-            if any(is_taken for _, is_taken in outcomes):
+            if any(is_taken for _, is_taken in outcomes):  # an earlier run covers this group
                 continue
             new = [sizes for sizes in wanted if (sizes, False) not in outcomes]
             tries = (self._tries.run(sizes, self._plan.seed, self._search.chosen, self._search.manner) for sizes in new)
@@ -143,6 +143,7 @@ class Explorer:
             self.drawn |= self.unsteady(run if not run.generated or self._first is None else self._first)
             if self.drawn and not self._plan.random:
                 raise _not_repeatable(min(self.drawn))
+            # An output that differs on the first input too is drawn; any other is unsteady on this input alone.
             if self.drawn and self._first is not None and self._first is not run:
                 self.drawn &= self.unsteady(self._first)
         return self.drawn

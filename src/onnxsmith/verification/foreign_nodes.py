@@ -63,10 +63,12 @@ def around(reference: ir.Model, candidate: ir.Model, runtime: str | None = None)
     None if these nodes cannot be identified or paired."""
     ours, theirs = _inlined(reference), _inlined(candidate)
     kinds: set[Key] = set()
+    # Nodes of unknown domains are cut first: with them gone, an installed runtime may run the rest.
     for name in (runtime,) if runtime is not None else in_order():
         made = _around(ours, theirs, kinds)
         if made is not None and _lack(made[0], name) is None:
             return Cut(made[:2], name, made[2])
+    # If none does, each kind of node without a kernel is cut until the runtime takes the model.
     name = runtime or in_order()[0]
     for _ in range(_MOST_KINDS):
         made = _around(ours, theirs, kinds)
@@ -74,7 +76,7 @@ def around(reference: ir.Model, candidate: ir.Model, runtime: str | None = None)
         if lack is None:
             return Cut(made[:2], name, made[2]) if made is not None else None
         found = _kind_of(lack, ours)
-        if found is None or found in kinds:
+        if found is None or found in kinds:  # cut already, and still refused: another round would not help
             return None
         kinds.add(found)
     return None
@@ -226,7 +228,7 @@ def _cut(graph: ir.Graph, node: ir.Node, ports: Sequence[ir.Value], prefix: str)
         if not value.uses() and not value.is_graph_output():
             continue
         graph.inputs.append(port)
-        if value.is_graph_output():
+        if value.is_graph_output():  # the output keeps its name, although a graph input now gives its value
             name = value.name
             value.name = f"{prefix}.{name}"
             graph.outputs[list(graph.outputs).index(value)] = _copied(graph, node, port, name or "")

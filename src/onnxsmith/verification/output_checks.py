@@ -110,6 +110,9 @@ class Checks:
         if not found.reason and not allowed.ill:
             self._judged[name] += bool(found.compared)
             return found
+
+        # From here on the output differs or is ill-conditioned, which is rare: each explanation runs the reference
+        # again, or computes in float64.
         self._known = self._drawn(run)
         if name in self._known:
             return layout_difference(run.outputs[name], value)
@@ -157,6 +160,7 @@ class Checks:
             allowed = self._allowed.get((id(run), port.name))
             if allowed is None or allowed.ill or (id(run), port.name) in self._out:
                 continue
+            # The check proved bit equality, so any changed bit would have been seen.
             exact = port.name not in self._inexact
             bounds = (0.0, 0.0, 0.0) if exact else (allowed.worst, allowed.floor, allowed.spread)
             found = difference(usual[port.name], faulty[port.name], *bounds)
@@ -187,11 +191,11 @@ class Checks:
                 continue
             apart = difference(usual[port.name], faulty[port.name], 0.0)
             if apart.unequal or not np.isfinite(apart.worst_rel):
-                return np.inf
+                return np.inf  # rounding changes no integers: no unit measures the effect
             if apart.worst_rel:
                 allowed = self._allowed.get((id(run), port.name))
                 found = max(found, apart.worst_rel / self._allowance.usual(usual[port.name], port.name, allowed))
-        return found or np.inf
+        return found or np.inf  # no float differs: no unit measures the effect
 
     def judge_movement(self, runs: Sequence[Run]) -> None:
         """Records outputs that were the same for two inputs of the same sizes: agreement on them shows little."""

@@ -1,4 +1,4 @@
-"""How far apart two correct computations of one graph may be.
+"""Bounds the difference of two correct computations of one graph.
 
 Two kernels sum in different orders, so their results differ by rounding. For a dot product of n terms the error is at
 most n·u relative to the sum of magnitudes, and with high probability of the order of sqrt(n)·u, where u is the unit
@@ -14,24 +14,25 @@ rounding, and none to the float32 operations after it. The factor 8 covers what 
 between layers and approximations of exp, tanh and erf, which err by a few units in the last place. The tolerance is
 relative to the output's root mean square plus the element's own size (`verification/metrics/distances.py`).
 
-A sum whose length is not in the file counts as 1024 terms. In one run its length is known, where shape inference says
-how it follows from the sizes of the inputs: a mean over a volume of 32 x 32 x 32 sums 32768 terms. If that gives a
-larger tolerance, it holds for this run.
+A sum whose length is not in the file counts as 1024 terms. In one run its length is known, if shape inference derives
+it from the sizes of the inputs: a mean over a volume of 32 x 32 x 32 sums 32768 terms. If this gives a larger
+tolerance, it applies to this run.
 
-Interpolation computes coordinates. At position p of an axis of length L their error is about 2·u·L of a step, because a
-product and a sum of that size are rounded, and the value moves by that times the difference of two neighbours. So such
-an operation has u_k = 2·u·L, where L is the longest axis that it interpolates along. An axis whose length is not in the
-file counts as 1024 in the tolerance; in one run, no axis counts as longer than the longest axis of that run. A Fourier
-transform of a length L that is no power of 2 has the same u_k, because of its angles (`transforms.py`).
+Interpolation computes coordinates. At position p of an axis of length L, a product and a sum of that size are rounded,
+so the coordinate's error is about 2·u·L of a step. The value moves by this error times the difference of two
+neighbours. So such an operation has u_k = 2·u·L, where L is the longest axis that it interpolates along. An axis whose
+length is not in the file counts as 1024 in the tolerance; in one run, no axis counts as longer than the longest axis of
+that run. A Fourier transform of a length L that is no power of 2 has the same u_k, because of its angles
+(`fourier_lengths.py`).
 
-If only one of two models quantises, their outputs differ by the quantisation error. A quantiser with steps of width s
+If only one of the two models quantises, the outputs differ by the quantisation error. A quantiser with steps of width s
 errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5), which
 is s/(r·√12) relative to values of scale r. The squared errors of the quantisers on the path, weights included, add up
 to q², and the tolerance grows by 8·q. If the values are unknown, r is assumed to be an eighth of the quantiser's range.
 
 One operator is less accurate for small results: kernels compute Sigmoid as ½ plus an odd function (ONNX Runtime's
-`MlasLogisticKernel`), so its result is rounded like ½, however small it is. So an output that is a Sigmoid, perhaps
-moved or reshaped afterwards, may differ by 8·u·½ at any scale.
+`MlasLogisticKernel`), so its result is rounded like ½, however small it is. So the output of a Sigmoid, also if moved
+or reshaped afterwards, may differ by 8·u·½ at any scale.
 """
 
 from __future__ import annotations

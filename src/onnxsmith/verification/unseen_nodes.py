@@ -168,7 +168,7 @@ def _read(pair: Pair, answers: Sequence[_Answer]) -> tuple[Read, dict[str, int]]
     for name, held in shapes.items():
         shape: list[int | str] = []
         for axis, over in enumerate(zip(*held, strict=True)):
-            symbol = "n" + "_".join(map(str, over))
+            symbol = "n" + "_".join(map(str, over))  # equal sizes in all runs give one name
             shape.append(over[0] if len(set(over)) == 1 else symbol)
             if len(set(over)) > 1:
                 sizes[symbol] = held[largest][axis]
@@ -188,6 +188,7 @@ def _is_seen(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Out
         with probe.prepared(swap) as session:
             for run, before in usual:
                 outputs, _ = answer(session, run.feed)
+                # A refusal counts as seen: the node was reached, and the runtime tells the two nodes apart.
                 if outputs is None or (before is not None and check.sees(run, before, outputs)):
                     return True
     except OnnxsmithError:
@@ -203,6 +204,7 @@ def _differ_alone(probe: Probe, pair: Pair, read: Read, sizes: Mapping[str, int]
     ours, theirs = same_name_nodes.alone(pair.ours, read), same_name_nodes.alone(pair.twin, read)
     rounding = roundings(theirs)
     generator = Generator.for_model(theirs)
+    # The numbers of both nodes: they may differ in just such a limit.
     generator = replace(generator, numbers=generator.numbers.with_those_of(numbers(ours)))
     try:
         with probe.prepared(theirs) as reference, probe.prepared(ours) as other:

@@ -115,6 +115,7 @@ def _real(array: Array) -> Array:
 
 
 def _floats(reference: Array, candidate: Array, tolerance: float, floor: float, spread: float) -> Difference:
+    # The usual case first: block by block, without copies of the size of a large tensor.
     if all(np.isfinite(piece).all() for pair in blocks(reference, candidate) for piece in pair):
         return _finite(reference, candidate, tolerance, floor, spread)
     a, b = widen(reference), widen(candidate)
@@ -153,7 +154,7 @@ def _finite(
 
 def _spread(reference: Array, candidate: Array, scale: float) -> float:
     """Computes the root mean square of the difference, relative to `scale`."""
-    if not scale:
+    if not scale:  # the reference is zero: any difference is infinitely large beside it
         return float("inf")
     with np.errstate(over="ignore"):
         squares = (float(np.sum(((a - b) / scale) ** 2)) for a, b in blocks(reference, candidate))

@@ -102,6 +102,7 @@ class Weights:
         found: dict[ir.Value, str] = {}
         for name, value in model.graph.initializers.items():
             own = own_name(name)
+            # A weight that kept its name is found by it, whatever the exporter did to its values.
             if own in self.digests:
                 found[value] = own
             elif value.const_value is not None:
@@ -121,7 +122,7 @@ def _make_input(graph: ir.Graph, value: ir.Value) -> None:
 def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     yield from module.named_parameters(remove_duplicate=False)
     yield from module.named_buffers(remove_duplicate=False)
-    plain = vars(torch.nn.Module()).keys()
+    plain = vars(torch.nn.Module()).keys()  # a module's own bookkeeping, which holds the parameters and buffers again
     for path, part in module.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
             continue
@@ -157,5 +158,6 @@ def _digest(array: np.ndarray[Any, Any]) -> str:
     flat = np.asarray(array).reshape(-1)
     if flat.dtype.kind not in "fcV" or flat.size < 2 or bool((flat == flat[0]).all()):
         return ""
+    # Sorted, because the exporter may have transposed the weight.
     wide = flat.astype(np.float64) if flat.dtype.kind != "c" else flat
     return hashlib.sha256(np.sort(wide).tobytes()).hexdigest()

@@ -114,6 +114,7 @@ def _result(node: ir.Node, given: list[Any]) -> Array | None:
     if kind == "Cast":
         found: Array = first.astype(ir.DataType(node.attributes.get_int("to")).numpy())
         return found
+    # In ONNX a 0 copies the input's size; in numpy it would be a size of 0.
     if kind == "Reshape" and not (given[1] == 0).any():
         return np.reshape(first, given[1])
     if kind == "Expand":
@@ -180,6 +181,7 @@ def _divide(gemm: ir.Node, names: Names) -> None:
     x, weight, bias = [*gemm.inputs, None][:3]
     made = write.op("MatMul", x, weight)
     if bias is not None:
+        # Sum, not Add: ONNX Runtime would fuse MatMul and Add into a Gemm again.
         made.type, made.shape = gemm.outputs[0].type, gemm.outputs[0].shape
         made = write.op("Sum", made, bias)
     for node in write.made:

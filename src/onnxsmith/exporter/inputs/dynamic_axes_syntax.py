@@ -10,7 +10,8 @@ from typing import Any
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 Dynamic = str | Mapping[str, Any] | Sequence[Any] | None
-"""The axes as text, or as `torch.export` and `torch.onnx.export` take them: see `parse` and `dynamic_trees.py`."""
+"""The axes as text, or as `torch.export` and `torch.onnx.export` take them: see `parse` and
+`nested_dynamic_axes.py`."""
 
 AUTO = "auto"
 """Stands for every axis that can be dynamic."""

@@ -1,7 +1,7 @@
 """Builds a program with named arrays as inputs and outputs from a torch module and its example inputs.
 
-Arguments may be nested: dicts, lists, tuples, objects that hold tensors (`objects.py`), None. Every tensor in them
-becomes one input, named after the argument of `forward` and the path inside it (`state.0.hidden`). Python numbers,
+Arguments may be nested: dicts, lists, tuples, objects that hold tensors (`object_flattening.py`), None. Every tensor in
+them becomes one input, named after the argument of `forward` and the path inside it (`state.0.hidden`). Python numbers,
 strings and None are constants of the export.
 """
 

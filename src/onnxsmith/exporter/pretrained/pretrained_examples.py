@@ -110,7 +110,7 @@ def _with_past(module: Any, config: Any, folder: Path, found: Examples) -> Examp
     return Examples(made.kwargs, made.dynamic, made.more, made.limits)
 
 
-# Texts with places for an image: as many image tokens as the model makes features of one image.
+# Puts image tokens into texts: as many as the model computes features of one image.
 
 _OTHER = 3
 """The token that replaces an image token drawn by chance; no special token of the usual tokenizers."""
@@ -161,7 +161,7 @@ def _features(module: Any, images: Mapping[str, torch.Tensor]) -> Any:
         ) from error
 
 
-# Which of forward's parameters a model of transformers is called with.
+# Chooses the parameters of forward with which a model of transformers is called.
 
 
 def inputs(module: Any, config: Any, folder: Path) -> list[str]:

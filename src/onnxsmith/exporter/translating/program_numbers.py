@@ -14,8 +14,8 @@ import torch
 from onnxsmith.base.seams.torch import translator
 
 # Keeps Python numbers in a float64 model exact.
-# PyTorch's exporter writes a Python float without a known dtype as a float32 constant and casts that: 0.1 becomes
-# 0.100000001. If the constant is cast anyway, it can be a float64 constant; a cast to float32 gives the same number.
+# PyTorch's exporter writes a Python float without a known dtype as a float32 constant and casts it: 0.1 becomes
+# 0.100000001. As the constant is cast anyway, it may be float64: a cast of it to float32 gives the same number.
 
 _FILLED = (torch.ops.aten.full.default, torch.ops.aten.full_like.default, torch.ops.aten.scalar_tensor.default)
 
@@ -41,9 +41,9 @@ def _is_float32(number: float) -> bool:
 
 
 # Makes quotients of sizes round down, as in Python.
-# PyTorch's exporter writes `a // b` of sizes as ONNX's Div, which rounds towards 0: too large by one if `a` is
-# negative, such as a difference of sizes. `a % b` has the sign of `b` in Python and ONNX, so (a - a % b) / b is right
-# for every sign.
+# PyTorch's exporter writes `a // b` of sizes as ONNX's Div, which rounds towards 0. The result may be too large by one
+# if `a` is negative, for example a difference of sizes. `a % b` has the sign of `b` in Python and ONNX, so
+# (a - a % b) / b is right for every sign.
 
 
 def floor_quotients(module: torch.fx.GraphModule) -> None:
@@ -78,9 +78,9 @@ def _value(operand: Any) -> Any:
     return operand.meta["val"] if isinstance(operand, torch.fx.Node) else operand
 
 
-# Makes tensors of the fractions of sizes that an integer tensor is multiplied with, divided by or added to.
-# `x * (n - 2.5)` with integers x and a size n: PyTorch's exporter promotes x to floats by an overload for known
-# numbers, and stores the number as a constant, which fails here. For two tensors it promotes as PyTorch does.
+# Turns fractions of sizes into tensors, if an integer tensor is multiplied with them, divided by them or added to them.
+# For `x * (n - 2.5)` with integers x and a size n, PyTorch's exporter uses an overload that stores the number as a
+# constant, which fails for a computed number. For two tensors it promotes dtypes as PyTorch does.
 
 _ATEN = torch.ops.aten
 _ARITHMETIC = (_ATEN.mul.Tensor, _ATEN.div.Tensor, _ATEN.add.Tensor, _ATEN.sub.Tensor)

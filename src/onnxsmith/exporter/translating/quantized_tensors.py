@@ -258,7 +258,7 @@ def _int_repr(mode: QuantizedTensors, x: Any) -> Any:
     return decomposed().quantize_per_tensor(x, *given)
 
 
-# Linear layers whose weight is torchao's Int8Tensor: torchao multiplies the integers, which exporters make floats.
+# Linear layers whose weight is torchao's Int8Tensor: torchao multiplies integers, which exporters turn into floats.
 
 
 def is_int8(values: Any) -> bool:

@@ -64,14 +64,16 @@ def align(reference: Outline, candidate: Outline, ports: Ports, match: Callable[
     known.add(((a, b) for a, b in ports.items() if a in reference.maker or b in candidate.maker), "port")
     matches = Matches() if _are_one_graph(reference, candidate) else match()
     known.add(matches.folded, "match")
-    if _contradict(reference, candidate, matches):
+    if _contradict(reference, candidate, matches):  # the match counts before names that a tool has renumbered
         known.add(matches.tensors, "match")
     known.add(_by_origin(reference, candidate), "origin")
     known.add(_by_place(reference, candidate, known), "origin")
     known.add(_by_name(reference, candidate), "name")
+    # Again for quantised and dequantised forms, whose counterpart is already in a pair.
     known.add(_by_name(reference, candidate), "name", again=True)
     known.add(matches.tensors, "match")
     _add_structure(reference, candidate, ports, known)
+    # Last, because a different shape is either a fault or a wrong pair: fitting partners come before it.
     for found, how in ((_by_name(reference, candidate), "name"), (matches.tensors, "match")):
         known.add(found, how, any_shape=True)
     return known.result()
@@ -177,7 +179,7 @@ def _origins(outline: Outline) -> dict[tuple[str, str, str], str]:
     found: dict[tuple[str, str, str], str] = {}
     for step in outline.steps:
         if step.origin and step.outputs:
-            own = step.origin in step.outputs
+            own = step.origin in step.outputs  # of several results, the one that has the operation's name stands for it
             for name in step.outputs if not own else [step.origin]:
                 key = (step.origin if len(step.outputs) == 1 or own else name, step.kind, step.module)
                 found[key] = name
@@ -268,6 +270,7 @@ def _backward(outline: Outline, anchors: Mapping[str, str]) -> Digests:
                 given = [found.get(made, "") for made in after.outputs]
                 if any(given):
                     places = [str(place) for place, read in enumerate(after.inputs) if read == name]
+                    # With its places: `a - b` uses a and b differently.
                     uses.append(_digest(after, [*given, *places]))
             if uses:
                 found[name] = hashlib.sha1("|".join(sorted(uses)).encode(), usedforsecurity=False).hexdigest()

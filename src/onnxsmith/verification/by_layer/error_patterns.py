@@ -124,6 +124,7 @@ def _reordered(ours: Floats, theirs: Floats) -> Iterator[str]:
         if size < 2:
             continue
         rows, others = (np.moveaxis(one, axis, 0).reshape(size, -1) for one in (ours, theirs))
+        # Sorted by first element, then by sum, equal slices lie at equal positions.
         order = [np.lexsort((one.sum(1), one[:, 0])) for one in (rows, others)]
         if rows.shape[1] > 1 and _is_same(rows[order[0]], others[order[1]]):
             yield f"the same slices along axis {axis} in another order"
@@ -141,6 +142,7 @@ def _cut(ours: Floats, theirs: Floats) -> Iterator[str]:
     if counts[most] < _MOSTLY * apart.sum() or apart.sum() < 2:
         return
     value = float(values[most])
+    # At an end of the range, the value is a bound; inside it, the elements were overwritten.
     if value in (float(theirs.max()), float(theirs.min())) and value != 0:
         yield f"cut off at {value:.4g}"
     else:

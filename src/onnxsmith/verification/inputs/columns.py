@@ -56,7 +56,7 @@ def _joined(node: ir.Node, index: int, depth: int) -> Column | None:
         return None
     for value in node.inputs:
         width = _width(value)
-        if width is None:
+        if width is None:  # the columns after a part of unknown width have no known position
             return None
         if index < width:
             return origin(value, index, depth)
@@ -118,7 +118,7 @@ def _numbers(value: ir.Value | None) -> npt.NDArray[np.float64] | None:
     if tensor is None or tensor.dtype == ir.DataType.STRING or not tensor.size:
         return None
     held: npt.NDArray[Any] = tensor.numpy()
-    is_row = held.size in (1, held.shape[-1] if held.ndim else 1)
+    is_row = held.size in (1, held.shape[-1] if held.ndim else 1)  # a number for all columns, or one for each
     return held.astype(np.float64).ravel() if is_row else None
 
 

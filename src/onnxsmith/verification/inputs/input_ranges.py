@@ -166,6 +166,7 @@ def _settle(limits: _Limits, choices: list[int], below: tuple[Bound, ...], dtype
     low, high, why = limits.low, limits.high, limits.why
     inside = [choice for choice in dict.fromkeys(choices) if low <= choice <= high]
     if inside:
+        # A value beside the choices takes the branch on which no comparison holds.
         others = [inside[-1] + 1, inside[0] - 1]
         inside += [other for other in others if low <= other <= high and other not in inside][:1]
         near = (choice + step for choice in inside for step in (-1, 1))
@@ -173,7 +174,7 @@ def _settle(limits: _Limits, choices: list[int], below: tuple[Bound, ...], dtype
         return Allowed(min(inside), max(inside), tuple(inside), why, beside=beside)
     if below and low <= high:
         return Allowed(max(low, 0), high, (), why, below)
-    if low > high or (low == _LOWEST and high == _HIGHEST):
+    if low > high or (low == _LOWEST and high == _HIGHEST):  # limits that exclude each other say nothing either
         return Allowed(0, _unlimited(dtype))
     return Allowed(max(low, 0) if high >= 0 else low, high, (), why)
 
@@ -199,9 +200,9 @@ def _limit(reader: Reader) -> tuple[int, int] | None:
         return (0, int(depth[0]) - 1) if depth is not None and depth.size == 1 else None
     if op == "Cast" and _int(node, "to", 0) == ir.DataType.BOOL.value:
         return (0, 1)
-    if op == "Sub" and index == 1 and whole(node.inputs[0]) == 1:
+    if op == "Sub" and index == 1 and whole(node.inputs[0]) == 1:  # `1 - mask`
         return (0, 1)
-    if op in ("Div", "Mod") and index == 1:
+    if op in ("Div", "Mod") and index == 1:  # a divisor must not be 0
         return (1, _SMALL)
     if op == "Loop" and index == 0:
         return (1, _SMALL)

@@ -120,7 +120,7 @@ def _resized(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: 
 
 def _scales(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array:
     found = draw.rng.choice([1.5, 2.0, 0.5, 1.25], int(np.prod(shape)))
-    found[: max(len(found) - 2, 0)] = 1
+    found[: max(len(found) - 2, 0)] = 1  # only the last two axes are spatial: batch and channels keep their size
     return np.asarray(found).reshape(shape)
 
 

@@ -87,7 +87,7 @@ def numbers(model: ir.Model) -> Numbers:
     for node in walk.all_nodes(model):
         around = loops.get(node.graph, 0)
         for body in walk.subgraphs(node) if walk.has_subgraphs(node) else ():
-            loops[body] = around + (node.op_type in _LOOPS)
+            loops[body] = around + (node.op_type in _LOOPS)  # the body of an If runs once
         if node.op_type in _FROM_SHAPES or any(value in from_shapes for value in node.inputs):
             from_shapes.update(output for output in node.outputs if _is_small_kind(output))
         for dim, number in _of_node(node, from_shapes):
@@ -138,6 +138,7 @@ def _of_slice(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, 
         dim = shape[axis]
         for operand in (starts, ends):
             numbers_ = constant(operand)
+            # Either constant bounds cut an axis of unknown size, or computed bounds cut a table of known length.
             if numbers_ is not None and place < numbers_.size and not isinstance(dim, int):
                 yield dim or "", abs(int(numbers_[place]))
             elif numbers_ is None and operand in from_shapes and _is_held(data) and isinstance(dim, int):

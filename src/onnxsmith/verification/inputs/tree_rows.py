@@ -80,6 +80,7 @@ def _fitting(numbers: Rows, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if dtype.kind == "f":
         return numbers.astype(dtype)
     limits = np.iinfo(dtype)
+    # Beyond 2^53 float64 has no exact integers, and the cast back could overflow.
     return np.clip(numbers, max(limits.min, -(2**53)), min(limits.max, 2**53)).astype(dtype)
 
 

@@ -54,11 +54,11 @@ def filled(parts: Sequence[Mapping[str, Any]], not_copied: Collection[str] = ())
 
 
 def feeds(texts: Sequence[str], model: str | Path | Signature, *, state: Collection[str] = ()) -> tuple[Feed, ...]:
-    """One feed for each input that the `--input` texts give; empty if there are no texts. An `.npz` with several
-    samples gives as many inputs. The inputs `state` may be missing, and are never copied.
+    """Returns one feed for each input that the `--input` texts give; empty if there are no texts. An `.npz` with
+    several samples gives as many inputs. The graph inputs in `state` may be missing, and are never copied.
 
     Raises:
-        OnnxsmithError: `input/incomplete` for one that lacks an input.
+        OnnxsmithError: `input/incomplete` if a value of an input is missing.
     """
     if not is_array(texts) and not texts:
         return ()
@@ -243,7 +243,7 @@ def _filled(port: Port, spec: InputSpec) -> Any:
     return Generator(Signature((shaped,), ())).feed({}).values[port.name]
 
 
-# Takes apart arrays that hold several samples, and says which input a sample lacks.
+# Splits arrays that hold several samples, and refuses samples that lack an input.
 
 
 def samples(arrays: Mapping[str, Any], interface: Signature) -> list[dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""Measures of the difference between two arrays, a class for each."""
+"""Measures the difference between two arrays, with one class for each metric."""

@@ -1,4 +1,4 @@
-"""How far apart the values of two arrays are."""
+"""Measures the distance between the values of two arrays."""
 
 from __future__ import annotations
 

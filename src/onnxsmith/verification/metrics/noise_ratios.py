@@ -1,4 +1,4 @@
-"""Ratios of signal to noise, in decibels."""
+"""Measures ratios of signal to noise, in decibels."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class _Agreement(Metric):
 
 
 def _agreement(reference: Array, candidate: Array, k: int) -> float:
-    """The share of rows, along the last axis, whose k largest elements are at the same positions, in any order.
+    """Returns the share of rows, along the last axis, whose k largest elements are at the same positions, in any order.
 
     If elements tie for the last position, either may count: rows agree if they agree for some choice. Rows with a NaN
     are left out; the result is NaN if no row is left.
