@@ -267,7 +267,9 @@ class Job:
         packed = packed_formats.note(self.torch_model.module, {node.op_type for node in model.graph})
         notes += [*baked_inputs.notes(built.program), *([packed] if packed else [])]
         if outputs:  # `dynamic_axes` of PyTorch may name outputs
-            notes.append(f"axes of outputs follow from those of the inputs: {', '.join(outputs)}")
+            notes.append(
+                f"dynamic_axes of outputs were not used ({', '.join(outputs)}): they follow from the inputs' axes"
+            )
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)
         return Capture(

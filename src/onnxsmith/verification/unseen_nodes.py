@@ -64,7 +64,7 @@ def _unseen(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence
         if not _is_seen(probe, same_name_nodes.swapped(model, pair), usual, check)
     ]
     hidden += [
-        f"{_description(pair)} gives different results on values that no input brings to it"
+        f"{_description(pair)} gives different results on other values, which no input brings to it"
         for pair, read, sizes in quiet[:_SESSIONS]
         if _differ_alone(probe, pair, read, sizes)
     ]

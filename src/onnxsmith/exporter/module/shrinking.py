@@ -183,5 +183,5 @@ def _unfit(why: str) -> OnnxsmithError:
         "the keep-list does not fit the network",
         why=why,
         fix="shrink the network that the pruned file was exported from, without simplification: "
-        "`onnxsmith export … --no-simplify`; give the rest as a mapping after taking names out that you cut by hand",
+        "`onnxsmith export … --no-simplify`; if you cut parameters by hand, give the list as a mapping without them",
     )

@@ -254,7 +254,7 @@ def _name_state(asked: Asking, kind: Any = None) -> None:
 def _no_state(module: Any, why: str) -> Any:
     return problem(
         "export/no-state",
-        f"{type(module).__name__} gives no state with which the next call goes on",
+        f"{type(module).__name__} returns no state from which the next call can continue",
         why=why,
         fix="export the task without -with-past: that file takes the whole text in each call",
     )

@@ -193,7 +193,7 @@ def _generated(asked: Asking, leaves: list[_Leaf]) -> tuple[list[dict[str, Any]]
             if not close(main(result)[:, -1], wanted[at]):
                 raise problem(
                     "export/no-state",
-                    f"the state of {type(asked.module).__name__} is more than its tensors",
+                    f"{type(asked.module).__name__} keeps more between calls than the tensors of its state",
                     where=f"token {at} of a text, batch {batch}",
                     why="a text that is generated step by step from these tensors differs from the one that the model "
                     "generates",

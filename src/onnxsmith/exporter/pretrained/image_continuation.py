@@ -79,7 +79,7 @@ def _longer(value: Any, name: str, text: torch.Tensor, new: torch.Tensor) -> Any
 def _kept(module: Any, why: str) -> Any:
     return problem(
         "export/no-state",
-        f"after an image, {type(module).__name__} needs more than its state's tensors",
+        f"after an image, {type(module).__name__} needs more than the tensors of its state",
         why=f"{why}. Models with positions of several axes (Qwen2-VL) keep there how many positions the image takes"[
             :600
         ],

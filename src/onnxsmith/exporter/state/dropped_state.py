@@ -27,7 +27,7 @@ def clause(model: TorchModel, writes: Sequence[str]) -> str:
     tensors = [place.name for place in steps.changed]
     names = tensors or [*steps.counted]
     if not names:
-        return "what the module keeps from call to call is dropped, every call starts as the first one"
+        return "the state that the module keeps is dropped, every call starts as the first one"
     shown = first_few(names, _SHOWN)
     if tensors:
         return f"the state {shown} is dropped, every call starts as the first one (--state auto keeps it)"

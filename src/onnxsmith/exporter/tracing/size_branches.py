@@ -168,7 +168,7 @@ def one_sided(branches: Sequence[SizeBranch]) -> OnnxsmithError:
         "forward/size-compared",
         "a branch depends on a dynamic size",
         where=next((branch.line for branch in branches), ""),
-        why="the graph has the example's side, and the module runs at no size that was tried on the other side",
+        why="the graph has the example's side; no size was found at which the module runs on the other side",
         fix="write both sides as one computation, or give an example that takes the side you need",
     )
 
@@ -180,7 +180,7 @@ def more_sides(branches: Sequence[SizeBranch], sizes: Mapping[str, int]) -> Onnx
         "forward/size-compared",
         "branches on dynamic sizes have more sides than were traced",
         where=next((branch.line for branch in branches), ""),
-        why=f"at {at} the module takes a side that no trace took; a loop on sizes has one for each number of turns",
+        why=f"at {at} the module takes a side that was not traced; a loop on sizes has a side for each iteration count",
         fix="write the sides as one computation, a loop on sizes with torch.while_loop; or limit the sizes: "
         "dynamic={'x': {0: torch.export.Dim('n', max=64)}}",
     )

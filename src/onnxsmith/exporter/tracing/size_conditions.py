@@ -87,7 +87,7 @@ class _Writer:
             "forward/size-compared",
             "a branch depends on a dynamic size",
             where=self._branch.line,
-            why=f"both sides were traced, but its condition has a {name}, which is not written as a graph",
+            why=f"both sides were traced, but {name} in its condition cannot be written as ONNX nodes",
             fix="write both sides as one computation, or compare whole numbers",
         )
 
