@@ -76,7 +76,7 @@ class Allowance:
         """The largest difference of each output that rounding does not explain, on any input so far."""
 
     def counted(self, name: str) -> Allowed:
-        """Returns the bound from the count of operations, or the tolerance that the user asked for."""
+        """Returns the bound from counting operations, or the tolerance that the user asked for."""
         return _of(self._roundings.get(name))
 
     def judged(self, run: Run, name: str, value: Any) -> tuple[Difference, Allowed]:

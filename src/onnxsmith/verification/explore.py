@@ -178,8 +178,8 @@ class Explorer:
         return found
 
     def drops(self, run: Run, candidate: Session) -> bool:
-        """Whether a run is left out, with a clause about it: a generated input is empty along an axis, the two sides
-        run on different runtimes, and the candidate answers differently, refuses the input or dies.
+        """Whether a run is left out, with a clause about it. It is if a generated input is empty along an axis, the two
+        sides run on different runtimes, and the candidate answers differently, refuses the input or dies.
 
         The result for no elements, such as their mean, is the runtime's choice, so it says nothing about the file. Two
         sides on one runtime have to agree on it.

@@ -30,9 +30,9 @@ _FIRST, _ALL = 2, 6
 
 @dataclass(frozen=True)
 class Movement:
-    """How far one output moves on one input: `worst` and `spread` (root mean square) relative to its scale, `absolute`
-    in its own units, `changed` is the number of integers, bools or strings that change. `unsteady` says why the shape
-    or the places of NaN change."""
+    """The movement of one output on one input. `worst` and `spread` (root mean square) are relative to the output's
+    scale, `absolute` is in its units. `changed` is the number of integers, bools or strings that change. `unsteady`
+    says why the shape or the places of NaN change."""
 
     worst: float
     spread: float

@@ -153,7 +153,7 @@ class Checks:
 
     def sees(self, run: Run, usual: Outputs, faulty: Outputs) -> bool:
         """Whether this check, with the bounds it used on `run`, would have told `faulty` from `usual`. Outputs that
-        agreed to the bit are compared to the bit."""
+        were bit-identical are compared bit for bit."""
         for port in self._ports:
             if port.name in self._known or port.name not in usual or port.name not in faulty:
                 continue
@@ -230,7 +230,7 @@ class Checks:
 
     @property
     def exact(self) -> bool:
-        """Whether every output agreed to the bit."""
+        """Whether every output was bit-identical."""
         return not self._inexact and not self._ill
 
     def results(self) -> tuple[OutputCheck, ...]:

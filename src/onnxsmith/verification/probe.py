@@ -106,8 +106,8 @@ class Probe:
 
     def moved(self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True) -> Outputs | None:
         """Returns the outputs with float inputs moved by about an ulp, and weights moved by the rounding of the sums
-        that read them: sqrt(n/6) ulps for sums of n terms, the mean of a random walk of their partial sums. Whole
-        numbers stay; with `whole` they move too, small ones by an ulp of the tensor's root mean square. Without
+        that read them. For sums of n terms this is sqrt(n/6) ulps, the mean of a random walk of their partial sums.
+        Whole numbers stay; with `whole` they move too, small ones by an ulp of the tensor's root mean square. Without
         `inputs`, only the weights move."""
         if not self.start():
             return None

@@ -129,7 +129,7 @@ def _made(kind: Any, items: Mapping[Any, Any]) -> Any:
 
 
 def _fresh(value: Any) -> Any:
-    """Copies containers, so that no call sees what another call wrote into them."""
+    """Copies containers, so that no call sees the changes of another call."""
     if type(value) is dict:
         return {key: _fresh(held) for key, held in value.items()}
     if type(value) is list:

@@ -1,7 +1,6 @@
 """Finds the tensors of a module that forward changes, and reads and replaces them.
 
-A tensor may be a buffer, a plain attribute, or lie inside what an attribute holds: a list, tuple, dictionary, deque or
-object.
+A tensor may be a buffer, a plain attribute, or lie inside an attribute's list, tuple, dictionary, deque or object.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from onnxsmith.runtimes.base import Feeds
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram
 
 _NOTICED = 1e-3
-"""Relative difference of a sum over a tensor; a choice: far above what rounding of float32 (6e-8) causes."""
+"""Relative difference of a sum over a tensor; a choice: far above the rounding of float32 (6e-8)."""
 
 
 @dataclass(frozen=True)

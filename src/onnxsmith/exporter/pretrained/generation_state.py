@@ -139,7 +139,7 @@ def _leaves(asked: Asking) -> Iterator[_Leaf]:
 
 def _follow(asked: Asking, leaves: list[_Leaf]) -> None:
     """Makes numbers in the state's objects that count past tokens follow each call's inputs: the mask's length minus
-    the number of new tokens. Refuses a window whose size is not that of the past in it."""
+    the number of new tokens. Refuses a window whose size differs from the number of past tokens in it."""
     first, second = (list(object_flattening.opened(asked.after(2, length))) for length in (_PAST, _PAST + 3))
     counts = [
         (at, name)

@@ -29,8 +29,8 @@ _NEW = (3, 4)
 def goes_on_after(asked: Asking, first: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of a step of one token after a call with the arguments `first`, which have images.
 
-    The step has to give the results of one call with the whole text, also after the module's attributes were restored
-    to those before the call with images: a file does not hold them.
+    The step has to give the results of one call with the whole text. This also holds after the attributes of the module
+    were restored to those before the call with images, because a file does not hold them.
 
     Raises:
         OnnxsmithError: `export/no-state` if it does not.

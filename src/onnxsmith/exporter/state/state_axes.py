@@ -51,8 +51,8 @@ def dynamic(model: TorchModel, carried: Carried, asked: Dynamic) -> Dynamic:
 
 
 def _moved(built: Built, carried: Carried, symbol: str, size: int) -> Iterator[tuple[str, int]]:
-    """Yields the axes of the state that are longer after a call with a longer `symbol`: called with the unchanged
-    state, or with those axes of the state longer too that have the symbol's size."""
+    """Yields the axes of the state that are longer after a call with a longer `symbol`. The calls have the unchanged
+    state, or a state whose axes of the symbol's size are longer too."""
     longer = size + 1
     sizes = {**of_feed(built.program.signature, built.example), symbol: longer}
     others = {

@@ -19,9 +19,9 @@ _UNROLLED = "forward/loop-over-blocks"
 
 
 class TorchRecomposed(TorchExport):
-    """Replaces branches on data by torch.where, loops over an axis by scan and loops over blocks by while_loop, one
-    statement at a time, until the trace succeeds or stops at a line without a patch. The report shows the replaced
-    lines."""
+    """Replaces branches on data by torch.where, loops over an axis by scan and loops over blocks by while_loop. Goes
+    on, one statement at a time, until the trace succeeds or stops at a line without a patch. The report shows the
+    replaced lines."""
 
     title = "torch.export of lines recomposed + torch.onnx"
     rank = 30

@@ -49,9 +49,9 @@ def suspicions(model: TorchModel, built: Built | None, seen: Seen) -> list[Suspi
 
 
 def _right(found: Sequence[Suspicion], keeps: Callable[[Sequence[Suspicion]], bool]) -> set[int]:
-    """Returns the ids of the suspicions whose code stays. All new code for one problem is tried together in the whole
-    module, then for each function, then line by line: if a line no longer makes a numpy array, the lines that read it
-    have to change too."""
+    """Returns the ids of the suspicions whose code stays. The new code for one problem is tried together, because the
+    lines that read a numpy array have to change with the line that makes it: first in the whole module, then for each
+    function, then line by line."""
     right = {id(one) for one in found if not _can_be_tried(one)}
     for group_of in (_problem_id, _problem_and_function, id):
         groups: dict[Any, list[Suspicion]] = {}

@@ -87,7 +87,7 @@ def within(sizes: Mapping[str, int], limits: Mapping[str, tuple[int, int | None]
 _STEPS = (1, 2, 3, 5)
 """Steps from a size to the next candidates. A choice: their remainders differ from those of powers of two."""
 _LARGEST = 4096
-"""The largest size that is tried. A choice: a module is run at it."""
+"""The largest size at which the module is run. A choice."""
 
 
 def other_sizes(

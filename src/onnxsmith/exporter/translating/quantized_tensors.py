@@ -1,4 +1,4 @@
-"""Computes with quantised tensors of PyTorch while a module is traced: a trace knows no such tensors.
+"""Computes with quantised tensors of PyTorch while a module is traced: torch.export cannot trace them.
 
 A quantised tensor is represented by its floats, as QuantizeLinear and DequantizeLinear give them. Its scale, zero point
 and dtype are remembered, because the results of many operators of PyTorch take the parameters of their input.

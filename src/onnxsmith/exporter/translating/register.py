@@ -68,8 +68,8 @@ def register(
     of each call.
 
     `translation` may also write ONNX nodes, as for torch's exporters: a function of onnxscript, as
-    `custom_translation_table` of `torch.onnx.export` takes it; a list of them, of which the first with fitting declared
-    dtypes is called; or a symbolic (`symbolic(g, x)`), as `torch.onnx.register_custom_op_symbolic` took it.
+    `custom_translation_table` of `torch.onnx.export` takes it; a list of functions, of which the first with fitting
+    declared dtypes is called; or a symbolic (`symbolic(g, x)`), as `torch.onnx.register_custom_op_symbolic` took it.
 
     `deliver` chooses the operator's form in the file. "operators" writes the operators of the translation. "function"
     writes one node `domain::name` and a model-local function, which every runtime can run. "plugin" writes only the

@@ -27,8 +27,8 @@ _MOST_DECIDED = 8
 _SLIGHT = 4.0
 """An error of fewer multiples of its tolerance is slight. A choice: half the factor 8 of the tolerance."""
 _HUGE = 1000.0
-"""Multiples of its tolerance from which an error is blamed even if no output moves, if both sides compute the pair by
-the same operator: later operations may hide the error on this input and show it on others. A choice."""
+"""If both sides compute a pair by the same operator, an error of so many multiples of its tolerance is blamed even if
+no output moves: later operations may hide it on this input and show it on others. A choice."""
 _MOST_EFFECTS = 24
 """Suspects whose effect on the outputs is computed. A choice: each needs two runs."""
 _MATTERS = 0.1

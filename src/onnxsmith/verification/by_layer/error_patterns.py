@@ -1,7 +1,7 @@
 """Says in words how a wrong tensor differs from the right one, where the difference has a simple form.
 
-A form hints at the cause: a factor at a scale or an epsilon, a shift at a padding, another order at an axis or at the
-gates of a recurrent layer, a border at the padding mode or the alignment of corners.
+A form hints at the cause. A factor suggests a scale or an epsilon, a shift a padding, another order an axis or the
+gates of a recurrent layer, a border the padding mode or the alignment of corners.
 """
 
 from __future__ import annotations

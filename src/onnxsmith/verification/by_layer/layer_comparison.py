@@ -303,8 +303,9 @@ def _layer(
 
 
 def _evidence(differences: Sequence[NodeDifference], step: Step) -> int:
-    """Ranks a step by how it differs from its counterpart in the graph: 0 if it computes differently, or if the
-    reference lacks it and it chooses elements, because optimisers add no such step."""
+    """Ranks a step by its difference from its counterpart in the graph, the most suspicious 0. A step that computes
+    differently has rank 0. So has a step that chooses elements and that the reference lacks, because optimisers add no
+    such step."""
     if not differences:
         return 2
     if any(one.what == "added" for one in differences) and step.op in _CHOOSING:

@@ -55,7 +55,7 @@ def _why_unread(path: Path, error: Exception) -> str:
 
 
 def write_npz(path: Path, values: Mapping[str, Any]) -> None:
-    """Writes arrays by name, so that `read_npz` gives them back to the bit.
+    """Writes arrays by name; `read_npz` returns them bit for bit.
 
     Raises:
         OnnxsmithError: `output/not-an-array` for a sequence, an absent optional or strings.
