@@ -316,6 +316,12 @@ FAULTS: dict[str, Fault] = {
         "1.0",
         "1.1",
     ),
+    "beyond-a-large-threshold": _rows(
+        f"{_constant('40.0')} d = Greater(x, c) y = Where(d, B, x)",
+        lambda w, x: torch.where(x > 40.0, w.B, x),
+        "40.0",
+        "40.8",
+    ),
 }  # fmt: skip
 
 _SLIGHT = "c = Constant<value_float = 0.001>() s = Mul(a, c)"

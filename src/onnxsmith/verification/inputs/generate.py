@@ -301,12 +301,23 @@ class Generator:
         if example is not None and example.size > 1 and (spread == "normal" or spread in SCALES):
             found = spread_like(example, shape, rng)
             if found is not None:
-                return found * _rescaled(example, spread)
+                return self._near_compared(port, found * _rescaled(example, spread), example, rng)
         if spread == "normal" or spread in SCALES:
             drawn = np.asarray(rng.standard_normal(shape)) * SCALES.get(spread, 1.0)
             limits = self.compared.get(port.name)
             return boundary_values.near_limits(drawn, limits, rng) if limits else drawn
         return np.asarray(rng.random(shape)) + (1 if spread == "positive" else 0)
+
+    def _near_compared(self, port: Port, drawn: Array, example: Array, rng: Any) -> Array:
+        """Moves numbers to those with which the graph compares the input. If all numbers of the example have one sign,
+        the result stays in the example's range, because a module may refuse others."""
+        low, high = example.min(), example.max()
+        mixed = low < 0 < high
+        limits = [limit for limit in self.compared.get(port.name, ()) if mixed or low <= limit <= high]
+        if not limits:
+            return drawn
+        moved = boundary_values.near_limits(drawn, limits, rng)
+        return moved if mixed else np.clip(moved, low, high)
 
 
 def _lacks_rank(port: Port) -> bool:
