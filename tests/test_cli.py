@@ -395,17 +395,19 @@ def in_terminal(code: str, cwd: Path) -> str:
 
 
 def test_a_bar_is_drawn_in_a_terminal(tmp_path: Path) -> None:
-    drawn = in_terminal(SLOW.format(module="render.progress", name="shown", arguments="delay=0"), tmp_path)
+    drawn = in_terminal(SLOW.format(module="cli.render.progress", name="shown", arguments="delay=0"), tmp_path)
     assert "verify" in drawn
     assert drawn.count("\x1b[?25l") == drawn.count("\x1b[?25h") == 1, "the cursor is hidden and comes back"
 
 
 def test_what_is_over_in_two_seconds_draws_no_bar(tmp_path: Path) -> None:
-    assert "verify" not in in_terminal(SLOW.format(module="cli", name="_progress", arguments="enabled=True"), tmp_path)
+    assert "verify" not in in_terminal(
+        SLOW.format(module="cli.application", name="_progress", arguments="enabled=True"), tmp_path
+    )
 
 
 def test_no_bar_without_a_terminal(tmp_path: Path) -> None:
-    code = SLOW.format(module="cli", name="_progress", arguments="enabled=True").replace("0.5", "2.5")
+    code = SLOW.format(module="cli.application", name="_progress", arguments="enabled=True").replace("0.5", "2.5")
     assert called(cwd=tmp_path, code=code) == (0, "done\n", "")
 
 

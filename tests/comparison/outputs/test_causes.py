@@ -301,13 +301,12 @@ def test_a_runtime_that_fails_with_its_optimisations_is_asked_without(
     id_: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from onnxsmith.base.problem import OnnxsmithError, Problem
-    from onnxsmith.comparison.outputs import compare as module
+    from onnxsmith.comparison.outputs import two_sides
+    from onnxsmith.comparison.outputs.sides import SideSource
 
-    verify, calls = module.verify, []
-    closed, close = [], module.SideSource.close
-    monkeypatch.setattr(
-        module.SideSource, "close", lambda side: (closed.append(side.options.optimization), close(side))
-    )
+    verify, calls = two_sides.verify, []
+    closed, close = [], SideSource.close
+    monkeypatch.setattr(SideSource, "close", lambda side: (closed.append(side.options.optimization), close(side)))
 
     def fails_once(*args: Any, **options: Any) -> Any:
         calls.append(1)
@@ -315,7 +314,7 @@ def test_a_runtime_that_fails_with_its_optimisations_is_asked_without(
             raise OnnxsmithError(Problem(id_, "onnxruntime refused or failed", why="an optimisation"))
         return verify(*args, **options)
 
-    monkeypatch.setattr(module, "verify", fails_once)
+    monkeypatch.setattr(two_sides, "verify", fails_once)
     result = compared(model(ALPHA))
     assert result.report.verdict is Verdict.DIFFERENT
     assert any("optimisations" in note for note in result.report.parts[0].notes)  # type: ignore[attr-defined]
