@@ -327,7 +327,12 @@ def test_a_rewrite_that_is_not_proven_is_left_out(tmp_path: Path, monkeypatch: p
     class Unequal:
         equal = False
 
-    def unequal(*_: Any, **__: Any) -> Unequal:
+    verify_models = command.verify_models
+
+    def unequal(*given: Any, **named: Any) -> Any:
+        """Answers the first question, which is the one about the rewrite."""
+        if seen:
+            return verify_models(*given, **named)
         seen.append(True)
         return Unequal()
 
