@@ -1,6 +1,7 @@
-"""Runs in the child process of `arithmetic.py`: the only module that imports onnxruntime.quantization.
+"""Quantises models with onnxruntime.quantization, in a child process that `quantisation_process.py` starts.
 
-The requests name a model file and a file to write. What is quantised, and by which ranges, is decided by the caller.
+No other module imports onnxruntime.quantization. A request names a model file and a file to write; the caller decides
+which nodes are quantised and with which ranges.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes.base import Outputs, Value
 
 _EXTERNAL = 1_900_000_000
-"""Bytes of weights from which on they are written to a file of their own, as in `graph/files/save.py`."""
+"""From this many bytes on, weights are written to a file of their own, as in `graph/files/save.py`."""
 _K_QUANT = 4
-"""Bits up to which k-quant is worth its time. A choice: with 8 it is no closer by more than a percent."""
+"""The most bits for which k-quant is worth its time. A choice: with 8 bits its errors are at most a percent smaller."""
 
 
 def answer(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
-    """Quantises the model at `path` and writes it to `out`; or the matrix in the values, and returns its blocks."""
+    """Quantises the model at `path` and writes it to `out`. For `blocks`, quantises the matrix in `values` and returns
+    its blocks."""
     if request["do"] == "about":  # a call without work, after which it waits for the next model
         return {}, {}
-    logging.disable(logging.WARNING)  # it advises its own preprocessing, which was done by other means
+    logging.disable(logging.WARNING)  # it advises its own preprocessing; the model is prepared already
     if request["do"] == "blocks":
         return {}, _blocks(request["options"], {name: np.asarray(value) for name, value in values.items()})
     {"static": _static, "dynamic": _dynamic}[request["do"]](request, request["options"])
@@ -35,7 +37,7 @@ def answer(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str,
 
 
 def _static(request: dict[str, Any], options: dict[str, Any]) -> None:
-    """Quantises weights and activations: pairs of QuantizeLinear and DequantizeLinear around the nodes."""
+    """Quantises weights and activations: puts pairs of QuantizeLinear and DequantizeLinear around the nodes."""
     from onnxruntime.quantization import CalibrationMethod, QuantType
     from onnxruntime.quantization.calibrate import TensorsData
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
@@ -83,8 +85,8 @@ def _dynamic(request: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _blocks(options: dict[str, Any], values: dict[str, Array]) -> Outputs:
-    """Quantises a float32 `matrix` in blocks of its columns; with the `moments` of its inputs, so that the errors of
-    its elements make up for each other."""
+    """Quantises a float32 `matrix` in blocks of its columns. With the second `moments` of its inputs, GPTQ lets later
+    rows compensate for the errors of earlier rows."""
     bits, block, symmetric = options["bits"], options["block"], options["symmetric"]
 
     def rounded(matrix: Array) -> Blocks:
@@ -99,14 +101,14 @@ def _blocks(options: dict[str, Any], values: dict[str, Array]) -> Outputs:
 
 
 def _nearer(matrix: Array, bits: int, block: int) -> Blocks:
-    """Each block rounded to the nearest, or by k-quant where that is closer. k-quant alone is far off where all
-    elements of a block have one sign, since its zero point is cut off."""
+    """Rounds each block to the nearest step, or by k-quant if that has the smaller error. k-quant alone has a large
+    error if all elements of a block have one sign, because its zero point is clipped."""
     plain, other = _rounded(matrix, bits, block, False), _k_quant(matrix, bits, block)
     return other.part(other.error(matrix) < plain.error(matrix), plain)
 
 
 def _rounded(matrix: Array, bits: int, block: int, symmetric: bool) -> Blocks:
-    """Scales hold the largest element of each block."""
+    """Rounds each element to the nearest step. The scale of a block comes from its largest element."""
     from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, DefaultWeightOnlyQuantizer
 
     config = DefaultWeightOnlyQuantConfig(block_size=block, is_symmetric=symmetric, bits=bits)
@@ -115,14 +117,14 @@ def _rounded(matrix: Array, bits: int, block: int, symmetric: bool) -> Blocks:
 
 
 def _k_quant(matrix: Array, bits: int, block: int) -> Blocks:
-    """Scale and zero point of each block have the least squared error of twenty that are tried, as in llama.cpp. The
-    numbers are those of MatMulNBitsQuantizer, which packs zero points wrongly if a column has an odd number of
-    blocks."""
+    """Takes for each block the scale and zero point with the least squared error of twenty candidates, as in llama.cpp.
+    Calls the function behind MatMulNBitsQuantizer, which itself packs zero points wrongly if a column has an odd number
+    of blocks."""
     from onnxruntime.quantization.neural_compressor.weight_only import pad_tensor, quant_tensor_k_quant_cpu
 
     rows, columns = matrix.shape
     count = -(-rows // block)
-    with np.errstate(divide="ignore", invalid="ignore"):  # of blocks whose elements are equal
+    with np.errstate(divide="ignore", invalid="ignore"):  # blocks whose elements are equal divide by 0
         numbers, scales, zeros = quant_tensor_k_quant_cpu(pad_tensor(matrix, block, count).T, bits, block)
     data = packed(numbers.astype(np.uint8), bits).reshape(columns, count, -1)
     return Blocks(rows, bits, data, scales.reshape(columns, count).astype(np.float32), zeros.reshape(columns, count))

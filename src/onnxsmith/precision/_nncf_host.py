@@ -1,7 +1,7 @@
-"""Runs in the child process of `arithmetic.py` for NNCF: the only module that imports nncf.
+"""Quantises models with NNCF, in a child process that `quantisation_process.py` starts.
 
-The requests name a model file and a file to write. What is quantised, and by which algorithms, is decided by the
-caller.
+No other module imports nncf. A request names a model file and a file to write; the caller decides which nodes are
+quantised and by which algorithms.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ seconds to import, and openvino-telemetry sends data about the usage to Intel.""
 
 
 class _Absent(MetaPathFinder, Loader):
-    """Makes these packages look as if they were not installed. None in `sys.modules` would do so too, but scipy takes
-    it for the package."""
+    """Makes the packages of `_UNUSED` look as if they were not installed. None in `sys.modules` would also do so, but
+    scipy mistakes None for the package."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         return (
             ModuleSpec(fullname, self) if fullname in _UNUSED else None
-        )  # NNCF takes one without an origin for absent
+        )  # NNCF treats a spec without an origin as not installed
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         raise ModuleNotFoundError(f"{spec.name} is not used here", name=spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Never called: there is no module."""
+        """Does nothing: `create_module` has raised before."""
 
 
 def answer(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
@@ -63,7 +63,7 @@ def answer(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str,
 
 
 def _static(model: Any, exclude: list[str], options: dict[str, Any]) -> Any:
-    """Quantises weights and activations: pairs of QuantizeLinear and DequantizeLinear around the nodes."""
+    """Quantises weights and activations: puts pairs of QuantizeLinear and DequantizeLinear around the nodes."""
     import nncf
     from nncf.quantization.advanced_parameters import (
         AdvancedQuantizationParameters,
@@ -86,7 +86,7 @@ def _static(model: Any, exclude: list[str], options: dict[str, Any]) -> Any:
             batchwise_statistics=False,
             # onnxruntime has no kernel for a Conv whose input has a scale for each channel
             activations_quantization_params=QuantizationParameters(per_channel=False),
-            # by default the means of the samples' extremes, beyond which every second sample is cut off
+            # NNCF's default is the mean of the samples' extremes, which clips every second sample
             activations_range_estimator_params=RangeEstimatorParametersSet.MINMAX,
         ),
     )

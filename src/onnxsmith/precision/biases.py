@@ -1,4 +1,4 @@
-"""Gives each Gemm a bias that a quantiser takes: a vector with one number for each output channel, and no `beta`."""
+"""Gives each Gemm a bias that quantisers accept: a vector with one number for each output channel, and no `beta`."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
 
 _BIAS = 2
-"""The place of the bias among the operands of Gemm."""
+"""The index of the bias among the inputs of Gemm."""
 
 
 def straighten(model: ir.Model) -> None:
-    """Rewrites constant biases of Gemm in all graphs; the model is changed.
+    """Rewrites the constant biases of Gemm in all graphs, in place.
 
-    1. `beta` is multiplied into the bias: onnxruntime's quantiser forgets it.
-    2. A bias of shape [], [1], [1, 1] or [1, N] becomes [N]: a quantiser divides it by the N scales of the weight.
-    3. A bias with a number for each row, [M, 1] or [M, N], is added behind the product.
+    1. `beta` is multiplied into the bias, because onnxruntime's quantiser ignores `beta`.
+    2. A bias of shape [], [1], [1, 1] or [1, N] becomes [N], because quantisers divide it by the N scales of the
+       weight.
+    3. A bias with a number for each row, [M, 1] or [M, N], is added by an Add after the Gemm.
 
-    Left as it is: a bias that is computed, or that a caller can replace, which a quantiser leaves in float.
+    A bias that is computed, or is also a graph input, stays as it is: quantisers leave it in float.
     """
     names = Names(model)
     for node in list(walk.nodes(model.graph)):
@@ -51,7 +52,7 @@ def _drop(value: ir.Value) -> None:
 
 
 def _columns(node: ir.Node) -> int | None:
-    """The number of output channels; None if it is not known."""
+    """Returns the number of output channels; None if it is unknown."""
     weight = node.inputs[1]
     if weight is None or weight.shape is None or len(weight.shape) != 2:
         return None
@@ -68,7 +69,7 @@ def _initializer(node: ir.Node, name: str, array: npt.NDArray[Any]) -> ir.Value:
 
 
 def _behind(node: ir.Node, names: Names) -> None:
-    """Adds the bias to the product in a node of its own, which gives the value that had the name of the result."""
+    """Moves the bias of a Gemm into an Add after it. The Add's output takes over the name of the Gemm's output."""
     assert isinstance(node.graph, ir.Graph)
     bias = node.inputs[_BIAS]
     node.resize_inputs(_BIAS)

@@ -49,9 +49,9 @@ from onnxsmith.verification.verification_verdict import ending, problems, verdic
 from onnxsmith.verification.verify import Side, verify
 
 _OTHER_SEED = 1000
-"""Added to the seed for the final check, so that its inputs differ from those of the search."""
+"""Added to the seed in the final check, so that its inputs differ from those of the search."""
 _ROUNDS = 8
-"""Searches in all; each further one adds the input on which the final check failed. A choice."""
+"""The most searches. Each further search also uses the input on which the last check failed. A choice."""
 
 
 @in_python
@@ -72,20 +72,20 @@ def bisect(
     tries: int | None = None,
     seed: int = 0,
 ) -> Result:
-    """Finds nodes that must stay in float32 while all others compute in `to` (`float16` or `bfloat16`), so that the
-    outputs stay within tolerance and every node in the list is needed. `Result.model` is the mixed model.
+    """Finds the nodes that must stay in float32 if all others compute in `to` (`float16` or `bfloat16`). With these
+    nodes the outputs stay within tolerance, and every node in the list is needed. `Result.model` is the mixed model.
 
-    `tolerance` is relative to an output's scale; by default it follows from the graph, computed for a model that is
-    narrow throughout. Nodes in `keep` stay in float32 in any case. `inputs` are texts as on the command line; generated
-    inputs are added unless `only_given` is set; `sizes` fixes symbolic dimensions. A narrow node rounds its inputs and
-    outputs and computes in float32 between, as accelerators do. The variant that is narrow itself has to pass on
-    `runtime` too, unless `any_runtime` is set. At most `tries` variants are tried. The list is written to `output`
-    (JSON if that ends in .json), the mixed model to the path `model`.
+    `tolerance` is relative to an output's scale; by default it follows from the graph, as if every node were narrow.
+    Nodes in `keep` always stay in float32. `inputs` are texts as on the command line; generated inputs are added unless
+    `only_given` is set; `sizes` fixes symbolic dimensions. In the search a narrow node computes in float32 on rounded
+    inputs and rounds its outputs, as accelerators do. Unless `any_runtime` is set, the variant that really has the
+    narrow dtype also has to pass on `runtime`. At most `tries` variants are tried. The list is written to `output` (as
+    JSON if the path ends in .json), the mixed model to `model`.
 
     Raises:
         OnnxsmithError: `bisect/unknown-dtype`, `bisect/tolerance`, `bisect/tries`, `bisect/opset`,
             `bisect/nothing-to-narrow`, `bisect/unknown-node`, `bisect/no-kernels`, `bisect/none-suffices`;
-            `model/…`, `input/…`, `runtime/…`, `verify/…` and `save/…` for problems of these.
+            `model/…`, `input/…`, `runtime/…`, `verify/…` and `save/…` for problems with these.
     """
     request = Request(
         to,
@@ -153,7 +153,7 @@ def _in_vain(where: str, part: Precision) -> Problem:
 
 
 class _Search:
-    """One bisection: the reference, the request, and the tries."""
+    """Holds the state of one bisection: the reference, the request, and the variants tried."""
 
     def __init__(self, loaded: ir.Model, request: Request, stack: ExitStack) -> None:
         self._request = request
@@ -187,7 +187,8 @@ class _Search:
         )
 
     def run(self) -> None:
-        """Searches, and checks the result on other inputs; an input that shows a difference joins the next search."""
+        """Searches the list and checks it on other inputs. An input on which the check fails is added to the next
+        search."""
         with stage("reference"):
             self.trials.runs = self._runs()
         names = self.units.by_name
@@ -221,7 +222,7 @@ class _Search:
         self.kept = tuple(sorted({*found, *self.trials.always}, key=order.__getitem__))
 
     def _order(self) -> list[str]:
-        """The nodes that may be kept, those with the largest own errors first."""
+        """Returns the nodes that may be kept, ordered by their own error, the largest first."""
         try:
             self.own = node_error_ranking.errors(
                 self.model, self.units, self._to, self.runtime, self.trials.runs[0].feed.values
@@ -247,7 +248,8 @@ class _Search:
         )
 
     def _passes_check(self) -> bool:
-        """Verifies the list on inputs that the search did not use. If it fails, the tries get that input too."""
+        """Whether the list passes on inputs that the search did not use. If not, the next search also uses the input
+        that failed."""
         with stage("verify"):
             checks = [self._check(self.kept, rounded=True)]
             if checks[0][0].equal and not self._request.any_runtime:
@@ -298,7 +300,7 @@ class _Search:
         return roundings(whole)
 
     def part(self, mixed: ir.Model) -> Precision:
-        """The report's part on the list and the mixed model."""
+        """Returns the report's part on the list and the mixed model."""
         seen = self.trials.seen
         own = [name for name in self.kept if name not in self.trials.always]
         tried = {name: seen.get(frozenset(self.kept) - {name}) for name in own}
@@ -340,7 +342,7 @@ class _Search:
 
 
 def _worst(part: Verification) -> str:
-    """The output that differs most, as a short text."""
+    """Names the output that differs most, and by how much."""
     if not part.outputs:
         return "no outputs"
     worst = max(part.outputs, key=lambda output: (not output.equal, output.worst_rel))

@@ -33,7 +33,7 @@ class Request:
 
 
 def refuse(request: Request) -> None:
-    """Raises for options that make no sense."""
+    """Refuses an unknown dtype, a tolerance that is negative or not finite, and fewer than one try."""
     if request.to not in NARROW:
         raise problem(
             "bisect/unknown-dtype", f"{request.to!r} is not a possible dtype", fix=f"one of: {', '.join(NARROW)}"
@@ -55,15 +55,14 @@ _OLDEST = {"float16": 6, "bfloat16": 13}
 
 
 _RAISED = 18
-"""The opset that an older model gets. A choice: the earliest in which all of today's runtimes have kernels of both
-dtypes."""
+"""The opset to which an older model is raised. A choice: the earliest in which all of today's runtimes have kernels of
+both dtypes."""
 
 
 def raised(model: ir.Model, to: str) -> tuple[ir.Model, str]:
-    """The model at an opset that has the dtype, and a note if it had to be raised.
+    """Returns the model at an opset that has the dtype, and a note if the opset had to be raised.
 
-    Raises:
-        OnnxsmithError: `bisect/opset` if it cannot be raised.
+    Raises: OnnxsmithError: `bisect/opset` if the model cannot be raised.
     """
     now = opsets.of(model)
     if now >= _OLDEST[to]:
@@ -82,7 +81,7 @@ def raised(model: ir.Model, to: str) -> tuple[ir.Model, str]:
 
 
 def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Operators) -> Units:
-    """The nodes of the model that can be narrow.
+    """Finds the nodes of the model that can be narrow.
 
     Raises:
         OnnxsmithError: `bisect/nothing-to-narrow`, `bisect/unknown-node`.

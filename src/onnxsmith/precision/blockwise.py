@@ -1,4 +1,4 @@
-"""Writes the constant matrices of a model in blocks of 4 or 8 bits, in the form that a runtime computes."""
+"""Writes the constant matrices of a model in blocks of 4 or 8 bits, with operators for which runtimes have kernels."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _IR_VERSION = 10
 """The first IR version with tensors of 4 bits (onnx 1.16)."""
 _FOUR = 4
 _EIGHT_BITS = 4
-"""The accuracy level of products with 8 bits: at level 0 onnxruntime has no kernel for them, and takes twice the time
-of float32 for many rows, 25 times for one."""
+"""The accuracy level of products with 8-bit weights. At level 0 onnxruntime has no kernel for them, and takes twice the
+time of float32 for many rows, 25 times for one row."""
 _BIAS = 2
-"""The place of the bias among the operands of Gemm."""
+"""The index of the bias among the inputs of Gemm."""
 
 
 def written(model: ir.Model, form: WeightForm, blocks: Mapping[str, Blocks], level: int) -> ir.Model:
-    """A copy of the model in which the matrix of each node named in `blocks` is stored as these. `level` is the
+    """Returns a copy of the model that stores the matrix of each node named in `blocks` as these blocks. `level` is the
     accuracy level of MatMulNBits: 4 computes with activations of 8 bits, 0 with floats."""
     made = cloned(model)
     made.ir_version = max(made.ir_version or 0, _IR_VERSION)
@@ -38,13 +38,13 @@ def written(model: ir.Model, form: WeightForm, blocks: Mapping[str, Blocks], lev
 
 
 class _Writer:
-    """Writes into one model. Matrices that are the same object are written once."""
+    """Writes blocks into a model. Blocks that several nodes share (the same object) are written once."""
 
     def __init__(self, model: ir.Model, form: WeightForm, level: int) -> None:
         self._model, self._form, self._level = model, form, level
         self._names = Names(model)
         self._made: dict[tuple[int, str], ir.Value] = {}
-        self._kept: list[Blocks] = []  # so that their ids stay theirs
+        self._kept: list[Blocks] = []  # keys of `_made` are ids: the objects must stay alive
 
     def write(self, one: Stored, blocks: Blocks) -> None:
         """Replaces the node by nodes with the same result."""
@@ -79,7 +79,7 @@ class _Writer:
         return ir.Node(CONTRIB, "GatherBlockQuantized", operands, _integers(numbers), name=one.name)
 
     def _rows(self, one: Stored, blocks: Blocks) -> list[ir.Node]:
-        """Takes rows before they become floats, so that no run computes the whole table."""
+        """Slices the table before dequantizing, so that no run converts the whole table to floats."""
         numbers, scales = blocks.signed()
         assert one.value.const_value is not None
         line = scales[0].astype(one.value.const_value.dtype.numpy())
@@ -108,8 +108,8 @@ class _Writer:
         return [ir.Node("", "MatMul", [one.node.inputs[0], self._made[key]], name=one.name)]
 
     def _constants(self, one: Stored, blocks: Blocks, kind: str, arrays: Mapping[str, Array | None]) -> list[ir.Value]:
-        """Initializers of the main graph with these arrays. What the same blocks have is made once: `kind` tells apart
-        the forms of their numbers, scales are the same in all, in the dtype of the weight."""
+        """Returns initializers of the main graph with these arrays; nodes with the same blocks share them. `kind` tells
+        apart the layouts of the numbers. The scales are the same in every layout, and get the dtype of the weight."""
         self._kept.append(blocks)
         assert one.value.const_value is not None
         dtype = one.value.const_value.dtype.numpy()

@@ -15,14 +15,15 @@ from onnxsmith.base.problem import problem
 from onnxsmith.precision.data.base import Kind, Reading, Sample
 
 EVERY = 4
-"""Of data that is given for both, each fourth sample is for calibration. A choice: the test needs more."""
+"""If one data set serves for calibration and test, each fourth sample is for calibration. A choice: the test needs
+more."""
 MOST = 256
-"""Samples that calibration reads at most. A choice: the ranges of activations seldom grow after some hundred."""
+"""The most samples that calibration reads. A choice: the ranges of activations seldom grow after some hundred."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples that can be read again and again. `passes` makes an iterator over them."""
+    """Samples that can be read several times. `passes` starts a new iterator over them."""
 
     passes: Callable[[], Iterator[Sample]]
     described: str
@@ -35,10 +36,9 @@ NONE = Samples(lambda: iter(()), "no data")
 
 
 def read(given: Any, reading: Reading) -> Samples:
-    """The samples of what the user gave.
+    """Opens the user's data as samples.
 
-    Raises:
-        OnnxsmithError: `quantize/data` if it is of no kind.
+    Raises: OnnxsmithError: `quantize/data` if no kind of data fits.
     """
     kinds = sorted(rooms.members("onnxsmith.precision.data", Kind).values(), key=lambda one: one.rank)
     kind = next((one for one in kinds if one.reads(given)), None)
@@ -57,7 +57,7 @@ def read(given: Any, reading: Reading) -> Samples:
 
 
 def _why_not(given: Any) -> str:
-    """Why the data is of no kind."""
+    """Says why no kind of data fits."""
     if not isinstance(given, str | Path):
         return f"it is {type(given).__name__}, which is no data"
     path = Path(given)
@@ -73,7 +73,7 @@ def _why_not(given: Any) -> str:
 
 
 def divided(samples: Samples) -> tuple[Samples, Samples]:
-    """Calibration and test from one set of data: each fourth sample is for calibration, up to a limit."""
+    """Divides one data set into calibration and test: each fourth sample is for calibration, up to `MOST`."""
 
     def is_calibration(index: int) -> bool:
         return index % EVERY == 0 and index < EVERY * MOST
@@ -88,7 +88,7 @@ def divided(samples: Samples) -> tuple[Samples, Samples]:
 
 
 def digest(sample: Sample) -> bytes:
-    """Identifies the values of a sample."""
+    """Returns a hash of the values of a sample."""
     found = hashlib.blake2b(digest_size=16)
     for name, value in sorted(sample.feeds.items()):
         array = np.asarray(value)

@@ -1,8 +1,8 @@
-"""Narrower ranges for 8 bits: those with the least mean squared error, measured in the graph.
+"""Narrows the ranges for 8 bits to those with the least mean squared error, measured in the graph.
 
-A range that holds the rarest value has coarse steps for all others. For each tensor several shares of its range are
-tried on data, and the share with the least error of quantising is taken (Nagel et al., "A White Paper on Neural Network
-Quantization", arXiv 2106.08295, section 3.1).
+A range that includes the rarest value has coarse steps for all other values. For each tensor several shares of its
+range are tried on data, and the share with the least quantisation error is taken (Nagel et al., "A White Paper on
+Neural Network Quantization", arXiv 2106.08295, section 3.1).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from onnxsmith.precision.ranges import Range, Ranges, behind
 from onnxsmith.runtimes.base import Options, Runtime
 
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
-"""Shares of the range that are tried. A choice: below a fifth, more is cut off than is won in each network tried."""
+"""Shares of the range that are tried. A choice: below a fifth, clipping cost more than the finer steps gained, in each
+network tried."""
 _STEPS = 255
 _ERRORS = "errors"
 
@@ -28,7 +29,7 @@ _ERRORS = "errors"
 def clipped(
     model: ir.Model, found: Ranges, tensors: Collection[str], runtime: Runtime, samples: Iterable[Sample]
 ) -> Ranges:
-    """The ranges, those of `tensors` narrowed to the share with the least error over the samples.
+    """Returns the ranges, with those of `tensors` narrowed to the share with the least error over the samples.
 
     Raises:
         OnnxsmithError: the runtime's error.
@@ -39,7 +40,7 @@ def clipped(
     total = np.zeros(len(asked) * len(SHARES))
     options = Options(
         optimization="disable", in_order=True
-    )  # thousands of small nodes, each of which would be tried for fusions
+    )  # without optimisations: there are thousands of small nodes, and onnxruntime would try to fuse each
     with runtime.prepare(with_errors(model, {name: found.by_name[name] for name in asked}), options) as session:
         for sample in samples:
             total += np.asarray(session.run(dict(sample.feeds))[_ERRORS], np.float64)
@@ -53,8 +54,8 @@ def _part(whole: Range, share: float) -> Range:
 
 
 def with_errors(model: ir.Model, ranges: Mapping[str, Range]) -> ir.Model:
-    """A copy of the model with one output: the mean squared error of each tensor, quantised to 8 bits with each share
-    of its range."""
+    """Returns a copy of the model whose only output holds the mean squared errors of each tensor, quantised to 8 bits
+    with each share of its range."""
     made = cloned(model)
     names = Names(made)
     values = {value.name or "": value for value in made.graph.inputs}

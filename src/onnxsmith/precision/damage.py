@@ -1,4 +1,5 @@
-"""Measures what a variant of a model does to each layer alone: the layer computes from the values of the original."""
+"""Measures the error that a variant of a model makes in each layer alone: the layer computes from the values of the
+original."""
 
 from __future__ import annotations
 
@@ -14,15 +15,16 @@ from onnxsmith.runtimes.base import Feeds, Options, Runtime, Value
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 
 _MERGED = 3
-"""Nodes after a layer that a variant may have merged with it. A choice: an activation and its clamp."""
+"""The most nodes after a layer that a variant may have merged into it. A choice: an activation and its clamp."""
 
 
 def damage(
     model: ir.Model, variant: ir.Model, nodes: Sequence[str], runtime: Runtime, feeds: Iterable[Feeds]
 ) -> dict[str, float]:
-    """For each of the `nodes`, the error of its result if it alone computes as in the variant: the root mean square of
-    the difference by that of the result, the mean over `feeds`. Infinite where only one side is finite. Nodes without a
-    tensor of the same name in the variant are left out.
+    """Returns the error of each of the `nodes` if it alone computes as in the variant. The error is the root mean
+    square of the difference divided by that of the result, as a mean over `feeds`. It is infinite if the variant has a
+    non-finite number where the original has a finite one. Nodes without a tensor of the same name in the variant are
+    left out.
 
     Raises:
         OnnxsmithError: the runtime's error for a model that is cut.
@@ -43,8 +45,9 @@ def damage(
 
 
 def _measured_at(model: ir.Model, nodes: set[str], common: frozenset[str]) -> dict[str, str]:
-    """The tensor at which each node is measured, and the node: its result, or that of its only reader where the
-    variant has merged the two, such as a Relu that a quantiser's range replaces."""
+    """Returns, by the name of the tensor at which it is measured, each node's name. Usually this tensor is the node's
+    result. If the variant has merged the node with its only reader, such as a Relu that a quantiser's range replaces,
+    it is the reader's result."""
     found: dict[str, str] = {}
     for node in model.graph:
         value = node.outputs[0] if node.outputs and node.name in nodes else None
@@ -59,7 +62,7 @@ def _measured_at(model: ir.Model, nodes: set[str], common: frozenset[str]) -> di
 
 
 def relative_error(reference: Value, candidate: Value) -> float:
-    """The root mean square of the difference, relative to that of the reference."""
+    """Returns the root mean square of the difference, relative to that of the reference."""
     a, b = np.asarray(reference, np.float64), np.asarray(candidate, np.float64)
     if a.shape != b.shape or not np.isfinite(b[np.isfinite(a)]).all():
         return math.inf
@@ -70,5 +73,5 @@ def relative_error(reference: Value, candidate: Value) -> float:
 
 
 def ordered(errors: Mapping[str, float], nodes: Sequence[str]) -> list[str]:
-    """The nodes, those with the largest damage first; nodes without a measure last, in their own order."""
+    """Sorts the nodes by damage, the largest first. Nodes that were not measured stand last, in their own order."""
     return sorted(nodes, key=lambda name: -errors.get(name, -1.0))

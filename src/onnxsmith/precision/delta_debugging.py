@@ -1,9 +1,9 @@
-"""Searches for a smallest set that passes, over elements of any kind.
+"""Searches for a small set of elements that passes and of which every element is needed.
 
-Delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on
-Software Engineering 28(2), 2002) over an order in which important elements should come first. First finds a prefix of
-the order that passes, by doubling and halving. Then drops parts of it as long as the rest passes: halves first and
-single elements last, the least important ones first.
+This is delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE
+Transactions on Software Engineering 28(2), 2002) over an order in which important elements should come first. It first
+finds a prefix of the order that passes, by doubling and halving. Then it drops parts of the prefix as long as the rest
+passes: halves first, single elements last, from the end of the order to its start.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ Passes = Callable[[frozenset[T]], bool]
 
 
 def minimal(order: Sequence[T], passes: Passes[T]) -> tuple[T, ...] | None:
-    """Elements of `order`, in that order, that pass together and fail if any one of them is missing; None if not even
-    all elements pass.
+    """Returns elements of `order`, in that order, that pass together and fail if any one of them is missing. Returns
+    None if even all elements together fail.
 
-    `passes` has confirmed the result, so it holds even if a larger set does not always pass when a smaller one does.
+    `passes` was called with the result itself. So the result passes even if a larger set may fail where a smaller one
+    passes.
     """
     if passes(frozenset()):
         return ()
@@ -28,7 +29,7 @@ def minimal(order: Sequence[T], passes: Passes[T]) -> tuple[T, ...] | None:
 
 
 def _prefix(order: Sequence[T], passes: Passes[T]) -> Sequence[T] | None:
-    """A prefix that passes: the shortest one, if every longer one passes as well."""
+    """Returns a prefix that passes; the shortest one, if every longer prefix passes too. None if none does."""
     low, high = 0, 1
     while high < len(order) and not passes(frozenset(order[:high])):
         low, high = high, high * 2
@@ -45,12 +46,12 @@ def _prefix(order: Sequence[T], passes: Passes[T]) -> Sequence[T] | None:
 
 
 def by_groups(order: Sequence[T], passes: Passes[T]) -> tuple[T, ...] | None:
-    """Elements of `order` that pass together, found without trust in the order where it does not help; None if not even
-    all elements pass.
+    """Returns elements of `order` that pass together, even if the order is misleading. Returns None if even all
+    elements together fail.
 
-    First a prefix of at most half of the elements is looked for. If none passes, groups are dropped from all elements:
-    halves, then quarters, down to single ones. So elements at the end of the order are found as well, and whenever
-    `passes` begins to refuse, what is left of the elements has passed.
+    First looks for a prefix of at most half of the elements. If none passes, drops groups from all elements: halves,
+    then quarters, down to single elements. So needed elements at the end of the order are found too. If `passes` begins
+    to refuse every set, because its tries are spent, the elements left at that point have passed.
     """
     found = minimal(order[: (len(order) + 1) // 2], passes)
     if found is not None:

@@ -1,4 +1,4 @@
-"""The libraries that compute the quantised weights, each in a process of its own."""
+"""Describes the libraries that quantise models, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from onnxsmith.runtimes import _bounds
 
 @dataclass(frozen=True)
 class Engine:
-    """A library. `host` is the module that the process runs, `package` is what has to be installed, with `extra` of
-    onnxsmith. `most` are the bytes of weights up to which it takes a model, None for any."""
+    """A library. `host` is the module that the process runs. `package` has to be installed; `extra` is the extra of
+    onnxsmith that does so. `most` is the most bytes of weights in a model that the library takes, None for no limit."""
 
     host: str
     title: str
@@ -21,10 +21,10 @@ class Engine:
     extra: str
     most: int | None = None
     runs_the_model: bool = False
-    """Whether it runs the model on samples."""
+    """Whether the library runs the model on samples."""
 
     def missing(self) -> Problem | None:
-        """The problem of a library that is not installed; None if it is."""
+        """Returns a problem if the library is not installed, else None."""
         if find_spec(self.package) is not None:
             return None
         return Problem(
@@ -34,16 +34,18 @@ class Engine:
         )
 
     def seconds(self, weight: int) -> float:
-        """The seconds that it may take for a model with `weight` bytes of weights, 0 for no limit."""
+        """Returns the most seconds the library may take for a model with `weight` bytes of weights; 0 is no limit."""
         return _bounds.patient() if self.runs_the_model else _bounds.seconds(None, model=COPIES * weight)
 
     def memory(self, weight: int, sample: int) -> int:
-        """The bytes that it may take, 0 for no limit. `sample` are the bytes of the largest sample."""
+        """Returns the most bytes of memory the library may take; 0 is no limit. `sample` is the size of the largest
+        sample in bytes."""
         return _bounds.memory(None, model=COPIES * weight, feeds=sample)
 
 
 COPIES = 6
-"""Copies of the weights that a library holds at once. A choice: it copies the model, and each weight in float32."""
+"""Copies of the weights that a library holds at once. A choice: libraries copy the model, and each weight in
+float32."""
 
 ONNXRUNTIME = Engine("onnxsmith.precision._arithmetic_host", "onnxruntime's quantiser", "onnxruntime", "cpu")
 NNCF = Engine(

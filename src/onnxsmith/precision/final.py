@@ -1,4 +1,5 @@
-"""Measures a finished file: its score with and without optimisations, its size, its time, and other runtimes."""
+"""Measures a finished file: its score with and without optimisations, its size, its time, and its score on other
+runtimes."""
 
 from __future__ import annotations
 
@@ -25,24 +26,25 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Runtime
 
 _SECONDS = 6.0
-"""Seconds of each model's measurement. A choice."""
+"""Seconds for which each model is timed. A choice."""
 _ALSO = ("openvino",)
-"""Other runtimes that score the file, if they are installed."""
+"""Other runtimes on which the file is scored, if they are installed."""
 _APART = 0.05
-"""The error of an output, by its root mean square, from which on the headline tells of it. A choice."""
+"""The relative root-mean-square error of an output above which the report mentions the output. A choice."""
 _WORDS = 200
-"""Characters of a refusal. A choice."""
+"""The most characters of a refusal that are shown. A choice."""
 _CHECK = re.compile(r"Check '.*?' failed at [\w/.]+:\d+:\s*")
-"""Where in its source OpenVINO found what it says next."""
+"""The source location that OpenVINO puts before its message."""
 _LEVELS = ("all", "disable")
 _INSTEAD = ("openvino", "reference")
-"""Runtimes that score a file for which onnxruntime lacks kernels, such as those of bfloat16 on a CPU."""
+"""Runtimes on which a file is scored if onnxruntime lacks kernels for it, such as those of bfloat16 on a CPU."""
 
 
 @dataclass(frozen=True)
 class Final:
-    """A file, and what it reached. `plain` is the score without optimisations. `ratio` is its time by that of the given
-    model, None if it was not measured; `times` says it in words. `also` are the scores on other runtimes."""
+    """A file and its measurements. `plain` is the score without optimisations. `ratio` is the file's time divided by
+    that of the given model, None if it was not measured; `times` has the ratio in words. `also` are the scores on other
+    runtimes."""
 
     model: ir.Model
     name: str
@@ -60,20 +62,20 @@ class Final:
     elsewhere: Mapping[str, bool]
     """Whether the score on each other runtime is within the budget."""
     refusals: Mapping[str, str]
-    """The messages of other runtimes that do not take the file."""
+    """The messages of other runtimes that refuse the file."""
 
     @property
     def merit(self) -> float:
-        """Size by time, each relative to the given model: the smaller, the better."""
+        """The product of size and time, each relative to the given model. Smaller is better."""
         return self.nbytes / max(1, self.nbytes_before) * (self.ratio if self.ratio is not None else 1.0)
 
     def said(self, before: float) -> str:
-        """One line."""
+        """Summarises score, size and time in one line."""
         size = self.nbytes / max(1, self.nbytes_before)
         return f"{self.score} {before:.4g} → {self.scored.value:.4g}, {size:.2f} of the size, {self.times}"
 
     def problems(self, *, allow_slower: bool, target: str | None = None) -> Iterator[Problem]:
-        """Why the file is not given out."""
+        """Yields the reasons for which the file is not written."""
         if target is not None and target in self.refusals:
             yield Problem(
                 "quantize/target-refuses",
@@ -127,7 +129,8 @@ def final(
     target: str | None = None,
     measure_time: bool = True,
 ) -> Final:
-    """Writes the model for now, reads it again and measures it. `nbytes` are those of the given file, if it is one."""
+    """Writes the model to a temporary file and measures that file. `nbytes` is the size of the given file, if the model
+    came from a file."""
     assert tried.model is not None
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         path, old = Path(folder) / "new.onnx", Path(folder) / "old.onnx"
@@ -160,7 +163,8 @@ def final(
 
 
 def scores_of(path: Path, given: Given, runtime: Runtime) -> tuple[list[Scored], dict[str, str]]:
-    """The scores with all optimisations and with none, and what has to be said of them."""
+    """Scores the file with all optimisations and with none. Also returns remarks for the report, by subject. If
+    onnxruntime lacks kernels for the file, scores it once on another runtime."""
     try:
         found = []
         for level in _LEVELS:
@@ -182,7 +186,8 @@ def scores_of(path: Path, given: Given, runtime: Runtime) -> tuple[list[Scored],
 
 
 def _unread(old: Path, new: Path, given: Given, runtime: Runtime) -> dict[str, str]:
-    """Outputs that the score does not read, all but the first, and that are far apart on the first sample."""
+    """Describes the outputs that the score does not read (all but the first) and that differ much on the first
+    sample."""
     sample = next(iter(given.scoring.samples), None)
     if sample is None or given.scoring.decode is not None or not given.scoring.score.reads_first:
         return {}
@@ -195,7 +200,7 @@ def _unread(old: Path, new: Path, given: Given, runtime: Runtime) -> dict[str, s
     try:
         with runtime.prepare(new) as other:
             after = other.run(dict(sample.feeds))
-    except OnnxsmithError:  # a runtime without kernels for the file; the score is another's
+    except OnnxsmithError:  # the runtime has no kernels for the file, and the score is from another runtime
         return {}
     for name in names:
         value = before[name]
@@ -207,13 +212,13 @@ def _unread(old: Path, new: Path, given: Given, runtime: Runtime) -> dict[str, s
 
 
 def _file_bytes(path: Path) -> int:
-    """Bytes of a model's file, with its external data."""
+    """Returns the bytes of a model's file and its external data."""
     return sum(file.stat().st_size for file in (path, *data_files(path)))
 
 
 def time_ratio(old: Path, new: Path, given: Given, target: str | None = None) -> tuple[Ratio | None, str]:
-    """The time of the new file by that of the old one, on the first sample, and the runtime that it was measured on:
-    the target if it is one that runs here, else onnxruntime. None if it cannot be measured."""
+    """Returns the time of the new file divided by that of the old file, on the first sample, and the runtime it was
+    measured on. This is the target if it runs here, else onnxruntime. The ratio is None if it cannot be measured."""
     feeds = next((dict(one.feeds) for one in given.scoring.samples), None)
     default = runtimes.default()
     for name in dict.fromkeys((_runtime_of(target) or default, default)):
@@ -228,20 +233,20 @@ def time_ratio(old: Path, new: Path, given: Given, target: str | None = None) ->
 
 
 def _runtime_of(target: str | None) -> str:
-    """The runtime that a target is; "" if it is none that scores the file here."""
+    """Returns the runtime of a target; "" if the file cannot be scored on it here."""
     name = (target or "").partition("@")[0]
     return name if name in (runtimes.default(), *_ALSO) else ""
 
 
 def _not_asked(target: str | None) -> dict[str, str]:
-    """What has to be said of a target that does not run here."""
+    """Returns the report's remark on a target that does not run here."""
     if target is None or _runtime_of(target):
         return {}
     return {f"on {target}": f"not tried: the file has its form; `onnxsmith check FILE --target {target}` asks more"}
 
 
 def times_said(ratio: Ratio | None, where: str = "") -> str:
-    """The ratio in words, with the runtime `where` it was measured."""
+    """Says the ratio in words, with the runtime `where` it was measured."""
     on = f" on {where}" if where else ""
     if ratio is None or ratio.ratio is None:
         return "the time was not measured"
@@ -253,8 +258,8 @@ def times_said(ratio: Ratio | None, where: str = "") -> str:
 def _also(
     path: Path, old: Path, given: Given, before: Scored
 ) -> tuple[dict[str, str], dict[str, bool], dict[str, str]]:
-    """What other runtimes score, in words, whether it is within the budget, and the messages of those that do not take
-    the file."""
+    """Scores the file on other runtimes. Returns, by runtime: the score in words, whether it is within the budget, and
+    the message of a runtime that refuses the file."""
     found, within, refusals = {}, {}, {}
     for name in _ALSO:
         try:
@@ -278,13 +283,14 @@ def _also(
 
 
 def _score(path: Path, given: Given, name: str, *, exact: bool) -> float:
-    """The score on another runtime, with its own defaults, as a user deploys the file, or in float32 at least."""
+    """Returns the score on another runtime: with its defaults, as users deploy the file, or, if `exact`, with at least
+    float32 precision."""
     with runtimes.get(name).prepare(path, Options(exact=exact)) as session:
         return given.scoring.of(session).value
 
 
 def refusal(name: str, model: Path | ir.Model, feeds: Mapping[str, Any]) -> str:
-    """The message with which a runtime does not take a model, or these inputs of it; "" if it takes them."""
+    """Returns the message with which a runtime refuses a model or its inputs `feeds`; "" if it accepts both."""
     try:
         with runtimes.get(name).prepare(model) as session:
             session.run(dict(feeds))
@@ -294,7 +300,7 @@ def refusal(name: str, model: Path | ir.Model, feeds: Mapping[str, Any]) -> str:
 
 
 def _said(error: OnnxsmithError) -> str:
-    """The runtime's own message, without the checks in its source that it begins with."""
+    """Returns the runtime's own message, without the source location at its beginning."""
     found = error.problem
     text = _CHECK.sub("", found.why).strip() or found.what
     return text[:_WORDS]

@@ -1,7 +1,8 @@
-"""Gives readers in float32 the float32 tensor, where onnxruntime's quantiser gives all readers the rounded one.
+"""Lets nodes that compute in float32 read float32 tensors. onnxruntime's quantiser lets all nodes read the rounded
+ones.
 
 A tensor that a product reads in 8 bits may have other readers that stay in float32, such as the Add of a residual
-connection. If a float32 node makes the tensor, its float32 form is there at no cost.
+connection. If a float32 node computes the tensor, its float32 form costs nothing.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import onnx_ir as ir
 
 
 def reconnect(model: ir.Model, narrow: Collection[str]) -> ir.Model:
-    """The model, changed in place: nodes that are not called in `narrow`, those that compute in 8 bits, read what a
-    float32 node made, not its rounded form.
+    """Changes and returns the model: float32 nodes read the result of a float32 node directly, not its rounded form.
+    `narrow` are the names of the nodes that compute in 8 bits.
 
-    Left alone:
-    1. A tensor that a node in `narrow` makes: a kernel for 8 bits has no float32 result.
-    2. A graph output, which has the name of the rounded form.
+    Not reconnected:
+    1. A tensor that a node in `narrow` computes: an 8-bit kernel has no float32 result.
+    2. A graph output, because its name belongs to the rounded form.
     """
     for node in model.graph:
         source = node.inputs[0] if node.op_type == "QuantizeLinear" and not node.domain else None

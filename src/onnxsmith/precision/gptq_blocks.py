@@ -1,9 +1,9 @@
-"""GPTQ's rounding, in which the errors of elements make up for each other; and a matrix in blocks that is so rounded.
+"""Rounds matrices by GPTQ: the rows that follow compensate for the rounding error of each row.
 
-This is GPTQ (Frantar et al., "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained Transformers", arXiv
-2210.17323): rows are rounded one after the other, and what each loses is added to the rows that follow, as far as their
-inputs go together. It is written here because that of onnxruntime (1.31 and 1.32) adds nothing to them: it multiplies
-by the half of a triangular matrix that is zero, and gives the numbers of plain rounding.
+GPTQ (Frantar et al., "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained Transformers", arXiv
+2210.17323) rounds rows one after the other. It adds the rounding error of each row to the rows that follow, as far as
+their inputs are correlated. onnxruntime's own GPTQ (1.31 and 1.32) is not used: it multiplies by the half of a
+triangular matrix that is zero, so that it only rounds to the nearest step.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 from onnxsmith.precision.scaled_blocks import Array, Blocks, packed
 
 _DAMPING = 0.01
-"""What is added to the diagonal of the moments, as a share of its mean (section 3.3)."""
+"""Added to the diagonal of the moments, as a share of its mean (section 3.3)."""
 _TRIES = 4
-"""How often the damping grows tenfold if the moments have no inverse. A choice."""
+"""How many dampings are tried, each ten times the last, until the moments have an inverse. A choice."""
 
 
 def compensated(matrix: Array, moments: Array, block: int, rounded: Callable[[Array], Blocks]) -> Blocks:
-    """The float32 matrix [rows, columns] in blocks of 4 bits, whose product with inputs of these second moments,
-    float64 [rows, rows], is close to the matrix's. `rounded` gives the scales and zero points of one block of rows.
-    Where plain rounding is closer for a column, that is taken."""
+    """Quantises the float32 matrix [rows, columns] in blocks of 4 bits. Keeps the products with inputs of these second
+    moments, float64 [rows, rows], close to those of the matrix. `rounded` gives the scales and zero points of one block
+    of rows. A column for which plain rounding has the smaller error is rounded plainly."""
     rows, columns = matrix.shape
     plain = rounded(matrix)
     factor = inverse_factor(moments)
@@ -50,8 +50,9 @@ def compensated(matrix: Array, moments: Array, block: int, rounded: Callable[[Ar
 def rounded_in_turn(
     left: Array, factor: Array, span: tuple[int, int], scales: Array, limits: tuple[int, int], zeros: Array | float = 0
 ) -> Array:
-    """Rounds the rows of a span to numbers between `limits`, int16 [end - start, columns], and adds what each loses to
-    all rows that follow it in `left`, float64 [rows, columns]. Scales and zero points are those of the columns."""
+    """Rounds the rows of a span to numbers between `limits`, int16 [end - start, columns]. Adds the error of each row
+    to all rows that follow it in `left`, float64 [rows, columns], in place. `scales` and `zeros` are those of the
+    columns."""
     start, end = span
     steps = np.where(scales == 0, 1.0, scales.astype(np.float64))
     offsets = np.asarray(zeros, np.float64)
@@ -68,8 +69,8 @@ def rounded_in_turn(
 
 
 def inverse_factor(moments: Array) -> Array | None:
-    """The upper triangular factor of the inverse of second moments float64 [n, n], which says how far the following
-    elements make up for what one loses; None if there is none."""
+    """Returns the upper triangular factor of the inverse of second moments float64 [n, n]; None if there is no inverse.
+    The factor says how much of an element's error each following element compensates for."""
     diagonal = np.diag(moments).copy()
     diagonal[diagonal == 0] = 1.0  # an input that was always 0
     share = _DAMPING * float(diagonal.mean())
@@ -87,6 +88,6 @@ def inverse_factor(moments: Array) -> Array | None:
 
 
 def _lost(blocks: Blocks, matrix: Array, moments: Array) -> Array:
-    """The squared error of the product, for each column."""
+    """Returns the squared error of the product, for each column."""
     apart = (blocks.matrix() - matrix).astype(np.float64)
     return np.asarray(np.einsum("rc,rc->c", apart, moments @ apart))

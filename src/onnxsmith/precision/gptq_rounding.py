@@ -1,8 +1,8 @@
-"""Rounds the weights of layers to 8 bits by GPTQ: what one column loses, the columns behind it make up for.
+"""Rounds the weights of layers to 8 bits by GPTQ: later columns compensate for the errors of earlier columns.
 
-`gptq_blocks` has the rounding. The second moments of what each layer reads are measured in the graph. On
-inputs whose elements go together, such as the pixels of a picture, the result of a layer is several times nearer to
-that of the float32 weights than with each weight rounded to the nearest step.
+`gptq_blocks` has the rounding. The second moments of each layer's input are measured in the graph. On inputs with
+correlated elements, such as the pixels of a picture, the error of a layer's result is several times smaller than with
+each weight rounded to the nearest step.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ from onnxsmith.runtimes.base import Options, Runtime
 
 Array = npt.NDArray[Any]
 _MOST = 1152
-"""The largest number of columns of a layer: a convolution of 128 channels with a kernel of 3 by 3. A choice: the second
-moments take 10 MB, each sample sends half of that."""
+"""The most columns of a layer: those of a convolution of 128 channels with a kernel of 3 by 3. A choice: the second
+moments take 10 MB in float64, and each sample sends half of that."""
 _MOST_BYTES = 2**29
-"""Bytes of second moments that are held in all. A choice: half a GiB; the layers behind are rounded to the nearest."""
+"""The most bytes of second moments held for all layers. A choice: half a GiB; further layers are rounded to the nearest
+step."""
 _MATRIX = 2
 _STEPS = 127
 
 
 def columns(node: ir.Node) -> int:
-    """How many elements of the input each output of a layer is made of; 0 for an operator that is not handled."""
+    """Returns how many input elements each output of a layer is computed from; 0 for an operator that is not
+    handled."""
     weight = node.inputs[1] if len(node.inputs) > 1 else None
     if node.domain or weight is None or weight.const_value is None:
         return 0
@@ -46,14 +48,14 @@ def columns(node: ir.Node) -> int:
 
 
 def rows(node: ir.Node, weight: Array) -> Array:
-    """The weight as a matrix with a row for each output."""
+    """Returns the weight as a matrix with a row for each output."""
     if node.op_type == "Conv":
         return weight.reshape(len(weight), -1)
     return weight if _is_turned(node) else weight.T
 
 
 def as_weight(node: ir.Node, matrix: Array, shape: tuple[int, ...]) -> Array:
-    """The reverse of `rows`."""
+    """Returns the matrix in the layout of the weight: the reverse of `rows`."""
     turned = matrix if node.op_type == "Conv" or _is_turned(node) else matrix.T
     return np.ascontiguousarray(turned.reshape(shape))
 
@@ -61,8 +63,8 @@ def as_weight(node: ir.Node, matrix: Array, shape: tuple[int, ...]) -> Array:
 def rounded(
     model: ir.Model, runtime: Runtime, samples: Iterable[Sample], nodes: Sequence[str]
 ) -> dict[str, tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]]:
-    """The weights of these nodes in 8 bits and the scales of their outputs, by node. Nodes that are no product of a
-    moderate size are left out, and those whose second moments have no inverse.
+    """Returns the weights of these nodes in 8 bits and a scale for each output, by node. Leaves out nodes that are no
+    product, that have too many columns, or whose second moments have no inverse.
 
     Raises:
         OnnxsmithError: the runtime's error for an input that it refuses.
@@ -84,11 +86,11 @@ def rounded(
 def second_moments(
     model: ir.Model, runtime: Runtime, samples: Iterable[Sample], nodes: Sequence[str]
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """The sum of x·xᵀ over all x that a layer reads, by the name of its node: `[columns, columns]`. Layers with too
-    many columns are left out.
+    """Returns, by node name, the sum of x·xᵀ over all x that the layer reads: `[columns, columns]`. Leaves out layers
+    with too many columns.
 
-    The model itself multiplies, because the x of a convolution are patches, many times larger than its input. `Moments`
-    in `moments.py` reads tensors as they are, and multiplies them outside the model.
+    The products are computed inside the model, because the x of a convolution are patches, together many times larger
+    than its input. `Moments` in `moments.py` reads whole tensors and multiplies them outside the model.
 
     Raises:
         OnnxsmithError: the runtime's error for an input that it refuses.
@@ -116,7 +118,7 @@ def second_moments(
 
 
 def _moments(graph: ir.Graph, node: ir.Node, names: Names) -> ir.Value:
-    """Inserts nodes that compute the second moments of what a layer reads."""
+    """Inserts nodes that compute the second moments of a layer's input."""
     source = node.inputs[0]
     assert source is not None
     new: list[ir.Node] = []
@@ -154,8 +156,8 @@ def _moments(graph: ir.Graph, node: ir.Node, names: Names) -> ir.Value:
 
 
 def in_eight_bits(matrix: Array, factor: Array) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-    """A matrix with a row for each output in 8 bits, and the scale of each row. `factor` is `inverse_factor` of the
-    second moments of its inputs."""
+    """Rounds a matrix with a row for each output to 8 bits, and returns it with the scale of each row. `factor` is the
+    `inverse_factor` of the second moments of its inputs."""
     left = np.ascontiguousarray(matrix.astype(np.float64).T)
     peak = np.abs(left).max(axis=0)
     scale = np.where(peak > 0, peak / _STEPS, 1).astype(np.float32)

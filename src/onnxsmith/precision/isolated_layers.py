@@ -1,4 +1,4 @@
-"""Lets each layer of a variant compute from the values of the original, and gives both results."""
+"""Runs each layer of a variant on the original's values, and yields the results of both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxsmith.verification.by_layer.chunks import chunks
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 
 BUDGET = 2**30
-"""Bytes of tensors that are held at once. A choice: 1 GiB."""
+"""The most bytes of tensors held at once. A choice: 1 GiB."""
 
 
 def forced(
@@ -22,8 +22,8 @@ def forced(
     given: Callable[[Value], Value] = lambda value: value,
     budget: int = BUDGET,
 ) -> Iterator[tuple[str, Value, Value]]:
-    """Yields each of the tensors `names` with its value in the reference and in the candidate, where the candidate is
-    cut at `cuts` and gets the reference's values there, changed by `given`.
+    """Yields each of the tensors `names` with its value in the reference and in the candidate. The candidate is cut at
+    the tensors `cuts` and reads the reference's values there, after `given` has changed them.
 
     Raises:
         OnnxsmithError: the runtime's error for a model that is cut.

@@ -1,12 +1,11 @@
-"""Reads and writes a keep-list: the names of the nodes that are not as narrow as the others, one on each line, or as
-JSON.
+"""Reads and writes keep-lists: the names of nodes that are not as narrow as the others, one on each line, or as JSON.
 
-A line that begins with `#` is a comment. `*` in a name stands for any characters. A name that would be misread is
-written as a JSON string. A name alone means that the node stays as it is. `quantize` also writes, and reads again:
+A name alone means that the node stays as it is. `*` in a name stands for any characters. A line that begins with `#` is
+a comment. A name that would be misread is written as a JSON string. `quantize` also writes and reads:
 
 - `weights-alone: ` before a name: the layer's weights become narrow, its activations do not (int8)
 - `8-bits: ` before a name: the layer's weights have 8 bits where those of others have 4 (int4)
-- `scheme: `, `form: ` and `model: `: how the rest of the file was made, so that the list gives the same file again
+- `scheme: `, `form: ` and `model: `: how all other layers were made, so that the list gives the same file again
 """
 
 from __future__ import annotations
@@ -20,13 +19,14 @@ from pathlib import Path
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 ALONE = "weights-alone: "
-"""Before the name of a layer whose weights alone become narrow."""
+"""Prefix of a layer of which only the weights become narrow."""
 EIGHT = "8-bits: "
-"""Before the name of a layer whose weights have 8 bits, not 4."""
+"""Prefix of a layer whose weights have 8 bits, not 4."""
 SCHEME, WAY, MODEL = "scheme: ", "form: ", "model: "
-"""Before the scheme of the method; the form of the layers in `weights-alone`; whether the model was simplified."""
+"""Prefixes of the settings: the scheme of the method, the form of the layers in `weights-alone`, whether the model was
+simplified."""
 SIMPLIFIED, AS_GIVEN = "simplified", "as given"
-"""What stands behind `MODEL`."""
+"""The values of `MODEL`."""
 _KINDS = (ALONE, EIGHT)
 _SETTINGS = (SCHEME, WAY, MODEL)
 _KEYS = {prefix: prefix.removesuffix(": ") for prefix in _SETTINGS}
@@ -47,7 +47,7 @@ class Entry(str):
 
     @staticmethod
     def of(text: str, file: Path, line: int | None = None) -> Entry:
-        """The entry on a line of a file."""
+        """Makes the entry that stands on a line of a file."""
         made = Entry(text)
         made.file, made.line = str(file), line
         return made
@@ -55,8 +55,8 @@ class Entry(str):
 
 @dataclass(frozen=True)
 class Wishes:
-    """The entries of a keep-list by what they mean: layers that stay as they are, with their `weights` alone narrow, or
-    in `eight` bits; and the settings, "" without one."""
+    """The entries of a keep-list by kind: `wide` layers stay as they are, of `weights` layers only the weights become
+    narrow, `eight` layers get 8 bits. The settings are "" if the list has none."""
 
     wide: tuple[str, ...] = ()
     weights: tuple[str, ...] = ()
@@ -67,8 +67,7 @@ class Wishes:
 
 
 def wishes(entries: Iterable[str]) -> Wishes:
-    """Sorts the entries of a keep-list. The layers are entries as they were read, without what stands before a name in
-    `bare`."""
+    """Sorts the entries of a keep-list by kind. Layers keep their prefix; `bare` removes it."""
     listed = tuple(entries)
     held = {
         prefix: one.removeprefix(prefix).strip() for one in listed for prefix in _SETTINGS if one.startswith(prefix)
@@ -82,13 +81,13 @@ def wishes(entries: Iterable[str]) -> Wishes:
 
 
 def named(entries: Iterable[str]) -> tuple[str, ...]:
-    """The entries that name layers, without settings."""
+    """Returns the entries that name layers, without settings."""
     return tuple(one for one in entries if not one.startswith(_SETTINGS))
 
 
 def text(entries: Sequence[str], to: str, *, as_json: bool = False, layers: bool = False) -> str:
-    """The file's content: `entries` are names, with what stands before them. With `layers` the list is one of
-    `quantize`, whose header says what its entries mean."""
+    """Returns the content of the file. `entries` are names with their prefixes. With `layers` it is a list of
+    `quantize`, and its header explains the entries."""
     names = named(entries)
     if as_json:
         settings = {
@@ -113,7 +112,7 @@ def read(path: str | Path) -> tuple[str, ...]:
     """Reads the entries of a keep-list, each an `Entry`.
 
     Raises:
-        OnnxsmithError: `input/unreadable` without such a file, `bisect/keep-list` if it is no keep-list.
+        OnnxsmithError: `input/unreadable` if there is no such file, `bisect/keep-list` if the file is no keep-list.
     """
     file = Path(path)
     if not file.is_file():
@@ -138,7 +137,7 @@ def read(path: str | Path) -> tuple[str, ...]:
 
 
 def _listed(content: object) -> object:
-    """The names in a JSON keep-list."""
+    """Returns the names in a JSON keep-list."""
     if isinstance(content, dict) and "keep" in content:
         return content["keep"]
     if isinstance(content, dict) and content and all(isinstance(axes, dict) for axes in content.values()):
@@ -150,13 +149,13 @@ def _listed(content: object) -> object:
 
 
 def matching(pattern: str, names: Iterable[str]) -> set[str]:
-    """The names that an entry of a keep-list means: the name itself, or those that fit it, where `*` stands for any
+    """Returns the names that an entry of a keep-list means: the name itself, or all that match it, with `*` for any
     characters."""
     return {name for name in names if name == pattern or fnmatchcase(name, pattern)}
 
 
 def unreadable(file: Path, why: str) -> OnnxsmithError:
-    """The problem of a file that is no keep-list."""
+    """Makes the problem for a file that is no keep-list."""
     return problem(
         "bisect/keep-list",
         "this file is not a keep-list",
@@ -173,7 +172,7 @@ def _names(found: object) -> tuple[str, ...]:
 
 
 def bare(entry: str) -> str:
-    """The name or pattern of an entry, without what stands before it."""
+    """Returns the name or pattern of an entry, without its prefix."""
     return next((str(entry)[len(kind) :] for kind in _KINDS if entry.startswith(kind)), str(entry))
 
 

@@ -22,7 +22,7 @@ from onnxsmith.runtimes._lenient import checked as checked_model
 
 
 def checked(path: Path) -> Path:
-    """The path of a file to write, after a check that it can be written."""
+    """Checks that a file can be written, and returns its path."""
     if path.is_dir():
         raise problem("save/failed", "the target is a folder", where=str(path), fix="give the path of a file")
     refuse_missing(path.absolute().parent)
@@ -38,15 +38,15 @@ Sizes = tuple[int | None, int | None]
 
 @dataclass(frozen=True)
 class Delivery:
-    """The files to write: the list to `keep`, the model to `mixed`; None for no file. The mixed model was made from
-    `source`."""
+    """The files to write: the list to `keep`, the mixed model to `mixed`; None for no file. The mixed model was made
+    from `source`."""
 
     keep: Path | None
     mixed: str | Path | None
     source: Source
 
     def write(self, names: Sequence[str], to: str, model: ir.Model, before: ir.Model) -> tuple[Written, Sizes]:
-        """Writes the model, then the list; returns the files, and the model's size before and after.
+        """Writes the model and the list. Returns the files, and the model's size in bytes before and after.
 
         Raises:
             OnnxsmithError: `save/…`, or `model/invalid` if the mixed model is not valid.
@@ -68,16 +68,17 @@ class Delivery:
 def with_keep(
     path: Path | None, entries: Sequence[str], to: str, *, layers: bool = False
 ) -> AbstractContextManager[list[Path]]:
-    """Writes a keep-list beside the model that the block commits: see `with_text`. `layers` is that of `keep.text`."""
+    """Writes a keep-list together with the model that the block commits, as `with_text` does. `layers` is as in
+    `keep_list.text`."""
     content = "" if path is None else keeping.text(entries, to, as_json=path.suffix == ".json", layers=layers)
     return with_text(path, content)
 
 
 @contextmanager
 def with_text(path: Path | None, content: str) -> Iterator[list[Path]]:
-    """Writes a text aside before the block, which commits a model, and moves it into place behind the block: if the
-    text cannot be written, the block does not run, and if the block fails, the old text stays. Yields the path in a
-    list, which is empty without one.
+    """Writes a text to a temporary file before the block, which commits a model, and moves it into place after the
+    block. If the text cannot be written, the block does not run; if the block fails, the old text stays. Yields a list
+    with the path, or an empty list if `path` is None.
 
     Raises:
         OnnxsmithError: `save/failed`.
@@ -102,7 +103,8 @@ def _list_problems(path: Path) -> Iterator[None]:
 
 
 def file_bytes(file: Path, model: ir.Model) -> int | None:
-    """Bytes of a model's file and of its external data; None if it is no file, or a text."""
+    """Returns the bytes of a model's file and its external data; None if `file` is no file, or has the model as
+    text."""
     if not file.is_file() or file.suffix in TEXT_SUFFIXES:
         return None
     outside = (tensor.nbytes for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor))

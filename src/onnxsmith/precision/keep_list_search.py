@@ -1,4 +1,4 @@
-"""Searches the smallest list of layers to keep as they are with which a model meets its budget."""
+"""Searches the smallest keep-list with which a model meets its budget."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Keep = frozenset[str]
 
 @dataclass
 class Search:
-    """Evaluates keep-lists, each once, at most `most` of them.
+    """Evaluates keep-lists, each once and at most `most` in all.
 
-    `order` are the layers, those with the largest damage first. `meets` evaluates a list.
+    `order` are the layers, the largest damage first. `meets` evaluates a list.
     """
 
     order: Sequence[str]
@@ -28,7 +28,8 @@ class Search:
         return len(self._seen)
 
     def smallest(self, always: Keep = frozenset()) -> Keep | None:
-        """A list that meets the budget, as small as the evaluations allow; None if no list that was tried does."""
+        """Returns a list that meets the budget, as small as the evaluations allow; None if no tried list meets the
+        budget."""
         found = by_groups(self.order, lambda keep: self._try(always | keep))
         return None if found is None else always.union(found)
 

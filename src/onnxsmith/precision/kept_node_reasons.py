@@ -1,4 +1,4 @@
-"""Explains why a node is kept: its error, and the range of its numbers."""
+"""Explains why nodes are kept: by their errors, and by the ranges of their numbers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from onnxsmith.verification.metrics.base import widen
 from onnxsmith.verification.value_comparison import is_float
 
 _TOGETHER = 32
-"""Tensors that are exposed in one run. A choice."""
+"""The most tensors exposed in one run. A choice."""
 
 
 @dataclass
 class Range:
-    """The magnitudes of a tensor's numbers over all inputs, without 0, NaN and infinities."""
+    """The range of a tensor's magnitudes over all inputs, without 0, NaN and infinities."""
 
     name: str
     low: float = np.inf
@@ -35,7 +35,7 @@ class Range:
     seen: bool = False
 
     def add(self, value: Value) -> None:
-        """Adds the numbers of one run."""
+        """Extends the range by the numbers of one run."""
         if not isinstance(value, np.ndarray) or not is_float(value):
             return
         self.seen = True
@@ -50,7 +50,8 @@ class Range:
 
 @dataclass(frozen=True)
 class Reasons:
-    """Known facts on kept nodes, by name: own errors, results without the node, missing kernels."""
+    """What the search found about kept nodes, by name: the `own` error, the result `without` the node kept, and the
+    nodes whose kernels are missing."""
 
     own: Mapping[str, float]
     without: Mapping[str, str]
@@ -60,7 +61,7 @@ class Reasons:
 def explained(
     model: ir.Model, kept: Iterable[Unit], to: ir.DataType, runtime: Runtime, runs: Iterable[Run], reasons: Reasons
 ) -> tuple[KeptNode, ...]:
-    """The kept nodes, each with the reason."""
+    """Returns the kept nodes, each with its reason."""
     kept = list(kept)
     nodes = list(walk.nodes(model.graph))
     seen = ranges(model, [nodes[unit.index] for unit in kept if unit.name not in reasons.unsupported], runtime, runs)
@@ -86,7 +87,8 @@ def explained(
 
 
 def ranges(model: ir.Model, nodes: Iterable[ir.Node], runtime: Runtime, runs: Iterable[Run]) -> dict[ir.Value, Range]:
-    """The ranges of the floats that the nodes read and write in the reference, as far as the runtime exposes them."""
+    """Measures the ranges of the float32 tensors that the nodes read and write in the reference. Leaves out tensors
+    that cannot be exposed."""
     wanted = {
         value for node in nodes for value in (*node.outputs, *node.inputs)
         if value is not None and value.name and value.dtype == ir.DataType.FLOAT
@@ -125,6 +127,6 @@ def _why(seen: Iterable[Range], to: ir.DataType) -> str:
 
 
 def limits_of(to: ir.DataType) -> tuple[float, float]:
-    """The smallest positive number of a dtype, subnormal numbers included, and the largest number."""
+    """Returns the smallest positive number of a dtype, subnormal numbers included, and its largest number."""
     known: Any = ml_dtypes.finfo(to.numpy())  # type: ignore[no-untyped-call]
     return float(known.smallest_subnormal), float(known.max)

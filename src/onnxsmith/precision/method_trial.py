@@ -1,4 +1,4 @@
-"""Tries one method on a prepared model: the smallest keep-list that meets the budget."""
+"""Tries one method on a prepared model: searches the smallest keep-list that meets the budget."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from onnxsmith.runtimes.base import Options, Runtime
 
 @dataclass(frozen=True)
 class Tried:
-    """What a method reached: the model, None if no keep-list meets the budget; the layers and the evaluations."""
+    """The result of a method: the model (None if no keep-list meets the budget), the layers and the evaluations."""
 
     name: str
     method: Method
@@ -37,19 +37,19 @@ class Tried:
     notes: tuple[str, ...]
     keep: Keep = frozenset()
     nbytes: int = 0
-    """Bytes of the weights of the model that was to be changed."""
+    """Bytes of the weights of the prepared model."""
     left: tuple[LeftAlone, ...] = ()
     calibrated: int = 0
-    """Samples that the ranges were measured on."""
+    """The number of samples on which the ranges were measured."""
     scheme: str = ""
-    """The scheme of the method that was taken."""
+    """The chosen scheme of the method."""
     settings: tuple[str, ...] = ()
-    """The entries of a keep-list that say how the layers were made that it does not name."""
+    """Keep-list entries that say how the layers that the list does not name were made."""
 
 
 @dataclass
 class Trying:
-    """Searches the keep-list of a method. `wishes` are those of the user."""
+    """Searches the keep-list of a method. `wishes` are the entries of the user's keep-list."""
 
     name: str
     method: Method
@@ -69,7 +69,7 @@ class Trying:
         """Searches the smallest keep-list.
 
         Raises:
-            OnnxsmithError: `quantize/nothing`, `quantize/unknown-layer`; those of the quantiser and of the runtime.
+            OnnxsmithError: `quantize/nothing`, `quantize/unknown-layer`; the quantiser's and the runtime's errors.
         """
         work, wishes = self.work, self.wishes
         layers = self.method.layers(work)
@@ -81,7 +81,7 @@ class Trying:
         names = [layer.name for layer in layers]
         self._refuse_unknown(names)
         self._ask(names)
-        work.listed = layers = self.method.layers(work)  # once more: which values are finite is known now
+        work.listed = layers = self.method.layers(work)  # again: the ranges now say which values are finite
         why = dict.fromkeys(_met(names, wishes.wide), ASKED) | dict(self.method.always(work))
         always = work.always = frozenset(why)
         if always >= frozenset(names):
@@ -90,8 +90,8 @@ class Trying:
         return self._tried(self._accepted(layers, why))
 
     def without_activations(self, because: str) -> Tried | None:
-        """The method with the weights alone narrow, after `run`; None if that is no scheme of it, or out of the budget.
-        One keep-list is evaluated. `because` is the reason."""
+        """Makes, after `run`, the model in which only weights are narrow. Returns None if the method has no such
+        scheme, or if the model is out of budget. Evaluates one keep-list. `because` is the reason, for the report."""
         last = self.method.last_scheme(self.work)
         if not last:
             return None
@@ -103,8 +103,8 @@ class Trying:
             return self._tried(always) if self.seen.meets(always) else None
 
     def without_refused(self, takes: Callable[[ir.Model], bool], why: str) -> Tried | None:
-        """The method with more layers as they are, after `run`: those because of which a runtime does not take the
-        file. None if they are more than half of the layers. `takes` says whether the runtime takes a model."""
+        """Searches again, after `run`, with those layers kept because of which a runtime refuses the file. Returns None
+        if none are found, or more than half of the layers. `takes` says whether the runtime accepts a model."""
         kept, always, layers = self._last, self.work.always, self._schemes.layers
 
         def works(stay: Keep) -> bool:
@@ -118,19 +118,19 @@ class Trying:
             return None
         self._why |= dict.fromkeys(found, why)
         self.seen.whole = self.work.always
-        self.seen.most += len(self.seen.curve)  # as many evaluations as before
+        self.seen.most += len(self.seen.curve)  # the second search gets as many evaluations as the first used
         self.work.scheme, self.work.kept_as, self.work.is_asked = "", "", False
         return self._tried(self._schemes.smallest(self.work.always))
 
     def again(self, runtime: Runtime, options: Options) -> Tried:
-        """The method after `run`, where the budget has to be met in one more way to run the model."""
+        """Searches again, after `run`, for a model that also meets the budget on `runtime` with `options`."""
         self.seen.require(runtime, options)
         self.work.scheme, self.work.kept_as, self.work.is_asked = "", "", False
         with stage("search"):
             return self._tried(self._schemes.smallest(self.work.always))
 
     def _ask(self, names: Sequence[str]) -> None:
-        """Tells the method of the user's wishes; the report says which of them it does not take."""
+        """Passes the user's keep-list to the method, and notes the entries for which the method has no use."""
         work, wishes, method = self.work, self.wishes, self.method
         work.alone = frozenset(_met(names, map(bare, wishes.weights)))
         work.eight = frozenset(_met(names, map(bare, wishes.eight)))
@@ -168,7 +168,7 @@ class Trying:
         names = [layer.name for layer in layers]
         is_whole = kept is not None and len(kept) == len(layers) and not work.kept_as
         if kept is not None and is_whole and not method.stored(work, kept):
-            kept = None  # that is the given model
+            kept = None  # nothing changed: this is the given model
         self._last = kept if kept is not None else frozenset()
         settings = [f"{SCHEME}{work.scheme}"] if len(method.schemes(work)) > 1 and work.scheme else []
         settings += [f"{WAY}{way}"] if (way := method.named_way(work)) else []
@@ -181,7 +181,7 @@ class Trying:
         )  # fmt: skip
 
     def _shown(self, layers: Sequence[Layer], kept: Keep | None, why: Mapping[str, str]) -> tuple[LayerDamage, ...]:
-        """The layers for the report. Without a keep-list that meets the budget, those of the nearest list are kept."""
+        """Returns the layers for the report. If no keep-list meets the budget, shows the list with the best score."""
         work, method = self.work, self.method
         if kept is None:
             found, stored, eight = self.seen.nearest()
@@ -203,8 +203,8 @@ class Trying:
         return tuple(shown)
 
     def _accepted(self, layers: Sequence[Layer], why: dict[str, str]) -> Keep | None:
-        """The smallest keep-list. If all layers together are refused because of a few, these stay, and are added to
-        `why` with the message."""
+        """Searches the smallest keep-list. If a few layers make the quantiser or the runtime refuse the model, keeps
+        these and adds them to `why` with the message."""
         always, noted = self.work.always, len(self.work.notes)
         self.seen.whole = always
         try:
@@ -227,22 +227,22 @@ class Trying:
 
 
 def _met(names: Sequence[str], patterns: Iterable[str]) -> set[str]:
-    """The names that are meant by at least one of the patterns."""
+    """Returns the names that match at least one of the patterns."""
     return {name for pattern in patterns for name in matching(pattern, names)}
 
 
 # Finds the layers because of which a quantiser or a runtime refuses a model, by halving.
 
 TRIES = 16
-"""Models that are made for it at most. A choice: enough for one layer of two hundred."""
+"""The most models made to find refused layers. A choice: enough to find one layer in two hundred."""
 
 
 def culprits(layers: Sequence[str], always: Keep, works: Callable[[Keep], bool], most: int = TRIES) -> Keep:
-    """The layers that have to stay as they are so that the rest can be made and run. `works` makes the model in which
-    the layers that it gets stay, and says whether it is accepted; without any change, with all of `layers`, it is. At
-    most `most` models are made.
+    """Finds the layers that have to stay as they are so that all others can be quantised and run. `works` makes the
+    model in which the given layers stay, and says whether it is accepted; with all `layers` given, it must be. At most
+    `most` models are made.
 
-    Empty if more than half of the layers would have to stay: then it is not because of single layers.
+    Empty if more than half of the layers would have to stay, because then single layers are not the cause.
     """
     order = [name for name in layers if name not in always]
     tries = 0

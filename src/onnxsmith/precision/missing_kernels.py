@@ -1,4 +1,4 @@
-"""Finds operators that a runtime has in float32 and not in the narrow dtype."""
+"""Finds operators for which a runtime has kernels in float32 but not in the narrow dtype."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MOVING = {
     "Identity", "OneHot", "Pad", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze", "Tile", "Transpose",
     "Unsqueeze", "Where",
 }  # fmt: skip
-"""Operators that compute nothing: a runtime that has only these in a dtype cannot compute in it."""
+"""Operators that only move or convert elements. A runtime with kernels for these alone cannot compute in a dtype."""
 
 
 def without(trials: Trials, runtime: str) -> dict[str, str]:
-    """Operators that the runtime refuses in the narrow dtype, each with its message. The model is prepared once; if it
-    is refused, once for each operator.
+    """Returns the operators that the runtime refuses in the narrow dtype, each with its message. Prepares the whole
+    model first; if the runtime refuses it, tries each operator alone.
 
     Raises:
         OnnxsmithError: `bisect/no-kernels` if the runtime refuses all operators that compute something, or refuses the
@@ -41,7 +41,7 @@ def without(trials: Trials, runtime: str) -> dict[str, str]:
 
 
 def _refusal(trials: Trials, units: list[Unit]) -> str:
-    """The runtime's message for the model with these nodes narrow; "" if it accepts the model."""
+    """Returns the runtime's message for the model with these nodes narrow; "" if it accepts the model."""
     trials.sessions += 1
     try:
         with trials.prepare(narrowed(trials.model, units, trials.to)):

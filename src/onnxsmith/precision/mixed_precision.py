@@ -1,11 +1,12 @@
 """Makes a model in which some nodes compute in a narrower float.
 
 There are two forms with the same narrow nodes. In the typed form, which is written to a file, these nodes have the
-narrow dtype, weights included, with Casts at the borders. In the rounded form everything stays float32, and pairs of
-Casts round the inputs and outputs of narrow nodes to the narrow dtype. This is what a kernel stores that accumulates in
-float32, as accelerators do, and it runs wherever float32 runs. It is also the form to measure: on a CPU, onnxruntime
-has no float16 kernels for most operators. It computes them in float32 and removes the Casts between two of them, so
-that nothing is rounded there and nothing overflows.
+narrow dtype, weights included, with Casts at the borders.
+
+In the rounded form everything stays float32, and pairs of Casts round the inputs and outputs of narrow nodes. This
+gives the numbers of a kernel that accumulates in float32, as accelerators do, and it runs wherever float32 runs. It is
+also the form to measure, because onnxruntime on a CPU has no float16 kernels for most operators. It computes these in
+float32 and removes the Casts between two of them, so that nothing is rounded there and nothing overflows.
 
 Graph inputs and outputs keep their dtypes, and so do inputs and outputs of bodies. Other nodes are unchanged.
 """
@@ -33,8 +34,9 @@ _DENSE = {"value", "value_float", "value_floats"}
 
 
 def narrowed(model: ir.Model, narrow: Collection[Unit], to: ir.DataType, *, rounded: bool = False) -> ir.Model:
-    """A copy of `model` in which the nodes `narrow` compute in `to`. With `rounded`, they compute in float32 on inputs
-    and outputs rounded to `to`. Weights that stay are shared, others are converted when they are read."""
+    """Returns a copy of `model` in which the nodes `narrow` compute in `to`. With `rounded`, they compute in float32
+    and their inputs and outputs are rounded to `to`. Unchanged weights are shared with `model`; the others are
+    converted when they are read."""
     made = cloned(model)
     nodes = list(walk.nodes(made.graph))
     form = _Rounded(made, to) if rounded else _Typed(made, to)
@@ -74,7 +76,7 @@ class _Form(ABC):
         self._drop_constants()
 
     def _drop_constants(self) -> None:
-        """Removes Constant nodes without readers."""
+        """Removes Constant nodes that nothing reads any more."""
         for value in self._versions:
             maker = value.producer()
             if maker is None or maker.op_type != "Constant" or maker.domain or maker.graph is None:
@@ -84,14 +86,14 @@ class _Form(ABC):
 
     @abstractmethod
     def give_back(self, value: ir.Value) -> None:
-        """Handles the result of a narrow node: readers that are not narrow get it in float32."""
+        """Gives readers that are not narrow the result of a narrow node in float32."""
 
     def declare(self, node: ir.Node, attribute: str) -> None:  # noqa: B027 — the rounded form changes no attribute
         """Sets the attribute that gives the dtype of the node's result."""
 
     @abstractmethod
     def made_narrow(self, value: ir.Value) -> ir.Value:
-        """A narrow version of an input, a constant, or the result of a node that is not narrow."""
+        """Returns a narrow version of an input, a constant, or the result of a node that is not narrow."""
 
     def _version(self, value: ir.Value) -> ir.Value:
         if value not in self._versions:
@@ -99,7 +101,7 @@ class _Form(ABC):
         return self._versions[value]
 
     def cast(self, value: ir.Value, to: ir.DataType, name: str = "", into: ir.Value | None = None) -> ir.Node:
-        """A Cast of `value`, not yet in a graph, whose output is `into` or a new value."""
+        """Makes a Cast of `value`, not yet in a graph. Its output is `into`, or a new value called `name`."""
         made = into if into is not None else ir.Value(name=self.names.free(name))
         made.type, made.shape = ir.TensorType(to), value.shape
         return ir.Node("", "Cast", [value], [ir.AttrInt64("to", to.value)], outputs=[made], name=f"{made.name}_Cast")
@@ -118,7 +120,7 @@ class _Form(ABC):
 
 
 class _Rounded(_Form):
-    """Everything in float32, rounded by pairs of Casts."""
+    """Keeps everything in float32, and rounds by pairs of Casts."""
 
     def give_back(self, value: ir.Value) -> None:
         back = ir.Value(name=value.name)
@@ -139,7 +141,7 @@ class _Rounded(_Form):
 
 
 class _Typed(_Form):
-    """Nodes and weights in the narrow dtype."""
+    """Gives nodes and weights the narrow dtype."""
 
     def give_back(self, value: ir.Value) -> None:
         self.ready.add(value)
@@ -207,6 +209,6 @@ class _Typed(_Form):
 
 
 def _converted(array: Array, to: ir.DataType) -> Array:
-    """The numbers in the narrow dtype; numbers beyond its range become infinite."""
+    """Converts the numbers to the narrow dtype; numbers beyond its range become infinite."""
     with np.errstate(over="ignore"):
         return np.asarray(array).astype(to.numpy())

@@ -1,4 +1,5 @@
-"""Makes the float32 model that is quantised: simplified, inlined, with constants as initializers and named nodes."""
+"""Prepares a model for quantisation: in float32, simplified, inlined, with constants as initializers and named
+nodes."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ QUANTISERS = {
     "MatMulInteger", "MatMulNBits", "QAttention", "QGemm", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM",
     "MatMulBnb4", "GatherBlockQuantized",
 }  # fmt: skip
-"""Operators that a quantised model has (ONNX Operators.md, onnxruntime ContribOperators.md)."""
+"""Operators that only quantised models have (ONNX Operators.md, onnxruntime ContribOperators.md)."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The model, its nodes named as in the original where that is possible, and what was done to it."""
+    """The prepared model, with node names of the original where possible, and notes on the preparation."""
 
     model: ir.Model
     notes: tuple[str, ...] = ()
@@ -36,17 +37,17 @@ class Prepared:
 
 
 def quantisers(model: ir.Model) -> dict[str, int]:
-    """How often each quantising operator occurs in the model."""
+    """Counts each quantising operator in the model."""
     counts = walk.histogram(model)
     return {name: count for name, count in counts.items() if name.rpartition("::")[2] in QUANTISERS}
 
 
 def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepared:
-    """A copy of the model at `opset` at least, with inferred shapes, in float32 if it is in float64, and simplified
-    unless the caller found that this changes its score. Nothing is compared here: the caller scores the result.
+    """Returns a copy of the model at `opset` or newer, with inferred shapes, in float32 if it was in float64. It is
+    simplified if `simplified` is set. Nothing is compared here: the caller scores the result.
 
     Raises:
-        OnnxsmithError: `opset/…` if the model cannot be raised to `opset`; those of `simplify`.
+        OnnxsmithError: `opset/…` if the model cannot be raised to `opset`; the errors of `simplify`.
     """
     own = own_weights(loaded)
     notes = [replaceable(own)]
@@ -68,6 +69,6 @@ def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepar
 
 
 def _name(model: ir.Model) -> None:
-    """Gives each node a name of its own, by which a keep-list can mean it."""
+    """Gives each node a unique name, so that keep-lists can name it."""
     for node, name in zip(list(walk.nodes(model.graph)), labels(model), strict=True):
         node.name = name

@@ -1,4 +1,5 @@
-"""Second moments of the activations that products read. They say what an error of a weight does to the result."""
+"""Measures the second moments of the activations that products read. They say how much an error in a weight changes the
+result."""
 
 from __future__ import annotations
 
@@ -15,17 +16,18 @@ from onnxsmith.runtimes.base import Options, Runtime
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 
 _SAMPLES = 128
-"""Samples at most. That of the experiments of GPTQ (Frantar et al., arXiv 2210.17323, section 4)."""
+"""The most samples: as many as in the experiments of GPTQ (Frantar et al., arXiv 2210.17323, section 4)."""
 _HELD = 2**30
-"""Bytes of moments that are held at once. A choice: 1 GiB, three inputs of 6,700 elements."""
+"""The most bytes of moments held at once. A choice: 1 GiB, three inputs of 6,700 elements."""
 
 
 class Moments:
-    """The moments of tensors [..., n] of the main graph: float64 [n, n], the sum of the products of each two elements.
+    """Second moments of tensors [..., n] of the main graph: float64 [n, n], the sums of the products of any two
+    elements.
 
-    `widths` are the tensors with their n. They are measured when they are first asked for, with those that follow, as
-    many as are held at once; asking in the order of `widths` measures each once. `gptq_rounding.second_moments`
-    measures those of convolutions, whose patches are no tensor of the graph.
+    `widths` are the tensors with their n. The first request for a tensor measures it and the tensors that follow it, as
+    many as are held at once. So requests in the order of `widths` measure each tensor once. For convolutions, whose
+    patches are no tensor of the graph, use `gptq_rounding.second_moments`.
     """
 
     def __init__(
@@ -36,8 +38,8 @@ class Moments:
         self._known: dict[str, Array | None] = {}
 
     def of(self, name: str) -> Array | None:
-        """The moments of a tensor; None if too few vectors were seen to tell them apart from chance, fewer than n, or
-        if one was not finite.
+        """Returns the moments of a tensor. Returns None if fewer than n vectors were seen, which are too few to tell
+        from chance, or if a number was not finite.
 
         Raises:
             OnnxsmithError: the runtime's error.
@@ -49,7 +51,7 @@ class Moments:
         return self._known[name]
 
     def none(self) -> Moments:
-        """Moments that know no tensor."""
+        """Returns moments without tensors, so that `of` returns None for each name."""
         return Moments(self._model, self._runtime, (), {})
 
     def _group(self, first: str) -> list[str]:
@@ -76,7 +78,8 @@ class Moments:
 
 
 def total(found: Iterable[Array | None]) -> Array | None:
-    """The sum of moments, of inputs that one weight is multiplied with; None if one of them is unknown."""
+    """Adds the moments of several inputs that are multiplied with one weight. Returns None if any of them is
+    unknown."""
     parts = list(found)
     known = [one for one in parts if one is not None]
     return None if not parts or len(known) < len(parts) else np.sum(known, axis=0)

@@ -20,8 +20,8 @@ VALUE = "value"
 
 @dataclass(frozen=True)
 class Unit:
-    """A node that can be narrow. `index` is its position in `walk.nodes`. `inputs` and `outputs` are the positions that
-    become narrow with it. `attribute` is the attribute that sets its dtype, if it has one."""
+    """A node that can be narrow. `index` is its position in `walk.nodes`. `inputs` and `outputs` are the indices of the
+    operands that become narrow. `attribute` sets the dtype of the node's result, if an attribute does."""
 
     index: int
     name: str
@@ -49,8 +49,8 @@ class Units:
 def find(
     model: ir.Model, to: ir.DataType, operators: Operators | None = None, *, wide: ir.DataType = ir.DataType.FLOAT
 ) -> Units:
-    """The nodes of `model`, with inferred dtypes, that can compute in `to` instead of `wide`. `operators` may include
-    the schemas of a runtime's own operators."""
+    """Finds the nodes of `model`, a model with inferred dtypes, that can compute in `to` instead of `wide`. `operators`
+    may include the schemas of a runtime's own operators."""
     operators = operators or Operators(model)
     found: list[Unit] = []
     other = 0
@@ -71,8 +71,8 @@ def find(
 
 
 def labels(model: ir.Model) -> Sequence[str]:
-    """A unique name for each of `walk.nodes`: its own, else `-> ` and its result; if several nodes share that, with the
-    path of the bodies around it."""
+    """Returns a unique name for each node of `walk.nodes`: usually its own. If several nodes share that, uses `-> ` and
+    the name of the result; if several share that too, the path of the bodies around the node."""
     plain = [walk.node_label(node) for node in walk.nodes(model.graph)]
     made = [next((f"-> {v.name}" for v in node.outputs if v.name), "") for node in walk.nodes(model.graph)]
     full = [f"{path}{label}" for path, label in _paths(model.graph, "")]
@@ -104,7 +104,7 @@ def _touches_float(node: ir.Node) -> bool:
 
 
 def _is_unknown(node: ir.Node) -> bool:
-    """Whether it may have float values: no known dtype excludes that."""
+    """Whether the dtypes are too incomplete to tell if the node has float values."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None and value.name]
     return any(value.type is None for value in node.outputs if value.name) and any(v.dtype is None for v in values)
 
@@ -131,7 +131,7 @@ def _unit(node: ir.Node, index: int, name: str, operators: Operators, to: ir.Dat
 
 
 def _later(node: ir.Node, operators: Operators, to: ir.DataType) -> int:
-    """The first newer opset in which the operator allows the dtype in place of float32; 0 if there is none."""
+    """Returns the first newer opset in which the operator allows the dtype in place of float32; 0 if there is none."""
     for newer in operators.newer(node):
         if any(
             _is_float(v) and _type(newer.input(i)) in _variables(node, newer, to) for i, v in enumerate(node.inputs)
@@ -160,13 +160,14 @@ def _is_open(node: ir.Node, known: Schema, to: ir.DataType) -> bool:
 
 
 def _variables(node: ir.Node, known: Schema, to: ir.DataType) -> set[str]:
-    """Type variables that are float32 in this node and may be narrow."""
+    """Returns the type variables that are float32 in this node and may be narrow."""
     pairs = [(value, known.input(i)) for i, value in enumerate(node.inputs)]
     return {_type(formal) for value, formal in pairs if _is_float(value) and _allows(formal, to)}
 
 
 def _outputs(node: ir.Node, known: Schema, free: set[str], to: ir.DataType) -> tuple[tuple[int, ...], str]:
-    """Outputs that become narrow: with an input of their type variable, or by an attribute."""
+    """Returns the outputs that become narrow, with an input of their type variable or by an attribute, and this
+    attribute."""
     bound = {_type(known.input(i)) for i, value in enumerate(node.inputs) if value is not None}
     attribute = _attribute(node, known)
     found, named = [], ""

@@ -1,4 +1,4 @@
-"""Measures every node's own error when it alone is narrow, in one forced pass."""
+"""Measures the error of each node if it alone is narrow, in one pass over the model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from onnxsmith.verification.value_comparison import difference, is_float
 def errors(
     model: ir.Model, units: Units, to: ir.DataType, runtime: Runtime, feeds: Feeds, budget: int = BUDGET
 ) -> dict[str, float]:
-    """Each node's own error: the largest difference of its result, relative to scale, if it computes from the
-    reference's inputs, rounded. Infinite if only one side is finite. A node in a body has the error of the node that
-    holds the body. Nodes whose values cannot be exposed are left out.
+    """Returns the own error of each node: the largest difference of its result, relative to the scale, if it reads the
+    reference's rounded values. The error is infinite if only one side is finite. A node in a body has the error of the
+    node that holds the body. Nodes whose values cannot be exposed are left out.
 
     Raises:
         OnnxsmithError: the runtime's error for a model that is cut.

@@ -1,4 +1,4 @@
-"""A library's quantisation of weights and activations, in a process of its own."""
+"""Quantises models by a library that runs in a process of its own."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import on_disk
 
 _SAMPLE_BYTES = 2**30
-"""Bytes of samples from which on no further one is written to disk. A choice: 1 GiB, some 300 photographs."""
+"""Once the samples on disk exceed this many bytes, no more are written. A choice: 1 GiB, some 300 photographs."""
 
 _ELEMENTS = 2**24
-"""Elements of a matrix that are quantised at once. A choice: k-quant holds some twenty copies of them."""
+"""The most elements of a matrix quantised at once. A choice: k-quant holds some twenty copies of them."""
 _SLOWNESS = 10
-"""How much longer k-quant takes than the bound for a runtime. Measured: a microsecond an element."""
+"""The factor on a runtime's time limit that k-quant needs. Measured: a microsecond an element."""
 
 
 class Arithmetic:
-    """Quantises one model again and again. A model that it returns may refer to files, which the next call removes, and
-    `close` in the end."""
+    """Quantises a model as often as needed. A returned model may refer to files that the next call, or `close`,
+    removes."""
 
     def __init__(self, model: ir.Model, engine: Engine = ONNXRUNTIME) -> None:
         self._model, self._engine = model, engine
@@ -48,8 +48,8 @@ class Arithmetic:
     def quantised(
         self, do: str, exclude: Iterable[str], of: Callable[[ir.Model], ir.Model] | None = None, **options: Any
     ) -> ir.Model:
-        """The model quantised by the function `do` of the engine's host, without the nodes in `exclude`. `of` makes
-        the form of the model that is quantised.
+        """Quantises the model by the function `do` of the engine's host, without the nodes in `exclude`. If `of` is
+        given, the model that it returns is quantised instead.
 
         Raises:
             OnnxsmithError: `quantize/refused` with the quantiser's message; `quantize/too-large`; `runtime/died` and
@@ -78,7 +78,7 @@ class Arithmetic:
                 self._stop()
                 raise
         made = ir.load(out)
-        made.graph.sort()  # the quantiser's own order ignores what branches read from outside
+        made.graph.sort()  # the quantiser's order of nodes ignores the outer values that branches read
         return made
 
     def blocks(
@@ -92,9 +92,9 @@ class Arithmetic:
         block: int,
         symmetric: bool,
     ) -> Blocks:
-        """The float32 `matrix` [rows, columns] that a value of the model holds, `by_columns` or not, in blocks of its
-        columns. With the `moments` of its inputs, the errors of its elements make up for each other. Each is computed
-        once.
+        """Quantises the float32 `matrix` [rows, columns] that a value of the model holds in blocks of its columns;
+        `by_columns` says that the value holds it transposed. With the `moments` of its inputs, GPTQ lets later rows
+        compensate for the errors of earlier rows. Each matrix is computed once.
 
         Raises:
             OnnxsmithError: as `quantised`.
@@ -123,8 +123,8 @@ class Arithmetic:
         return Blocks(matrix.shape[0], options["bits"], data, scales, zeros)
 
     def samples(self, given: Iterable[Sample], most: int) -> list[str]:
-        """Files with the first samples of `given`, at most `most`, for an engine that runs the model. They are written
-        once: the process reads one at a time, so that its memory does not grow with their number."""
+        """Writes the first samples of `given`, at most `most`, to files, once, and returns the paths. An engine that
+        runs the model reads one file at a time, so that its memory does not grow with their number."""
         if self._samples is None:
             self._samples, total = [], 0
             for number, sample in enumerate(itertools.islice(given, most)):
@@ -159,7 +159,7 @@ class Arithmetic:
             self._child = None
 
     def close(self) -> None:
-        """Lets the process wait for the next model, and removes the files."""
+        """Leaves the process waiting for the next model, and removes the files."""
         if self._child is not None:
             _idle.retire(self._child, self._engine.host, [])
             self._child = None

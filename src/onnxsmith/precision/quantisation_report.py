@@ -1,4 +1,4 @@
-"""Reports what a quantisation reached."""
+"""Reports the result of a quantisation."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from onnxsmith.precision.scoring import Scored
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of the method that is taken, or of the nearest one: `final` is None if there is no file to give out.
-    `measured` is the file that was measured, also if it is refused."""
+    """The result of a method. `final` is None if no file is to be written. `measured` is the measured file, even if it
+    is refused."""
 
     tried: Tried
     final: Final | None
@@ -34,14 +34,14 @@ class Outcome:
 
 
 def said(one: Outcome, before: float) -> str:
-    """One line on a method. `before` is the score of the given model."""
+    """Summarises a method's result in one line. `before` is the score of the given model."""
     if one.final is None:
         return f"{one.tried.name}: {'; '.join(found.what for found in one.refused)}"
     return f"{one.tried.name}: {one.final.said(before)}"
 
 
 def not_met(tried: Tried, given: Given, before: Scored, most: int) -> Problem:
-    """The problem of a method with which no keep-list met the budget, out of at most `most`."""
+    """Makes the problem for a method that met the budget with no keep-list. At most `most` lists were allowed."""
     score = given.scoring.score
     known = [one for one in tried.curve if not math.isnan(one.score)]
     order = sorted(known, key=lambda one: one.score, reverse=score.better == "higher")
@@ -61,7 +61,7 @@ def not_met(tried: Tried, given: Given, before: Scored, most: int) -> Problem:
 
 
 def _keeps(point: CurvePoint) -> str:
-    """What is not as narrow as the method makes it, in words that follow "it"."""
+    """Says which layers are not as narrow as the method makes them, in words that follow "it"."""
     counts = {
         "as given": point.kept,
         "in 8 bits": point.eight,
@@ -72,7 +72,7 @@ def _keeps(point: CurvePoint) -> str:
 
 
 def part(best: Outcome, given: Given, before: Scored, given_bytes: int | None, notes: tuple[str, ...]) -> Quantisation:
-    """The report's part. `given_bytes` are those of the given file, if it is one."""
+    """Makes the report's part. `given_bytes` is the size of the given file, None for a model in memory."""
     tried, done, score = best.tried, best.measured, given.scoring.score
     return Quantisation(
         to=tried.name,
@@ -109,7 +109,7 @@ def report(
     doubts: Iterable[Problem],
     model: ir.Model | None,
 ) -> Result:
-    """The report, and the model if there is one."""
+    """Makes the result: the report, the model if there is one, and its path."""
     told = part.summary() if best.final is not None else f"nothing was made: {best.refused[0].what}"
     found = Report(
         "quantize",

@@ -1,4 +1,4 @@
-"""What a user gives for a quantisation: data, metric, budget; read and checked before anything is computed."""
+"""Reads and checks the options of a quantisation (data, metric, budget) before anything is computed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from onnxsmith.verification.inputs.generate import Generator
 from onnxsmith.verification.rounding import roundings
 
 _SHOWN = 5
-"""Samples that a problem names. A choice."""
+"""The most samples that a problem names. A choice."""
 _GENERATED = 8
-"""Generated inputs, where there is no data. A choice: they measure rounding, not accuracy."""
+"""The number of generated inputs if there is no data. A choice: they measure rounding, not accuracy."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Given:
-    """The request, read: samples to calibrate on and to test on (None without data), the scoring and the budget."""
+    """The request after reading: the samples to calibrate on, the scoring with the samples to test on, and the
+    budget."""
 
     calibration: Samples
     scoring: Scoring
@@ -63,9 +64,9 @@ class Given:
     is_real: bool
     """Whether the samples are the user's, not generated."""
     is_accuracy: bool
-    """Whether the score is one that the user asked for, on data of the user's."""
+    """Whether the score is the user's metric on the user's data."""
     notes: tuple[str, ...] = ()
-    """What of the data is not used."""
+    """Notes on parts of the data that are not used."""
 
 
 def read(model: ir.Model, request: Request, session: Session) -> Given:
@@ -92,7 +93,7 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     else:
         calibration, test = _divided(request, reading)
     notes: tuple[str, ...] = ()
-    if request.metric is None:  # labels are of a metric that was not given
+    if request.metric is None:  # labels belong to a metric, and the cosine compares with the given model's outputs
         notes = unused_labels(test, session)
         test = _unlabelled(test)
     scoring = Scoring(test, score, _function(request.decode), request.samples)
@@ -101,7 +102,7 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
 
 
 def refuse_without_data(request: Request) -> None:
-    """Refuses a metric of what the model is for, where there is only generated noise to measure it on.
+    """Refuses a metric that needs real data if there is none, because generated inputs are noise.
 
     Raises:
         OnnxsmithError: `quantize/no-data`; `quantize/unknown-metric`.
@@ -118,7 +119,7 @@ def refuse_without_data(request: Request) -> None:
 
 
 def _refuse_unknown(sizes: Mapping[str, int], interface: Signature) -> None:
-    """Raises for a size of a dimension that no input has."""
+    """Refuses a size for a dimension that no input has."""
     dims = [dim for port in interface.inputs for dim in port.shape or () if isinstance(dim, str)]
     unknown = [name for name in sizes if name not in dims]
     if unknown:
@@ -179,7 +180,7 @@ def _function(given: Any) -> Callable[..., Any] | None:
 
 
 def _score(given: Any) -> Score:
-    """The score that a name, a function or None means."""
+    """Returns the score that is meant by a name, a function or None."""
     if given is None:
         return Cosine()
     if isinstance(given, Score):
@@ -197,8 +198,8 @@ def _score(given: Any) -> Score:
 
 
 class Own(Score):
-    """A function of the user's that takes the list of predictions and the list of labels and returns a number. A larger
-    number is better, unless the function has an attribute `better = "lower"`."""
+    """A metric function of the user, which takes the list of predictions and the list of labels and returns a number. A
+    larger number is better, unless the function has an attribute `better = "lower"`."""
 
     expects = "what the function takes"
     reads_first = False
@@ -230,8 +231,7 @@ class Own(Score):
 
 
 def refuse_worthless(scored: Scored, score: Score) -> None:
-    """Refuses a score of the given model that is no number, and one that cannot become worse: any model would meet the
-    budget.
+    """Refuses a score of the given model that is NaN or infinite, or so bad that any model would meet the budget.
 
     Raises:
         OnnxsmithError: `quantize/metric`.
@@ -252,8 +252,8 @@ def refuse_worthless(scored: Scored, score: Score) -> None:
 
 
 def _no_number(scored: Scored, score: Score) -> OnnxsmithError:
-    """The problem of a score of the given model that is no number: which function gave it, for which samples, and
-    whether the outputs of the model are to blame."""
+    """Makes the problem for a score of the given model that is NaN or infinite. It says which function gave the score,
+    for which samples, and whether the outputs of the model are the cause."""
     is_own = isinstance(score, Own)
     giver = f"the metric function {score.title}" if is_own else score.title
     count = len(scored.numberless)
@@ -288,7 +288,8 @@ def _no_number(scored: Scored, score: Score) -> OnnxsmithError:
 
 
 def unused_labels(samples: Samples, session: Session) -> tuple[str, ...]:
-    """A note if the first sample has a label. `session` is the given model, whose outputs say which metric fits."""
+    """Returns a note if the first sample has a label. `session` runs the given model, whose outputs show which metric
+    fits."""
     sample = next(iter(samples), None)
     if sample is None or sample.label is None:
         return ()

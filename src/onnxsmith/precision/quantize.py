@@ -1,4 +1,4 @@
-"""`quantize`: makes the smallest, fastest model that still does what the user measures."""
+"""`quantize`: makes the smallest and fastest model whose score on the user's data is within a budget."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Options, Runtime
 
 _OF_BUDGET = 0.1
-"""The share of the budget that simplifying may use. A choice."""
+"""The share of the budget that simplifying the model may use up. A choice."""
 _ROUNDING = 1e-4
 """The change of a score that rounding may cause. A choice: a single tie among ten thousand samples."""
 AUTO = ("int8", "int8-nncf", "int8-dynamic", "int4", "int4-nncf", "float16")
@@ -76,29 +76,30 @@ def quantize(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Result:
-    """Makes a model smaller by a narrower precision, as far as a score on the user's data allows.
+    """Makes a model smaller by a narrower precision, within a budget for its score on the user's data.
 
-    `to` is the name of a method (`float16`, `bfloat16`, `int8`, `int8-nncf`, `int8-dynamic`, `int4`, `int4-nncf`), or
-    `auto`: all but bfloat16 are tried, and the one with the smallest product of size and time is taken. Those of NNCF
-    need the extra `nncf`. `data` is what the score is measured on: a folder of images, an `.npz`, a `.jsonl`,
-    `file.py:function`, a function or an iterable of `(arrays by input name, label)`. `calibration` is other data of
-    such a kind, for the ranges of activations; without it each fourth sample of `data` is used for that, and not for
-    the test. `metric` is a name (`top1`, `cer`, `wer`, `psnr`, `cosine`, `perplexity`, `map50`), or a function of the
-    predictions and the labels; `decode` makes a prediction of the outputs by name, `preprocess` makes arrays of an item
-    of the data. Without `data` inputs are generated, and the report says that accuracy was not measured.
+    `to` is a method (`float16`, `bfloat16`, `int8`, `int8-nncf`, `int8-dynamic`, `int4`, `int4-nncf`) or `auto`. `auto`
+    tries all but bfloat16 and takes the result with the smallest product of size and time. The methods of NNCF need the
+    extra `nncf`. The score is measured on `data`: a folder of images, an `.npz`, a `.jsonl`, `file.py:function`, a
+    function or an iterable of `(arrays by input name, label)`. `calibration` is separate data, of the same kinds, for
+    the ranges of activations. Without it each fourth sample of `data` is used for the ranges and not for the score.
+    `metric` is a name (`top1`, `cer`, `wer`, `psnr`, `cosine`, `perplexity`, `map50`), or a function of the predictions
+    and the labels. `decode` turns the outputs by name into a prediction, `preprocess` turns an item of the data into
+    arrays. Without `data` inputs are generated, and the report says that accuracy was not measured.
 
-    `budget` is how much worse the score may become: `"0.5%"` of the score, or a number. Layers stay as they are until
-    it is met; which these are is written to `keep_list`. Layers in `keep` (names, `*` for any characters) stay in any
-    case; with `weights-alone: ` before the name their weights become narrow (int8). `target` is the runtime whose form
-    of int8 or int4 is made. At most `evaluations` keep-lists are tried for each method, on at most `samples` samples. A
-    file that is larger is refused, and one that is slower unless `allow_slower` is set; floats are narrow for
-    accelerators, so that their time is not judged here. Without `measure_time` no time is measured.
+    `budget` is how much worse the score may become: `"0.5%"` of the score, or a number. As many layers stay as they are
+    as the budget needs; their names are written to `keep_list`. Layers in `keep` (names, `*` for any characters) always
+    stay; with `weights-alone: ` before the name only their weights become narrow (int8). `target` is the runtime whose
+    form of int8 or int4 is made. At most `evaluations` keep-lists are tried for each method, on at most `samples`
+    samples. A result that is larger than the given file is refused. So is a slower result, unless `allow_slower` is
+    set; the time of narrow floats is not judged, because they are meant for accelerators. Without `measure_time` no
+    time is measured.
 
-    Nothing is written before the file was read again, and its score was measured with all optimisations of onnxruntime
-    and with none.
+    Before anything is written, the finished file is read again and scored with all optimisations of onnxruntime and
+    with none.
 
     Raises:
-        OnnxsmithError: `quantize/…`; `model/…`, `input/…`, `runtime/…` and `save/…` for problems of these.
+        OnnxsmithError: `quantize/…`; `model/…`, `input/…`, `runtime/…` and `save/…` for problems with these.
     """
     methods = _methods(to)
     shape = form(target)
@@ -117,7 +118,7 @@ def quantize(
             loaded = load(source)
             refuse_loss([output, list_path], [source, loaded])
             if output is not None:
-                with staged(output):  # what cannot be written is found before the search
+                with staged(output):  # an output that cannot be written is refused before the search
                     pass
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
             _refuse_quantised(loaded, where)
@@ -138,17 +139,18 @@ def _methods(to: str) -> dict[str, Method]:
 
 
 def _patterns(keep: Iterable[str]) -> tuple[str, ...]:
-    """The entries of a keep-list; a single text is one entry."""
+    """Returns the entries of a keep-list; a single text is one entry."""
     return (keep,) if isinstance(keep, str) else tuple(keep)
 
 
 def _given_bytes(source: Source, model: ir.Model) -> int | None:
-    """The bytes of the given file; None for a model in memory."""
+    """Returns the bytes of the given file; None for a model in memory."""
     return file_bytes(Path(source), model) if isinstance(source, str | Path) else None
 
 
 def _unused(methods: Mapping[str, Method], shape: Form, target: str | None) -> dict[str, Problem]:
-    """The methods that cannot be used here, and why. Raises if it is the only one."""
+    """Returns the methods that cannot be used here, each with its problem. Raises the problem if only one method was
+    asked for."""
     found = {name: method.refusal(shape, target) for name, method in methods.items()}
     unused = {name: refusal for name, refusal in found.items() if refusal is not None}
     if len(methods) == 1 and unused:
@@ -169,7 +171,7 @@ def _refuse_quantised(model: ir.Model, where: str) -> None:
 
 
 def _entries(best: Outcome) -> list[str]:
-    """The keep-list with which the same file is made again."""
+    """Returns the keep-list from which the same file can be made again."""
     layers = best.tried.layers
     return [
         *best.tried.settings,
@@ -180,7 +182,7 @@ def _entries(best: Outcome) -> list[str]:
 
 
 class _Quantising:
-    """One call of `quantize`."""
+    """Holds the state of one call of `quantize`."""
 
     def __init__(
         self,
@@ -202,7 +204,8 @@ class _Quantising:
         self._prepared: dict[int, Prepared] = {}
 
     def best(self, methods: Mapping[str, Method]) -> Outcome:
-        """The result of the best method: of those within budget the one with the smallest product of size and time."""
+        """Returns the best result: among those within budget, the one with the smallest product of size and time. If
+        none is within budget, returns the result of the first method that ran."""
         good: list[Outcome] = []
         bad: list[Outcome] = []
         for name, method in methods.items():
@@ -231,7 +234,7 @@ class _Quantising:
         return smallest(method, lambda form: self._tried(name, method, form), ready, plain)
 
     def _tried(self, name: str, method: Method, ready: Prepared) -> Outcome:
-        """The result of one method for one form of the model."""
+        """Returns the result of one method for one form of the model."""
         arithmetic = self._stack.enter_context(Arithmetic(ready.model, method.engine))
         work = Work(ready, arithmetic, self._form, runtime=self.runtime, calibration=self.given.calibration)
         seen = Evaluations(method, work, self.given, self.runtime, self.before, self.request.evaluations)
@@ -248,8 +251,8 @@ class _Quantising:
         return found
 
     def _without_refused(self, trying: Trying, found: Outcome, ready: Prepared) -> Outcome:
-        """The result with the layers in float32 because of which the target refuses the file; what was found if there
-        are none, or if the target refuses the given model as well."""
+        """Searches again with the layers in float32 because of which the target refuses the file. Returns `found` if
+        there are no such layers, or if the target refuses the given model as well."""
         target = self.request.target or ""
         feeds = next((dict(one.feeds) for one in self.given.scoring.samples), {})
         why = found.refused[0].why
@@ -259,8 +262,8 @@ class _Quantising:
         return found if other is None or other.model is None else self._finished(other, ready)
 
     def _met_elsewhere(self, trying: Trying, found: Outcome, ready: Prepared) -> Outcome:
-        """The result that meets the budget without optimisations or on the target as well, where what was found does
-        not; what was found if there is none."""
+        """Searches again if the result is out of budget without optimisations or on the target. Returns `found` if no
+        result meets the budget there too."""
         ways = {
             "quantize/levels-differ": (self.runtime, Options(optimization="disable")),
             "quantize/target-differs": (None, Options(exact=False)),
@@ -275,7 +278,7 @@ class _Quantising:
         return found
 
     def _finished(self, tried: Tried, ready: Prepared) -> Outcome:
-        """What was tried, as a file that is measured and given out or refused."""
+        """Measures the file of a tried model, and accepts or refuses it."""
         name, method = tried.name, tried.method
         notes = [*ready.notes, *tried.notes]
         if self.request.target is not None and not method.has_forms:
@@ -299,14 +302,15 @@ class _Quantising:
         return Outcome(tried, None if refused else done, refused, done)
 
     def _raised(self, tried: Tried) -> list[str]:
-        """What the report says if the file has a newer opset than the given model."""
+        """Returns a note if the file has a newer opset than the given model."""
         before = opsets.of(self.loaded)
         after = opsets.of(tried.model) if tried.model is not None else before
         why = tried.method.opset_why(self._form)
         return [f"opset raised from {before} to {after}, because {why}"] if after > before else []
 
     def _ready(self, opset: int) -> Prepared:
-        """The prepared model: simplified, unless that uses a part of the budget, or merges nodes of the keep-list."""
+        """Returns the prepared model. It is simplified, unless that uses up too much of the budget or merges nodes of
+        the keep-list."""
         if opset not in self._prepared:
             with stage("prepare"):
                 is_simplified = self._wishes.model != AS_GIVEN
@@ -320,13 +324,14 @@ class _Quantising:
         return self._prepared[opset]
 
     def _why_not_simplified(self, model: ir.Model) -> str:
-        """Why the simplified model is not taken: a keep-list that was made for the given model means its nodes."""
+        """Says why the simplified model is not used, "" if it is. A keep-list made for the given model may name nodes
+        that simplifying merges."""
         names = [node.name or "" for node in walk.all_nodes(model)]
         lost = [one for one in map(bare, self._keep) if not matching(one, names)]
         if lost and all(matching(one, labels(self.loaded)) for one in lost):
             return f"{lost[0]}, which is on the keep-list, would be merged with other nodes"
         if self._wishes.model == SIMPLIFIED:
-            return ""  # the list is of the simplified model, whatever the budget is now
+            return ""  # the list was made for the simplified model, so the budget does not matter
         return "" if self._is_as_good(model) else "that changes the score"
 
     def _is_as_good(self, model: ir.Model) -> bool:
@@ -340,7 +345,7 @@ class _Quantising:
     def written(
         self, best: Outcome, output: str | Path | None, keep_list: Path | None
     ) -> tuple[Written, ir.Model | None]:
-        """Writes the model and the keep-list; nothing if there is no result."""
+        """Writes the model and the keep-list, or nothing if no file is within budget."""
         if best.final is None:
             return Written({}, best.refused[0].what), None
         files: list[Path] = []
@@ -351,7 +356,7 @@ class _Quantising:
                     files += self._place(place, model)
         files += lists
         shown = written(files) if files else Written({}, "no output was asked for")
-        return shown, model if output is None else load(output)  # the variant's own files go at the end
+        return shown, model if output is None else load(output)  # the variant's temporary files are removed at the end
 
     def _place(self, place: Stage, model: ir.Model) -> list[Path]:
         place.write(model)

@@ -1,7 +1,7 @@
-"""The ranges of a model's float tensors over data, measured in the graph: nothing but two numbers for each tensor and
-sample leaves the runtime, or one for each channel.
+"""Measures the ranges of a model's float tensors over data, inside the graph. For each sample only two numbers a
+tensor, or one a channel, leave the runtime.
 
-What is held does not grow with the number of samples. Each tensor is measured right behind the node that makes it, so
+Memory does not grow with the number of samples. Each tensor is measured directly after the node that computes it, so
 that a run holds no more tensors than a run of the model alone.
 """
 
@@ -29,19 +29,19 @@ _AXES_ARE_INPUT = 18
 
 @dataclass(frozen=True)
 class Channels:
-    """The channels of a tensor: how many, and the number of axes behind them."""
+    """The channels of a tensor: their count, and the number of axes after the channel axis."""
 
     count: int
     trailing: int
 
     def aligned(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """One number a channel, shaped so that it broadcasts with the tensor."""
+        """Reshapes one number a channel so that the numbers broadcast with the tensor."""
         return numbers.reshape(self.count, *(1 for _ in range(self.trailing)))
 
 
 @dataclass(frozen=True)
 class Range:
-    """The least and the greatest value of a tensor; not finite if an element was not."""
+    """The least and the greatest value of a tensor. They are not finite if an element was not."""
 
     low: float
     high: float
@@ -54,20 +54,20 @@ class Range:
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges by tensor, and the number of samples that they were measured on."""
+    """Ranges by tensor, and the number of samples on which they were measured."""
 
     by_name: Mapping[str, Range]
     samples: int
 
 
 def measured(model: ir.Model, runtime: Runtime, samples: Iterable[Sample]) -> Ranges:
-    """The ranges of the float32 tensors of the main graph, its inputs included.
+    """Measures the ranges of the float32 tensors of the main graph, its inputs included.
 
     Raises:
-        OnnxsmithError: `quantize/no-data` without a sample; the runtime's error for an input that it refuses.
+        OnnxsmithError: `quantize/no-data` if there is no sample; the runtime's error for an input that it refuses.
     """
     made, names = with_extremes(model)
-    if not names:  # a model of float16
+    if not names:  # for example, a float16 model
         return Ranges({}, _counted(sum(1 for _ in samples)))
     lows = np.full(len(names), np.inf)
     highs = np.full(len(names), -np.inf)
@@ -92,7 +92,7 @@ def _counted(count: int) -> int:
 def channel_peaks(
     model: ir.Model, runtime: Runtime, samples: Iterable[Sample], tensors: Mapping[str, Channels]
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """The largest magnitude in each channel of the tensors, over the samples. One number a channel leaves the runtime.
+    """Measures the largest magnitude in each channel of the tensors, over the samples.
 
     Raises:
         OnnxsmithError: the runtime's error for an input that it refuses.
@@ -106,7 +106,8 @@ def channel_peaks(
 
 
 def with_channel_peaks(model: ir.Model, tensors: Mapping[str, Channels]) -> ir.Model:
-    """A copy of the model whose only output are the largest magnitudes of all channels of the tensors, in order."""
+    """Returns a copy of the model whose only output holds the largest magnitudes of all channels of the tensors, in
+    order."""
     made = cloned(model)
     names = Names(made)
     values = {value.name: value for node in made.graph for value in node.outputs}
@@ -135,8 +136,8 @@ def with_channel_peaks(model: ir.Model, tensors: Mapping[str, Channels]) -> ir.M
 
 
 def with_extremes(model: ir.Model) -> tuple[ir.Model, list[str]]:
-    """A copy of the model whose outputs are the least and the greatest value of each float32 tensor, in the order of
-    the names."""
+    """Returns a copy of the model whose outputs are the least and the greatest values of all float32 tensors. Also
+    returns the names of the tensors, in the same order."""
     made = cloned(model)
     graph = made.graph
     names = Names(made)
@@ -159,7 +160,7 @@ def with_extremes(model: ir.Model) -> tuple[ir.Model, list[str]]:
 
 
 def behind(graph: ir.Graph, value: ir.Value, nodes: list[ir.Node]) -> None:
-    """Inserts nodes right behind the one that makes the value; in front of all others for an input."""
+    """Inserts nodes directly after the node that computes the value; for a graph input, before all nodes."""
     maker = value.producer()
     first = next(iter(graph), None)
     if maker is not None:
@@ -179,5 +180,5 @@ def _one_number(graph: ir.Graph, value: ir.Value, op: str, shape: ir.Value, name
 
 
 def _is_empty(value: ir.Value) -> bool:
-    """Whether the tensor has no element: it has no extremes."""
+    """Whether the tensor has no elements, and so no extremes."""
     return value.shape is not None and any(dim == 0 for dim in value.shape)

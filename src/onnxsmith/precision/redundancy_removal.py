@@ -1,4 +1,4 @@
-"""Removes from a finished model what costs bytes and says nothing new."""
+"""Removes redundant texts, types and opsets from a finished model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from onnxsmith.graph.structure import provenance, walk
 
 
 def slimmed(model: ir.Model, given: ir.Model) -> tuple[str, ...]:
-    """Shortens the texts about the origins of nodes. Removes the declared types of initializers, which have their own,
-    those that the given model does not declare (every reader infers them, but for operators that onnx does not have),
-    and the opsets of domains without nodes. In a model of a few hundred kilobytes all that is a tenth of the quantised
-    file. Returns what the report says."""
+    """Shortens the texts on the origins of nodes. Removes the opsets of domains without nodes, the declared types of
+    initializers, whose tensors have types, and other types that the given model does not declare. Readers infer those,
+    except for operators that onnx does not have. In a model of a few hundred kilobytes all this is a tenth of the
+    quantised file. Returns notes for the report."""
     used = {node.domain for node in walk.all_nodes(model)}
     for domain in [one for one in model.opset_imports if one and one not in used and not model.functions]:
         del model.opset_imports[domain]
@@ -26,7 +26,7 @@ def slimmed(model: ir.Model, given: ir.Model) -> tuple[str, ...]:
 
 
 def _silent(model: ir.Model) -> Iterator[ir.Value]:
-    """The values whose types a reader finds without a declaration."""
+    """Yields the values whose types readers find without a declaration."""
     for value in walk.values(model):
         maker = value.producer()
         is_port = value.is_graph_input() or value.is_graph_output()

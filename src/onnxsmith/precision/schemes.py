@@ -1,5 +1,4 @@
-"""Chooses the scheme of a method, the way in which a keep-list is written, and the smallest list that meets the
-budget."""
+"""Chooses the scheme of a method, the way to keep layers, and the smallest keep-list that meets the budget."""
 
 from __future__ import annotations
 
@@ -21,11 +20,11 @@ class Schemes:
     seen: Evaluations
     layers: Sequence[Layer]
     errors: dict[str, float] = field(default_factory=dict)
-    """The error of each layer alone, by name, once it was measured."""
+    """The error of each layer alone, by name, once measured."""
 
     def smallest(self, always: Keep) -> Keep | None:
-        """The smallest keep-list with `always` in it: in the scheme and the way that the user's list names, if the
-        budget is met there, else in those that are chosen. None if no list meets the budget.
+        """Searches the smallest keep-list that includes `always`. Uses the scheme and the way named in the user's list
+        if they meet the budget, else chooses them. Returns None if no list meets the budget.
 
         Raises:
             OnnxsmithError: `quantize/refused` and `quantize/cannot-run` if all layers together are refused.
@@ -55,7 +54,7 @@ class Schemes:
         return False
 
     def _choose(self, always: Keep) -> None:
-        """Takes the first scheme that meets the budget, else the one with the best score."""
+        """Takes the first scheme that meets the budget, else the scheme with the best score."""
         seen, work = self.seen, self.seen.work
         schemes = seen.method.schemes(work)
         scores: dict[str, float] = {}
@@ -81,8 +80,8 @@ class Schemes:
             raise refused
 
     def _smallest(self, always: Keep) -> Keep | None:
-        """The smallest keep-list. What it names is written in the first way that can meet the budget; if none can, the
-        weights alone are narrow, and those that the budget forbids stay."""
+        """Searches the smallest keep-list. Keeps layers in the first way that can meet the budget. If no way can, makes
+        only weights narrow, and keeps the layers for which even that is out of budget."""
         seen, work = self.seen, self.seen.work
         with stage("search"):
             if seen.meets(always):
@@ -100,8 +99,8 @@ class Schemes:
             return self._with_activations(scheme, kept)
 
     def _way(self, always: Keep) -> str | None:
-        """The first way to keep layers with which the budget is met if all are kept; None if there is none. The last
-        way is not tried: it leaves the layers as they are."""
+        """Returns the first way to keep layers that meets the budget if all layers are kept in it; None if there is
+        none. The last way is not tried, because it leaves the layers as they are."""
         work = self.seen.work
         whole = always | {layer.name for layer in self.layers if not layer.weights_alone}
         for way in self.seen.method.ways_to_keep(work)[:-1]:
@@ -112,7 +111,8 @@ class Schemes:
         return None
 
     def _with_activations(self, scheme: str, kept: Keep) -> Keep:
-        """Of a list with which the weights alone are narrow, what is left of it in a scheme with narrow activations."""
+        """Searches a keep-list in a scheme with narrow activations that keeps at least the layers of `kept`. Returns
+        `kept`, in the scheme with only narrow weights, if there is none."""
         work = self.seen.work
         last, work.always = work.scheme, kept
         work.scheme = scheme
@@ -124,11 +124,11 @@ class Schemes:
         return kept
 
     def _searched(self, always: Keep) -> Keep | None:
-        """The smallest keep-list in the scheme and the way that are in use."""
+        """Searches the smallest keep-list in the current scheme and way."""
         seen, work = self.seen, self.seen.work
         self.errors = seen.damage(self.layers, always)
         order = damages.ordered(self.errors, [one.name for one in self.layers if one.name not in always])
-        left = max(1, seen.most - len(seen.curve)) + 2  # nothing kept and all kept need no evaluation any more
+        left = max(1, seen.most - len(seen.curve)) + 2  # 2 more: none kept and all kept are known
         if not work.kept_as:
             whole = always | frozenset(order)  # the given model, which needs no evaluation
             return Search(order, lambda keep: keep == whole or seen.meets(keep), left).smallest(always)

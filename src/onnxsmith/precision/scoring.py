@@ -21,23 +21,23 @@ from onnxsmith.verification.value_comparison import is_float
 
 @dataclass(frozen=True)
 class Scored:
-    """What a model reached: the score, the number of samples, and how many had an output that is not finite."""
+    """A model's score, the number of samples, and how many of them gave an output that is not finite."""
 
     value: float
     samples: int
     broken: int = 0
     which: str = ""
-    """The first of these."""
+    """The first sample with such an output."""
     numberless: tuple[str, ...] = ()
-    """Of a score that is no number, the samples whose own score is none."""
+    """If the score is NaN or infinite: the samples whose score alone is so too."""
     undecoded: tuple[str, ...] = ()
-    """Of such a score, the samples of whose finite outputs the function that decodes makes a prediction that is not."""
+    """If the score is NaN or infinite: the samples whose outputs are finite but whose decoded prediction is not."""
 
 
 @dataclass
 class Scoring:
-    """Scores models on the same samples. Without labels in the data the predictions of the first model are the labels:
-    the score then says how far others agree with it."""
+    """Scores models on the same samples. If the data has no labels, the predictions of the first model are the labels;
+    the score then says how well other models agree with it."""
 
     samples: Samples
     score: Score
@@ -47,7 +47,7 @@ class Scoring:
     _labels: list[Any] = field(default_factory=list)
 
     def first(self, session: Session) -> Scored:
-        """Scores the model that others are measured against.
+        """Scores the given model, with which all others are compared.
 
         Raises:
             OnnxsmithError: `quantize/no-data`, `quantize/metric`, `quantize/decode`; the runtime's errors.
@@ -75,16 +75,18 @@ class Scoring:
         return scored
 
     def _undecoded(self, session: Session) -> Iterator[str]:
-        """The samples with finite outputs of which the user's function makes a prediction that is not finite."""
+        """Yields the samples with finite outputs for which the user's `decode` gives a prediction that is not
+        finite."""
         for sample in self._samples():
             outputs = sample.run(session)
             if all(map(_is_finite, outputs.values())) and not _is_finite(self._decoded(outputs, sample.name)):
                 yield sample.name
 
     def _numberless(self, session: Session) -> Iterator[str]:
-        """The samples whose own score is no number; none for a metric that is not for a single one."""
+        """Yields the samples whose score alone is NaN or infinite. Yields none if the metric fails on a single
+        sample."""
         pairs = zip(self._samples(), self._predictions(session, []), strict=True)
-        with contextlib.suppress(Exception), np.errstate(all="ignore"):  # a metric of the user's may raise anything
+        with contextlib.suppress(Exception), np.errstate(all="ignore"):  # the user's metric may raise anything
             yield from (one.name for one, pair in pairs if not math.isfinite(float(self.score.value([pair]))))
 
     def of(self, session: Session) -> Scored:
@@ -102,7 +104,7 @@ class Scoring:
                 yield pair
 
         try:
-            with np.errstate(all="ignore"):  # what is no number is looked for in the score
+            with np.errstate(all="ignore"):  # NaN and infinity are detected in the score instead
                 value = float(self.score.value(counted()))
         except OnnxsmithError:
             raise
@@ -134,7 +136,7 @@ class Scoring:
             yield prediction, label
 
     def _refuse(self, sample: Sample, prediction: Any, label: Any, outputs: Mapping[str, Any]) -> None:
-        """Raises for a sample that no score can be made of, and for a label that no prediction can meet."""
+        """Refuses a sample with an empty prediction, and a label that cannot belong to a prediction."""
         if self.score.reads_first and isinstance(prediction, np.ndarray) and not prediction.size:
             shapes = (f"{name} {list(np.shape(value))}" for name, value in sample.feeds.items())
             raise problem(
@@ -157,7 +159,7 @@ class Scoring:
             )
 
     def _fix(self, label: Any) -> str:
-        """What helps where the label is not that of a prediction."""
+        """Says what to do if a label does not fit the predictions."""
         found = np.asarray(label)
         if not self.score.needs_data and found.size == 1 and found.dtype.kind in "biufOUS":  # one class, not a vector
             return (
@@ -213,7 +215,7 @@ class Budget:
         return Budget(amount / 100, True) if said.endswith("%") else Budget(amount, False)
 
     def bound(self, before: float, better: str) -> float:
-        """The worst score that is allowed."""
+        """Returns the worst score that is allowed."""
         room = abs(before) * self.amount if self.is_share else self.amount
         return before - room if better == "higher" else before + room
 

@@ -1,4 +1,4 @@
-"""Finds the constant matrices of a model that are stored in fewer bits, and says which cannot be."""
+"""Finds the constant matrices of a model that can be stored in fewer bits, and says why others cannot."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from onnxsmith.precision.methods._gemm import is_plain
 from onnxsmith.precision.scaled_blocks import Array
 
 FLOATS = {ir.DataType.FLOAT, ir.DataType.FLOAT16}
-"""Dtypes of weights that MatMulNBits and DequantizeLinear give."""
+"""Dtypes of weights that MatMulNBits and DequantizeLinear can compute."""
 _LEAST = 16
 """The smallest block of MatMulNBits (onnxruntime, ContribOperators.md)."""
 _MATRIX = 2
 _AXES = 3
-"""The place of the axes among the operands of Slice."""
+"""The index of the axes among the inputs of Slice."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The constant matrix of a node. `value` holds it; `by_columns` says that it is held as [columns, rows], where the
-    rows are what the product sums over. A table of Gather is such a matrix: each of its rows is a column here. A table
-    of Slice is held as it is. `between` is the Transpose between the constant and the node, if there is one."""
+    """The constant matrix [rows, columns] of a node, held by `value`. A product sums over the rows. `by_columns` says
+    that the value holds it transposed, as [columns, rows]. So is the table of a Gather: each of its rows is a column
+    here. The table of a Slice is not transposed. `between` is the Transpose between the constant and the node, if there
+    is one."""
 
     node: ir.Node
     value: ir.Value
@@ -45,7 +46,7 @@ class Stored:
 
     @property
     def is_slice(self) -> bool:
-        """Whether the node takes successive rows, such as those of a table of positions."""
+        """Whether the node slices successive rows, such as those of a table of positions."""
         return self.node.op_type == "Slice"
 
     @property
@@ -62,23 +63,24 @@ class Stored:
 
     @property
     def rows(self) -> int:
-        """What the product sums over; for a table, the elements of one of its rows."""
+        """The number of elements that a product sums over; for the table of a Gather, the number of elements in one of
+        its rows."""
         return self.dims[-1] if self.by_columns else self.dims[-2]
 
     @property
     def columns(self) -> int:
-        """What the product gives; for a table, the number of its rows."""
+        """The number of output channels of a product; for the table of a Gather, the number of its rows."""
         return self.dims[-2] if self.by_columns else self.dims[-1]
 
     def array(self) -> Array:
-        """The matrix, float32 [rows, columns]."""
+        """Returns the matrix, float32 [rows, columns]."""
         assert self.value.const_value is not None
         held = np.asarray(self.value.const_value.numpy(), np.float32).reshape(self.dims[-2:])
         return held.T if self.by_columns else held
 
     def block(self, wanted: int, form: WeightForm) -> int | None:
-        """The size of the blocks, at most `wanted`; None if no size will do: some kernels need whole blocks. Columns of
-        which rows are taken are one block each."""
+        """Returns the size of the blocks, at most `wanted`. Returns None if no size fits, because some kernels need
+        whole blocks. For a Slice, each column is one block."""
         if self.is_slice:
             return self.rows
         if self.is_table or form.standard:
@@ -88,8 +90,8 @@ class Stored:
 
 
 def stored(model: ir.Model, form: WeightForm) -> Iterator[Stored]:
-    """The constant operands of MatMul and Gemm, and tables of Gather and Slice where the form has them, in the order of
-    the model, those in branches and loop bodies, too. Each node has a name."""
+    """Yields the constant matrices of MatMul and Gemm, and the tables of Gather and Slice if the form stores tables.
+    They come in the order of the model, branches and loop bodies included. Each node must have a name."""
     for node in walk.nodes(model.graph):
         found = _of(node, form)
         if found is not None:
@@ -126,7 +128,7 @@ def _of(node: ir.Node, form: WeightForm) -> Stored | None:
 
 
 def _takes_rows(node: ir.Node) -> bool:
-    """Whether a Slice takes elements of the first axis only."""
+    """Whether a Slice slices the first axis only."""
     axes = node.inputs[_AXES] if len(node.inputs) > _AXES else None
     held = ir.convenience.get_const_tensor(axes) if axes is not None else None
     return held is not None and held.numpy().tolist() == [0]
@@ -138,7 +140,7 @@ def _is_weight(value: ir.Value) -> bool:
 
 
 def reasons(model: ir.Model, form: WeightForm) -> Mapping[str, str]:
-    """Nodes whose matrix stays as it is, each with the reason."""
+    """Returns the nodes whose matrix stays as it is, each with the reason."""
     layers = list(stored(model, form))
     nodes = {id(one.node) for one in layers} | {id(one.between) for one in layers if one.between is not None}
     finite: dict[int, bool] = {}
@@ -171,7 +173,7 @@ def _reason(one: Stored, form: WeightForm) -> str:
 
 
 def _shared(one: Stored, nodes: set[int]) -> str:
-    """Why the float weight has to stay in the file anyway."""
+    """Says why the float weight has to stay in the file anyway; "" if it need not."""
     if one.value.is_graph_input():
         return "its weight is a graph input, too, so that a caller may replace it"
     if one.value.is_graph_output():

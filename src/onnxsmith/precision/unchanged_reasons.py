@@ -13,16 +13,16 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.precision.methods.base import ASKED, FLOATS, Method, Work
 
 _SHOWN = 3
-"""Weights that a problem names. A choice."""
+"""The most weights that a problem names. A choice."""
 _WORTH = 2048
-"""Bytes of the weights that a method has to change before it is advised. A choice: Casts, scales and the names of both
-take some hundred bytes, with which a file of fewer weights becomes larger."""
+"""The least bytes of weights that a method has to change to be advised. A choice: Casts, scales and their names take
+some hundred bytes, which would make a file with fewer weights larger."""
 _LONG = 600
-"""Characters of the reasons. A choice."""
+"""The most characters of the reasons. A choice."""
 
 
 def nothing(name: str, method: Method, work: Work) -> OnnxsmithError:
-    """The problem of a model in which the method changes no node."""
+    """Makes the problem for a model in which the method changes no node."""
     dtypes = Counter(one.dtype for one in walk.tensors(work.model) if one.dtype in FLOATS and one.nbytes)
     other = next((dtype.name.lower() for dtype, _ in dtypes.most_common() if dtype != ir.DataType.FLOAT), "")
     if other and ir.DataType.FLOAT not in dtypes:
@@ -45,7 +45,7 @@ def nothing(name: str, method: Method, work: Work) -> OnnxsmithError:
 
 
 def _held(model: ir.Model, dtype: str) -> str:
-    """The largest weights, of one dtype if it is given, or that the model has none."""
+    """Lists the largest weights, of one dtype if given; or says that there are none."""
     tensors = [one for one in walk.tensors(model) if one.dtype in FLOATS and dtype in ("", one.dtype.name.lower())]
     largest = sorted(tensors, key=lambda one: -one.nbytes)[:_SHOWN]
     listed = ", ".join(
@@ -55,7 +55,7 @@ def _held(model: ir.Model, dtype: str) -> str:
 
 
 def _other(work: Work, name: str) -> str:
-    """A method that makes the model smaller, if one does."""
+    """Suggests a method that makes the model smaller, if there is one."""
     known = rooms.members("onnxsmith.precision.methods", Method)
     is_changed = False
     for other in ("int8", "int4", "float16"):
@@ -70,7 +70,7 @@ def _other(work: Work, name: str) -> str:
 
 
 def everything(name: str, method: Method, why: Mapping[str, str]) -> OnnxsmithError:
-    """The problem of a model of which each layer stays, with the reasons by layer."""
+    """Makes the problem for a model in which every layer stays. `why` has the reasons by layer."""
     counts = Counter(why.values())
     told = "; ".join(reason if len(counts) == 1 else f"{count} because {reason}" for reason, count in counts.items())
     is_asked = ASKED in counts
@@ -83,7 +83,7 @@ def everything(name: str, method: Method, why: Mapping[str, str]) -> OnnxsmithEr
 
 
 def no_method(model: ir.Model, notes: Sequence[str]) -> OnnxsmithError:
-    """The problem of a model that none of the methods of `auto` changes; `notes` are what they say."""
+    """Makes the problem for a model that no method of `auto` changes. `notes` are the methods' reasons."""
     return problem(
         "quantize/nothing",
         "no method changes this model",

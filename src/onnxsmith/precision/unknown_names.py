@@ -1,4 +1,4 @@
-"""Tells of the entries of a keep-list that name nothing: all of them, with their lines and with names near to them."""
+"""Describes all entries of a keep-list that name no node, with their lines and similar names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from onnxsmith.base.words import first_few, several
 from onnxsmith.precision.keep_list import Entry, bare
 
 _MOST = 10
-"""Entries that are told of. A choice."""
+"""The most entries that are listed. A choice."""
 _LOOKED_UP = 3
-"""Entries for which near names are looked for. A choice: in a list for another model all names are unknown."""
+"""The most entries for which similar names are looked up. A choice: in a list for another model all names are
+unknown."""
 
 
 class Told(NamedTuple):
@@ -21,17 +22,17 @@ class Told(NamedTuple):
     what: str
     where: str
     near: str
-    """Names of the model that are like the unknown ones, as the end of a sentence; "" if there are none."""
+    """Names of the model that are similar to the unknown names, as the end of a sentence; "" if there are none."""
 
 
 def told(entries: Sequence[str], names: Collection[str], none: str = "no node is called") -> Told:
-    """What a Problem says of entries that name nothing among the `names` of a model. `none` begins its sentence for
+    """Makes the parts of a Problem on entries that name none of the `names` of a model. `none` begins the sentence for
     a single entry."""
     return Told(_what(entries, none), _where(entries), _near(entries, names))
 
 
 def _what(entries: Sequence[str], none: str) -> str:
-    """The sentence on entries that name nothing. `none` begins the one for a single entry."""
+    """Makes the sentence on entries that name nothing. `none` begins the sentence for a single entry."""
     listed = first_few([repr(bare(one)) for one in entries], _MOST)
     if len(entries) == 1:
         return f"{none} {listed}"
@@ -39,7 +40,7 @@ def _what(entries: Sequence[str], none: str) -> str:
 
 
 def _where(entries: Sequence[str]) -> str:
-    """The file, and the lines of the entries; "" for entries that were not read from a file."""
+    """Returns the file and the lines of the entries; "" if they were not read from a file."""
     read = [one for one in entries if isinstance(one, Entry)]
     if not read:
         return ""
@@ -49,7 +50,8 @@ def _where(entries: Sequence[str]) -> str:
 
 
 def _near(entries: Sequence[str], names: Collection[str]) -> str:
-    """Names of the model that are like the first entries, as the end of a sentence; "" if there are none."""
+    """Lists names of the model that are similar to the first entries, as the end of a sentence; "" if there are
+    none."""
     said = ""
     known = sorted(name for name in names if name)
     for one in entries[:_LOOKED_UP]:

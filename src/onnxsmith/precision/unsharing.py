@@ -1,4 +1,4 @@
-"""Gives nodes weights of their own, for a quantiser that changes a weight for all of its readers."""
+"""Copies shared weights, for a quantiser that changes a weight for all of its readers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from onnxsmith.graph.structure.fresh import Names
 
 
 def unshare(model: ir.Model, exclude: Collection[str]) -> None:
-    """Copies float32 initializers in place: nodes in `exclude`, and those of branches and loop bodies, share none with
-    the others. Each reader of a vector gets one of its own, because a bias is corrected for one node."""
+    """Copies float32 initializers in place, so that the nodes in `exclude`, and nodes in branches and loop bodies,
+    share none with the other nodes. Each reader of a vector gets its own copy, because a bias is corrected for one
+    node."""
     names = Names(model)
     for value in list(model.graph.initializers.values()):
         if value.dtype != ir.DataType.FLOAT or value.const_value is None:
@@ -26,7 +27,7 @@ def unshare(model: ir.Model, exclude: Collection[str]) -> None:
 
 
 def _owner(node: ir.Node, value: ir.Value, graph: ir.Graph, exclude: Collection[str]) -> Hashable:
-    """The same for all nodes that may share the value."""
+    """Returns a key that is equal for all nodes that may share the value."""
     if value.shape is not None and value.shape.rank() == 1:
         return id(node)
     return node.graph is not graph or node.name in exclude

@@ -1,5 +1,5 @@
-"""Tries a narrow float without simplifying first: a factor that is merged into weights can make their results too large
-for it, where alone only the factor stays wide."""
+"""Tries a narrow float without simplifying first. Simplifying may merge a factor into weights, whose results then are
+too large for the narrow float; unmerged, only the factor has to stay wide."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from onnxsmith.precision.model_preparation import Prepared, prepared
 from onnxsmith.precision.quantisation_report import Outcome
 
 _MOST = 0.5
-"""The share of the weights that has to stay wide. A choice: below it the file becomes smaller by a quarter at least."""
+"""The share of wide weights above which the unsimplified model is tried. A choice: below it the file becomes smaller by
+at least a quarter."""
 
 
 def unmerged(model: ir.Model, opset: int, name: str) -> Prepared:
-    """The model, prepared without simplifying it, for a method."""
+    """Prepares the model for a method without simplifying it."""
     with stage("prepare"):
         plain = prepared(model, opset=opset, simplified=False)
     return replace(plain, notes=(*plain.notes, f"not simplified first: the {name} file is smaller without it"))
@@ -34,11 +35,11 @@ def smallest(
     ready: Prepared,
     plain: Callable[[], Prepared] | None,
 ) -> Outcome:
-    """The result for the prepared model; that for the `plain` one if most weights stay wide in the first, and it is a
-    smaller file within the budget.
+    """Returns the result for the prepared model. If most weights stay wide there, also tries the `plain` model, and
+    returns its result if that is a smaller file within the budget.
 
     Raises:
-        OnnxsmithError: as `tried` does, if there is neither.
+        OnnxsmithError: as `tried` raises, if neither model has a result.
     """
     if plain is None or not isinstance(method, _NarrowFloat):
         return tried(ready)
@@ -58,10 +59,10 @@ def smallest(
 
 
 def _given_out(tried: Callable[[Prepared], Outcome], plain: Callable[[], Prepared]) -> Outcome | None:
-    """The result for the model that is not simplified, if it is a file to give out."""
+    """Returns the result for the unsimplified model, if it is a file within budget."""
     try:
         found = tried(plain())
-    except OnnxsmithError:  # what is told is that of the simplified model
+    except OnnxsmithError:  # the error for the simplified model is reported instead
         return None
     return found if found.final is not None else None
 

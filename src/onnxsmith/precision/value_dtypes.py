@@ -1,7 +1,7 @@
 """Finds the dtypes of values from ONNX's schemas and a runtime's own.
 
-Shape inference knows ONNX's operators only. After a runtime's own operator (`com.microsoft::FusedMatMul`) no value
-would have a dtype, and no later node could be recognised as float32.
+Shape inference knows only ONNX's operators. So after a runtime's own operator (`com.microsoft::FusedMatMul`) no value
+has a dtype, and no later node is recognised as float32.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Operators:
             self._own.setdefault((known["domain"], known["name"]), []).append(_schema(known))
 
     def of(self, node: ir.Node) -> Schema | None:
-        """The node's schema: ONNX's, or the runtime's for an operator that ONNX lacks."""
+        """Returns the node's schema: ONNX's, or the runtime's for an operator that ONNX lacks."""
         version = self._versions.get(node.domain, 1)
         known = schema.find(node.op_type, node.domain, version)
         own = [one for one in self._own.get((node.domain, node.op_type), ()) if one.since <= version]
@@ -40,7 +40,7 @@ class Operators:
         return (node.domain, node.op_type) in self._own
 
     def newer(self, node: ir.Node) -> Iterator[Schema]:
-        """ONNX's later schemas of the operator, the oldest first."""
+        """Yields ONNX's later schemas of the operator, the oldest first."""
         known = self.of(node)
         for version in range(known.since + 1, known.newest + 1) if known is not None else ():
             found = schema.find(node.op_type, node.domain, version)
@@ -70,8 +70,8 @@ def _schema(known: dict[str, object]) -> Schema:
 
 
 def fill(model: ir.Model, operators: Operators) -> None:
-    """Adds dtypes to values of `model` without one, as far as they follow from earlier values. A dtype that shape
-    inference guessed for a runtime's own operator is kept only if the operator's schema gives it."""
+    """Adds missing dtypes to the values of `model`, as far as they follow from earlier values. Removes dtypes that
+    shape inference guessed for a runtime's own operator, unless the operator's schema gives them."""
     _fill(model.graph, operators)
 
 
@@ -96,7 +96,8 @@ Found = Iterator[tuple[ir.Value, ir.DataType]]
 
 
 def _from_bodies(node: ir.Node, bodies: list[ir.Graph]) -> Found:
-    """Dtypes from the bodies' outputs. A loop's first output is its condition, which the node does not return."""
+    """Yields dtypes from the bodies' outputs. The first output of a Loop's body is the condition, which the node does
+    not return."""
     skipped = 1 if node.op_type == "Loop" else 0
     for body in bodies:
         for value, given in zip(node.outputs, body.outputs[skipped:], strict=False):

@@ -1,4 +1,5 @@
-"""Evaluates variants of a model: whether the score of a keep-list meets the budget, and what each layer does alone."""
+"""Evaluates variants of a model: whether a keep-list meets the budget, and how large the error of each layer alone
+is."""
 
 from __future__ import annotations
 
@@ -24,19 +25,19 @@ from onnxsmith.runtimes.base import Options, Runtime, Session
 T = TypeVar("T")
 
 _DAMAGED_ON = 2
-"""Samples on which the damage of layers is measured. A choice: it orders the layers, it decides nothing."""
+"""Samples on which the damage of layers is measured. A choice: the damage only orders the layers."""
 WORDS = 200
-"""Characters of a refusal among other notes. A choice."""
+"""The most characters of a refusal in a note. A choice."""
 _LONG = 600
-"""Characters of a refusal that is the problem. A choice."""
+"""The most characters of a refusal in a problem. A choice."""
 REFUSED = ("quantize/refused", "quantize/cannot-run")
-"""The quantiser cannot make a variant, or the runtime cannot run it."""
+"""Problems of a variant that the quantiser cannot make, or the runtime cannot run."""
 
 
 @dataclass
 class Evaluations:
-    """The keep-lists of a method that were evaluated, at most `most`; each list is evaluated once. `before` is the
-    score of the given model."""
+    """Evaluates the keep-lists of a method, each once and at most `most` in all. `before` is the score of the given
+    model."""
 
     method: Method
     work: Work
@@ -46,18 +47,17 @@ class Evaluations:
     most: int
     curve: list[CurvePoint] = field(default_factory=list)
     lists: list[Keep] = field(default_factory=list)
-    """The keep-lists of the curve."""
+    """The keep-lists of the points of the curve."""
     narrowed: list[tuple[Keep, Keep]] = field(default_factory=list)
-    """Of each list, the layers with their weights alone narrow, and those with 8 bits where others have 4."""
+    """For each list: the layers of which only the weights are narrow, and those with 8 bits instead of 4."""
     whole: Keep = frozenset()
-    """What stays where all layers are changed."""
+    """The layers that stay even in the variant that changes all others."""
     also: list[tuple[Runtime, Options]] = field(default_factory=list)
     """Further ways to run a variant: its score has to meet the budget in each of them."""
     _known: dict[tuple[str, str, Keep, Keep], bool] = field(default_factory=dict)
 
     def meets(self, keep: Keep) -> bool:
-        """Whether the list meets the budget in the scheme and the way that are in use; False if the evaluations are
-        spent."""
+        """Whether the list meets the budget in the current scheme and way; False if no evaluations are left."""
         work = self.work
         key = work.scheme, work.kept_as if keep > work.always or work.is_asked else "", work.always, keep
         if key not in self._known:
@@ -68,11 +68,11 @@ class Evaluations:
 
     @property
     def is_spent(self) -> bool:
-        """Whether no list may be evaluated any more."""
+        """Whether no evaluations are left."""
         return len(self.curve) >= self.most
 
     def evaluated(self, keep: Keep) -> bool:
-        """Evaluates the list.
+        """Evaluates the list, and returns whether it meets the budget.
 
         Raises:
             OnnxsmithError: `quantize/refused`; `quantize/cannot-run` if all layers are changed.
@@ -97,14 +97,14 @@ class Evaluations:
         return meets
 
     def require(self, runtime: Runtime, options: Options) -> None:
-        """Asks for the budget in one more way to run a variant. Lists that were out of budget stay so; as many
-        evaluations as before are allowed for the others."""
+        """Requires that variants also meet the budget on `runtime` with `options`. Forgets the lists that met the
+        budget so far, and allows as many more evaluations as were used."""
         self.also.append((runtime, options))
         self._known = {key: meets for key, meets in self._known.items() if not meets}
         self.most += len(self.curve)
 
     def _scored(self, variant: ir.Model) -> Scored:
-        """The score; the worst of all ways to run the variant, if the first one is within the budget."""
+        """Scores the variant. If the first way to run it is within the budget, returns the worst score of all ways."""
         scored = self._run(variant, self.given.scoring.of)
         for runtime, options in self.also:
             if not self._allows(scored):
@@ -119,13 +119,14 @@ class Evaluations:
         return scored.broken <= self.before.broken and self.given.budget.allows(self.before.value, scored.value, better)
 
     def goodness(self, score: float) -> float:
-        """A number that is larger for better scores; a score that is no number is the worst."""
+        """Returns a number that is larger for better scores; NaN is the worst."""
         if math.isnan(score):
             return -math.inf
         return score if self.given.scoring.score.better == "higher" else -score
 
     def nearest(self) -> tuple[Keep, Keep, Keep]:
-        """The keep-list with the best score; its layers with their weights alone narrow, and those with 8 bits."""
+        """Returns the keep-list with the best score, its layers of which only the weights are narrow, and those with 8
+        bits."""
         scores = [self.goodness(point.score) for point in self.curve]
         if not scores:
             return frozenset(), frozenset(), frozenset()
@@ -133,7 +134,7 @@ class Evaluations:
         return (self.lists[best], *self.narrowed[best])
 
     def is_accepted(self, keep: Keep) -> bool:
-        """Whether the quantiser and the runtime take the variant."""
+        """Whether the quantiser and the runtime accept the variant."""
         try:
             variant = self.method.measured(self.work, keep, self.method.variant(self.work, keep))
             self._run(variant, lambda session: session.run(dict(next(iter(self.given.scoring.samples)).feeds)))
@@ -144,7 +145,8 @@ class Evaluations:
         return True
 
     def damage(self, layers: Sequence[Layer], always: Keep) -> dict[str, float]:
-        """The error of each layer alone, by name; empty if it cannot be measured, which the notes say then."""
+        """Returns the error of each layer alone, by name. If errors cannot be measured, adds a note and returns
+        nothing."""
         names = [layer.name for layer in layers]
         feeds = [dict(one.feeds) for one in itertools.islice(self.given.calibration, _DAMAGED_ON)]
         with stage("damage"):
@@ -162,10 +164,10 @@ class Evaluations:
         runtime: Runtime | None = None,
         options: Options | None = None,
     ) -> T:
-        """What `use` gives for a session of the variant, on the runtime of the search or on another one.
+        """Calls `use` with a session of the variant, on the runtime of the search or on `runtime`.
 
         Raises:
-            OnnxsmithError: `quantize/cannot-run` if the runtime refuses it or crashes.
+            OnnxsmithError: `quantize/cannot-run` if the runtime refuses the variant or crashes.
         """
         runtime = runtime or self.runtime
         try:

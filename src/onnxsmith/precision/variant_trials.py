@@ -1,4 +1,4 @@
-"""Tries variants: a model with some nodes narrow, on inputs with known answers of the reference."""
+"""Tries variants, in which some nodes are narrow, on inputs for which the reference's outputs are known."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from onnxsmith.verification.rounding import Rounding
 from onnxsmith.verification.value_comparison import Difference, difference
 
 Prepare = Callable[[ir.Model], Session]
-"""Makes a session of a model."""
+"""Prepares a session for a model."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a variant: the first difference beyond the tolerance, by output and input, if it failed."""
+    """The result of a variant. If it failed, `found` is the first difference beyond the tolerance, with its output and
+    input."""
 
     passed: bool
     output: str = ""
@@ -47,9 +48,9 @@ class Trials:
     roundings: Mapping[str, Rounding]
     always: Keep = frozenset()
     most: int | None = None
-    """The largest number of variants; None for no limit."""
+    """The most variants to try; None for no limit."""
     typed: bool = False
-    """Whether the typed variant has to pass as well (`narrowing`)."""
+    """Whether the typed variant has to pass as well (`mixed_precision`)."""
     told: Callable[[int], None] = lambda _: None
     seen: dict[Keep, Trial] = field(default_factory=dict)
     sessions: int = 0
@@ -67,7 +68,7 @@ class Trials:
         return self.trial(key).passed
 
     def trial(self, keep: Collection[str]) -> Trial:
-        """The result of that variant."""
+        """Returns the result of the variant with these nodes in float32."""
         key = frozenset(keep) | self.always
         if key in self.seen:
             self.remembered += 1
@@ -77,16 +78,16 @@ class Trials:
         return self.seen[key]
 
     def variant(self, keep: Collection[str], *, rounded: bool) -> ir.Model:
-        """The model with every node narrow except `keep`."""
+        """Returns the model with every node narrow except `keep`."""
         return narrowed(self.model, self.narrow(keep), self.to, rounded=rounded)
 
     def narrow(self, keep: Collection[str]) -> list[Unit]:
-        """The nodes that are narrow in that variant."""
+        """Returns the nodes that are narrow in the variant that keeps `keep`."""
         kept = frozenset(keep) | self.always
         return [unit for unit in self.units.units if unit.name not in kept]
 
     def again(self, run: Run | None = None) -> None:
-        """Forgets all results, because there is a further input or condition."""
+        """Forgets all results. Call it after adding a condition; `run` is a further input, if there is one."""
         if run is not None:
             self.runs.insert(0, run)
         self.seen.clear()

@@ -15,7 +15,7 @@ from onnxsmith.graph.structure.model_copy import cloned
 
 @dataclass(frozen=True)
 class Weights:
-    """Float32 tensors that a model holds, in initializers and Constants, and their bytes."""
+    """The count and the bytes of the float32 tensors in a model's initializers and Constants."""
 
     count: int
     nbytes: int
@@ -25,13 +25,13 @@ class Weights:
 
 
 def float32_weights(model: ir.Model) -> Weights:
-    """The float32 tensors of `model`; a tensor that two Constants hold counts twice."""
+    """Counts the float32 tensors of `model`; a tensor that two Constants hold counts twice."""
     sizes = [tensor.nbytes for tensor in walk.tensors(model) if tensor.dtype == ir.DataType.FLOAT]
     return Weights(len(sizes), sum(sizes))
 
 
 def in_file(model: ir.Model, to: ir.DataType) -> InFile:
-    """What a written model holds: its nodes, those that compute in the dtype `to`, and its float weights."""
+    """Counts the nodes of a written model, those that compute in the dtype `to`, and its float weights."""
     nodes = list(walk.nodes(model.graph))
     held = [tensor.dtype for tensor in walk.tensors(model) if tensor.dtype in (ir.DataType.FLOAT, to)]
     made = Counter(walk.op_name(node) for node in nodes)
@@ -44,12 +44,13 @@ def in_file(model: ir.Model, to: ir.DataType) -> InFile:
 
 
 def stored_bytes(model: ir.Model) -> int:
-    """Bytes of the tensors that a model holds; what several names share counts once."""
+    """Returns the bytes of a model's tensors; a tensor that several names share counts once."""
     return sum({id(tensor): tensor.nbytes for tensor in walk.tensors(model)}.values())
 
 
 def own_weights(model: ir.Model) -> ir.Model:
-    """The model without weights among its graph inputs, where its old IR version lists them: a copy, or the model."""
+    """Returns a copy without the weights among the graph inputs, which old IR versions list there. Returns the model
+    itself if its IR version is newer."""
     if walk.has_own_initializers(model):
         return model
     made = cloned(model)
@@ -65,7 +66,7 @@ _OWN = 4
 
 
 def replaceable(model: ir.Model) -> str:
-    """A note on weights that are graph inputs as well; empty if there are none."""
+    """Returns a note on weights that are graph inputs as well; "" if there are none."""
     held = [value for value in model.graph.inputs if value.name in model.graph.initializers]
     few = sum(value.dtype == ir.DataType.FLOAT for value in held)
     return f"{few} weights are graph inputs too, so a caller may replace them: they stay in float32" if few else ""

@@ -1,14 +1,15 @@
-"""Stores float32 constants in 8 bits, symmetric, with a scale for each channel or row; nodes make them float again.
+"""Stores float32 constants in 8 bits, symmetric, with a scale for each channel or row. Nodes turn them into floats
+again.
 
-Activations stay floats, so that only the rounding of the weights is lost. There are two forms:
+Activations stay floats, so that only weights are rounded. There are two forms:
 
-1. Cast and Mul behind the stored constant. A runtime that computes nodes of constants when it loads a model, as
-   onnxruntime does, runs it as fast as float32. Weights of recurrent layers get two Casts, over int32: OpenVINO takes
-   one Cast and a Mul for the mark of a quantised weight and does not compute it in advance, but its recurrent layers
-   take constants alone (2026.4: "GRUSequence … expects Constant for port 3").
-2. DequantizeLinear, which onnxruntime does not compute when it loads a model. Before a MatMul it is its mark for a
-   kernel that multiplies blocks of 32 elements in 8 bits, the activations rounded block by block; TensorRT takes
-   weights in 8 bits in this form alone.
+1. A Cast and a Mul after the stored constant. A runtime that folds constants when it loads a model, as onnxruntime
+   does, runs this form as fast as float32. Weights of recurrent layers get two Casts, through int32. OpenVINO treats a
+   single Cast with a Mul as a quantised weight and does not fold it, but its recurrent layers accept only constants
+   (2026.4: "GRUSequence … expects Constant for port 3").
+2. A DequantizeLinear, which onnxruntime does not fold. Before a MatMul, onnxruntime replaces it by a kernel that
+   multiplies blocks of 32 elements in 8 bits and rounds activations block by block. TensorRT accepts 8-bit weights only
+   in this form.
 """
 
 from __future__ import annotations
@@ -27,29 +28,32 @@ from onnxsmith.precision.forms.base import PRODUCTS
 from onnxsmith.precision.methods._gemm import is_plain, written_out
 
 LEAST = 1024
-"""Elements from which a constant is stored in 8 bits. A choice: two nodes and their names take some 300 bytes."""
+"""The fewest elements of a constant that is stored in 8 bits. A choice: two nodes and their names take some 300
+bytes."""
 _ROW = 16
-"""Elements that share a scale at least, where a table has a scale for each row. A choice: a quarter of a byte each."""
+"""The fewest elements that share a scale if a table has a scale for each row. A choice: a scale then costs a quarter of
+a byte an element."""
 _STEPS = 127
 _RECURRENT = ("GRU", "LSTM", "RNN")
 _WEIGHTS = dict.fromkeys((*PRODUCTS, "Add", "Mul", "Sub"), (0, 1)) | dict.fromkeys(_RECURRENT, (1, 2))
-"""The operands of operators that compute with them, where an error of half a step is small."""
+"""Operators that add or multiply, with the operands for which an error of half a step is harmless."""
 _MOVING = {
     "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose",
     "Unsqueeze",
 }  # fmt: skip
-"""Operators that hand elements on: what reads their results decides."""
+"""Operators that only move elements: the readers of their results decide."""
 _MATRIX = 2
 
 
 def constants(node: ir.Node) -> list[ir.Value]:
-    """The constant operands of a node that can be stored in 8 bits.
+    """Returns the constant operands of a node that can be stored in 8 bits.
 
     Refused:
-    1. Constants of fewer than `LEAST` elements, and those that are not float32 or that a caller can replace.
+    1. Constants of fewer than `LEAST` elements, constants that are not float32, and constants that are graph inputs or
+       outputs.
     2. Constants with elements that are not finite.
-    3. Constants that, moved or not, reach an operator that does more than to add or multiply: a comparison of positions
-       needs each digit.
+    3. Constants that, moved or not, reach an operator that does more than add or multiply. For example, comparing
+       positions needs exact numbers.
     """
     return [value for index, value in enumerate(node.inputs) if value is not None and _is_storable(node, index, value)]
 
@@ -68,7 +72,7 @@ def _is_storable(node: ir.Node, index: int, value: ir.Value) -> bool:
 
 
 def _computes(node: ir.Node, index: int) -> bool:
-    """Whether the operator, and what reads its result if it moves elements, adds or multiplies the operand."""
+    """Whether the operator adds or multiplies the operand, or moves it to operators that do."""
     if node.domain:
         return False
     if index in _WEIGHTS.get(node.op_type, ()):
@@ -78,7 +82,7 @@ def _computes(node: ir.Node, index: int) -> bool:
 
 
 def holders(model: ir.Model) -> Iterator[tuple[ir.Node, list[ir.Value]]]:
-    """Yields the nodes of all graphs that read constants which can be stored, each constant with its first reader."""
+    """Yields, for all graphs, the nodes that read storable constants. Each constant comes with its first reader."""
     seen: set[ir.Value] = set()
     for node in walk.nodes(model.graph):
         found = [value for value in constants(node) if value not in seen]
@@ -99,9 +103,9 @@ def store(
     for_kernels: bool = True,
     rounded: Mapping[str, Rounded] | None = None,
 ) -> ir.Model:
-    """A model in which the constants of these nodes are stored in 8 bits; the model given is changed too. With
-    `by_cast` they have form 1, else form 2. With `for_kernels` a Gemm becomes a MatMul, and matrices of MatMul have
-    form 2 in any case. `rounded` are weights that were rounded already, by the nodes that read them."""
+    """Returns a model that stores the constants of these nodes in 8 bits; changes the given model too. With `by_cast`
+    constants have form 1, else form 2. With `for_kernels` a Gemm becomes a MatMul, and matrices of MatMul always have
+    form 2. `rounded` has weights that are rounded already, by the nodes that read them."""
     gemms = [node for node in model.graph if for_kernels and node.name in layers and is_plain(node)]
     plain = [node.name or "" for node in gemms if constants(node)]
     made = written_out(model, only=plain) if plain else model
@@ -165,7 +169,8 @@ def _is_recurrent(value: ir.Value) -> bool:
 
 
 def quantised(array: npt.NDArray[Any], axis: int | None) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-    """The array in 8 bits from -127 to 127, and its scales: one for each index of `axis`, or one number for None."""
+    """Rounds an array to 8 bits, from -127 to 127. Returns it with its scales: one for each index of `axis`, or a
+    single number if `axis` is None."""
     rest = tuple(at for at in range(array.ndim) if at != axis)
     peak = np.asarray(np.abs(array).max(axis=rest, keepdims=True))
     scale = np.where(peak > 0, peak / _STEPS, 1).astype(np.float32)
@@ -174,7 +179,8 @@ def quantised(array: npt.NDArray[Any], axis: int | None) -> tuple[npt.NDArray[np
 
 
 def _axis(node: ir.Node, value: ir.Value, shape: tuple[int, ...]) -> int | None:
-    """The axis with a scale for each index: the output channels of a product, the rows of a table."""
+    """Returns the axis with a scale for each index: the output channels of a product, or the rows of a table. None for
+    a single scale."""
     is_weight = len(shape) > 1 and len(node.inputs) > 1 and node.inputs[1] is value
     if is_weight and node.op_type == "Conv":
         return 0
