@@ -1,1 +1,1 @@
-"""Data of a user: what goes into a model, and what is expected of it. A class for each kind."""
+"""Reads the user's data: the inputs of a model and the expected predictions. Each kind of data is a class."""

@@ -1,4 +1,4 @@
-"""Defines a kind of data: how a text that names it becomes samples."""
+"""Defines the base of kinds of data, which turn the user's data into samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.runtimes.base import Outputs, Session
 
 Prepare = Callable[[Any], Any]
-"""Preprocessing of the user's own: an item of the data becomes arrays by input name, or the array of the first
+"""The user's preprocessing: turns an item of the data into arrays by input name, or into the array of the first
 input."""
 
 
@@ -27,7 +27,7 @@ class Sample:
     name: str = ""
 
     def run(self, session: Session) -> Outputs:
-        """The outputs of a model; an input that it refuses is named with the sample.
+        """Runs a model on the sample and returns its outputs. An error about an input names the sample.
 
         Raises:
             OnnxsmithError: `run/…`, `runtime/…`.
@@ -49,11 +49,11 @@ class Reading:
 
     @property
     def port(self) -> Port:
-        """The input that a single array is for: the first that needs a value."""
+        """Returns the input for a single array: the first that needs a value."""
         return next(iter(self.interface.required()))
 
     def feeds(self, item: Any, name: str) -> dict[str, Any]:
-        """Arrays by input name of an item: arrays by name, or one array.
+        """Turns an item of the data, arrays by name or a single array, into arrays by input name.
 
         Raises:
             OnnxsmithError: `quantize/preprocessing` if the user's function fails; `quantize/data` for an item that
@@ -115,9 +115,9 @@ class Kind(ABC):
     """A kind of data. Kinds are found by walking this folder."""
 
     rank: ClassVar[int] = 10
-    """Kinds with lower ranks are asked first whether the data is theirs."""
+    """Kinds with lower ranks are tried first."""
     form: ClassVar[str]
-    """How it is given, in a few words, for the message about data of no kind."""
+    """How the user gives such data, in a few words, for the message about data that no kind can read."""
 
     @abstractmethod
     def reads(self, given: Any) -> bool:
@@ -125,7 +125,7 @@ class Kind(ABC):
 
     @abstractmethod
     def samples(self, given: Any, reading: Reading) -> Iterator[Sample]:
-        """Yields the samples in an order that is always the same, reading each when it is asked for.
+        """Yields the samples, in the same order each time. Each is read when it is asked for.
 
         Raises:
             OnnxsmithError: `quantize/data`, `quantize/preprocessing`, `input/unreadable`.

@@ -1,4 +1,4 @@
-"""Data in files: arrays, images, lines of text."""
+"""Reads data from files: arrays, images, lines of JSON."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from onnxsmith.precision.data.base import Kind, Reading, Sample
 from onnxsmith.verification.inputs.input_files import IMAGES, read_image, read_npz
 
 LABEL = ("label", "labels")
-"""Names of the array that holds labels, unless the model has an input of that name."""
+"""Names of the array with labels, unless the model has an input of that name."""
 
 
 class Arrays(Kind):
     """An `.npz` whose arrays have the samples along their first axis, or a folder of `.npz` files, one for each sample.
-    An array `label` or `labels` holds what is expected."""
+    An array `label` or `labels` has the labels."""
 
     rank = 2
     form = (
@@ -68,15 +68,15 @@ def _taken(arrays: dict[str, Any], ports: set[str]) -> Any:
 
 
 LABELS = "labels.csv"
-"""A table in the folder with a line `file,label` for each image, with a head or without."""
+"""A table in the folder, with a line `file,label` for each image. A header line is optional."""
 
 
 class Images(Kind):
     """A folder of images.
 
-    The label is what `labels.csv` says; else the name of the folder that the image lies in, if all of these names are
-    numbers, or its place among them in alphabetical order; without such folders there is none. Without preprocessing an
-    image is scaled to the size of the input, as in `--input image.png`.
+    The labels come from `labels.csv` if there is one. Else the label of an image is the name of its folder, if all
+    folder names are numbers, or the position of the folder in alphabetical order. Without such folders there are no
+    labels. Without preprocessing an image is scaled to the size of the input, as in `--input image.png`.
     """
 
     rank = 1
@@ -107,7 +107,7 @@ class Images(Kind):
 
 
 def _classes(names: set[str]) -> dict[str, int]:
-    """The label of each folder: its name if all names are numbers, else its place in alphabetical order."""
+    """Returns the label of each folder: its name if all names are numbers, else its position in alphabetical order."""
     if all(name.isdigit() for name in names):
         return {name: int(name) for name in names}
     return {name: number for number, name in enumerate(sorted(names))}
@@ -126,7 +126,7 @@ def _table(folder: Path) -> dict[str, Any]:
 
 
 def _refuse_stale(table: dict[str, Any], names: set[str], folder: Path) -> None:
-    """Raises for labels of images that are not there; the first line may be a head."""
+    """Refuses labels of missing images. The first line may be a header."""
     stale = [name for number, name in enumerate(table) if name not in names and number]
     if stale:
         raise problem(
@@ -146,7 +146,7 @@ def _label(text: str) -> int | str:
 class Lines(Kind):
     """A file with an object in JSON on each line: values by input name, and `label`. A value is a number, a list, or
     the path of an image or of a `.npy`, from the folder of the file. With preprocessing the function gets the object,
-    without its label and with paths as they are written; it is called in the folder that the command runs in."""
+    without its label and with paths as they are written. It is called in the working directory of the command."""
 
     rank = 3
     form = 'a .jsonl with {"INPUT": value or file, "label": …} on each line'

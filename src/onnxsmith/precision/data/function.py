@@ -1,4 +1,4 @@
-"""A function of the user's, or an iterable in Python."""
+"""Reads data from a function of the user, or from a Python iterable."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from onnxsmith.precision.data.base import Kind, Reading, Sample
 
 _PAIR = 2
 _KEY = "label"
-"""The entry of a record that is its label, unless the model has an input of that name."""
+"""The entry of a record that holds its label, unless the model has an input of that name."""
 
 
 class Function(Kind):
     """`file.py:function`, a function, or an iterable. Each item is `(arrays by input name, label)`, or the arrays
-    alone, with an entry `label` or without; with preprocessing, what the user's function takes in place of the arrays.
-    A function is called again for each pass over the data; of an iterable that can be used once a list is made."""
+    alone; these may have an entry `label`. With preprocessing, an item has the argument of the user's function in place
+    of the arrays. A function is called again for each pass over the data. An iterable that can be used only once is
+    read into a list."""
 
     rank = 4
     form = "file.py:function that yields (arrays by input name, label)"
@@ -45,7 +46,7 @@ def _is_labelled(arrays: Any, reading: Reading) -> bool:
 
 
 def _items(given: Callable[[], Iterable[Any]] | Iterable[Any], named: str) -> Iterator[Any]:
-    """The items; an error in the user's code is a problem with its line."""
+    """Yields the items. An error in the user's code becomes a problem that names the line."""
     try:
         yield from given() if callable(given) else given
     except OnnxsmithError:

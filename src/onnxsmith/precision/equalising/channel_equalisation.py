@@ -1,12 +1,11 @@
-"""Equalises a model: divides the large channels of an activation, and multiplies the weights that read them.
+"""Equalises a model: divides the large channels of activations, and multiplies the weights that read them.
 
-One range holds all channels of an activation. Where a few channels are much larger than the rest, 8 bits leave nothing
-of the rest; the weights that read them have a range for each output channel and room to spare. The factor of channel j
-is max|X_j|^a / max|W_j|^(1-a) (Xiao et al., "SmoothQuant", arXiv 2211.10438, equation 4); between two convolutions it
+All channels of an activation share one range. If a few channels are much larger than the rest, 8 bits leave nothing of
+the rest. The weights that read them have a range for each output channel, and room to spare. The factor of channel j is
+max|X_j|^a / max|W_j|^(1-a) (Xiao et al., "SmoothQuant", arXiv 2211.10438, equation 4); between two convolutions it
 equalises the ranges as in Nagel et al., arXiv 1906.04721, section 4.1.
 
-Factors are rounded to powers of two: to multiply by them changes no digit of a number, so that the equalised model
-gives the same outputs.
+Factors are rounded to powers of two. Multiplying by these is exact, so that the equalised model gives the same outputs.
 """
 
 from __future__ import annotations
@@ -32,31 +31,33 @@ from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.sessions import verify_models
 
 ALPHA = 0.5
-"""`a`: how much of a peak goes to the weights: the value of SmoothQuant for most models."""
+"""`a`, the share of a peak that moves into the weights. SmoothQuant uses this value for most models."""
 _MOST = 12
-"""The largest exponent. A choice: a factor of 4,096; peaks of a thousand times the rest occur in language models."""
+"""The largest exponent of a factor. A choice: a factor of 4,096, because language models have peaks of a thousand times
+the rest."""
 _SAMPLES = 2
-"""Samples that the proof compares, beside generated inputs. A choice."""
+"""The samples that the proof compares in addition to generated inputs. A choice."""
 
 
 @dataclass(eq=False)
 class Equalised:
-    """A model with equalised channels. `changed` names the pairs; `ranges` and `clipped` are those of this model."""
+    """A model with equalised channels. `changed` names the changed pairs; `ranges` and `clipped` are measured on this
+    model."""
 
     model: ir.Model
     changed: tuple[str, ...]
     ranges: Ranges | None = None
     clipped: Ranges | None = None
     why_not: str = ""
-    """Why the model is not used; empty if it is."""
+    """Why the model is not used; "" if it is used."""
 
     def form(self, _: ir.Model) -> ir.Model:
-        """The model, as a form of the given one."""
+        """Returns the equalised model, for callers that need a function of the given model."""
         return self.model
 
 
 def equalised(model: ir.Model, runtime: Runtime, samples: Samples) -> Equalised:
-    """The equalised model, compared with the given one.
+    """Equalises a copy of the model, and compares it with the given model.
 
     Raises:
         OnnxsmithError: the runtime's error for a sample; `verify/…`.
@@ -74,7 +75,7 @@ def equalised(model: ir.Model, runtime: Runtime, samples: Samples) -> Equalised:
 
 
 def scaled(model: ir.Model, found: list[Pair], peaks: Mapping[str, Array]) -> tuple[str, ...]:
-    """Equalises the pairs of a model in place; returns which were changed, in words."""
+    """Equalises the pairs of a model in place. Returns the changed pairs in words."""
     names = Names(model)
     changed = []
     for pair in found:
@@ -90,7 +91,8 @@ def scaled(model: ir.Model, found: list[Pair], peaks: Mapping[str, Array]) -> tu
 
 
 def _factors(pair: Pair, peaks: Array | None) -> Array | None:
-    """A power of two for each channel, by which the activation is divided; None if all are 1 or a peak is infinite."""
+    """Returns a power of two for each channel, by which the activation is divided. Returns None if all are 1, or if a
+    peak is infinite."""
     if peaks is None or not np.isfinite(peaks).all():
         return None
     weights = np.max([one.peaks(one.array) for one in pair.readers], axis=0).astype(np.float64)
@@ -99,13 +101,13 @@ def _factors(pair: Pair, peaks: Array | None) -> Array | None:
         return None
     powers = np.zeros(len(peaks))
     powers[alive] = ALPHA * np.log2(peaks[alive]) - (1 - ALPHA) * np.log2(weights[alive])
-    powers[alive] -= np.median(powers[alive])  # the scale of the whole tensor makes no difference
+    powers[alive] -= np.median(powers[alive])  # scaling the whole tensor would change nothing
     powers = np.clip(np.round(powers), -_MOST, _MOST)
     return np.exp2(powers).astype(np.float32) if powers.any() else None
 
 
 def _multiply(model: ir.Model, names: Names, operand: Operand, factors: Array) -> None:
-    """Gives the node a constant of its own: other nodes may read the old one."""
+    """Multiplies a constant operand. The node gets a copy, because other nodes may read the old constant."""
     old = operand.node.inputs[operand.index]
     assert old is not None
     array = np.asarray(operand.array * operand.spread(factors), np.float32)
@@ -136,7 +138,7 @@ def _feed(interface: object, sample: Sample) -> Feed:
 
 @dataclass(frozen=True)
 class Pair:
-    """A tensor between the constants that write its channels and those that read them."""
+    """A tensor, with the constants that scale its channels in the nodes that write it and in the nodes that read it."""
 
     tensor: str
     channels: Channels
@@ -150,13 +152,13 @@ class Pair:
 
 
 def pairs(model: ir.Model) -> list[Pair]:
-    """The pairs of the main graph, each tensor once.
+    """Finds the pairs of the main graph, each tensor once.
 
     Refused:
     1. A reader that is no product with a constant weight, such as the Add of a residual connection.
     2. A tensor that is a graph output, or that a branch or a loop body reads.
-    3. A writer without a constant for each channel, or whose result other nodes read as well.
-    4. An activation between that is not positively homogeneous, such as Gelu or Clip.
+    3. A writer that has no constant with a number for each channel, or whose result other nodes read as well.
+    4. An activation function between writer and reader that is not positively homogeneous, such as Gelu or Clip.
     """
     found = []
     for node in model.graph:

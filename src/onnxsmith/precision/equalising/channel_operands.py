@@ -1,4 +1,4 @@
-"""Constant operands that hold a factor for each channel of a tensor, in the nodes that write it and in its readers."""
+"""Finds constant operands that scale the channels of a tensor, in the nodes that write it and in its readers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Array = npt.NDArray[Any]
 _BIAS = 2
 _MATRIX = 2
 PASSING = frozenset({"Abs", "AveragePool", "GlobalAveragePool", "Identity", "LeakyRelu", "MaxPool", "Relu"})
-"""Operators that give s·f(x) for s·x with s > 0, channel by channel (Nagel et al., arXiv 1906.04721, section 4.1)."""
+"""Operators with f(s·x) = s·f(x) for s > 0, channel by channel (Nagel et al., arXiv 1906.04721, section 4.1)."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """A constant operand. `spread` makes factors for its elements from one number a channel; `peaks` gives the largest
-    magnitude that meets each channel."""
+    """A constant operand. `spread` turns one number a channel into factors for its elements. `peaks` gives the largest
+    magnitude that multiplies each channel."""
 
     node: ir.Node
     index: int
@@ -31,7 +31,7 @@ class Operand:
 
     @property
     def array(self) -> Array:
-        """The values, float32."""
+        """Returns the values, float32."""
         value = self.node.inputs[self.index]
         assert value is not None
         assert value.const_value is not None
@@ -39,7 +39,7 @@ class Operand:
 
 
 def constant(node: ir.Node, index: int) -> ir.Value | None:
-    """The operand, if it is a float32 constant that no caller can replace."""
+    """Returns the operand if it is a float32 constant and no graph input, else None."""
     value = node.inputs[index] if index < len(node.inputs) else None
     if value is None or value.const_value is None or value.is_graph_input() or value.dtype != ir.DataType.FLOAT:
         return None
@@ -47,7 +47,7 @@ def constant(node: ir.Node, index: int) -> ir.Value | None:
 
 
 def reader(node: ir.Node, index: int) -> tuple[Channels, Operand] | None:
-    """The weight that multiplies each channel of the operand `index`, and the channels; None if the node is no product
+    """Returns the channels of the operand `index`, and the weight that multiplies them. None if the node is no product
     with a constant weight."""
     weight = constant(node, 1) if index == 0 and not node.domain else None
     if weight is None or weight.const_value is None:
@@ -83,8 +83,8 @@ def _of_conv(node: ir.Node, shape: tuple[int, ...]) -> Operand:
 
 
 def writers(value: ir.Value, channels: Channels) -> list[Operand] | None:
-    """The constants that have to be multiplied so that each channel of the value is; None if some factor cannot be put
-    into a constant, or if other nodes would see it."""
+    """Returns the constants to multiply in order to multiply each channel of the value. None if a factor fits into no
+    constant, or if other nodes would see the change."""
     node = value.producer()
     if node is None or node.domain or value.is_graph_output():
         return None
@@ -96,7 +96,7 @@ def writers(value: ir.Value, channels: Channels) -> list[Operand] | None:
 
 
 def _behind(value: ir.Value | None, channels: Channels) -> list[Operand] | None:
-    """As `writers`, for a value that only one node reads."""
+    """Returns the same as `writers`, for a value that only one node reads."""
     return writers(value, channels) if value is not None and len(value.uses()) == 1 else None
 
 
@@ -127,8 +127,8 @@ def _of_norm_or_product(node: ir.Node, channels: Channels) -> list[Operand] | No
 
 
 def _both(node: ir.Node, channels: Channels, axis: int, spread: Callable[[Array], Array]) -> list[Operand] | None:
-    """The two constants of a node, the second of which may be absent: one number a channel. `axis` is the axis of the
-    first one that holds the channels."""
+    """Returns both constants of a node, of which the second may be absent. The second has one number a channel; `axis`
+    is the channel axis of the first."""
     first = constant(node, 1)
     has_bias = len(node.inputs) > _BIAS and node.inputs[_BIAS] is not None
     if first is None or first.const_value is None or (has_bias and constant(node, _BIAS) is None):

@@ -1,1 +1,1 @@
-"""The forms of int8 and int4 that runtimes compute with their own kernels, a class for each."""
+"""Describes the forms of int8 and int4 for which runtimes have their own kernels. Each form is a class."""

@@ -1,4 +1,4 @@
-"""What every TensorRT wants: signed and symmetric, and weights of 4 bits behind DequantizeLinear."""
+"""Describes the form of every TensorRT: signed and symmetric, with 4-bit weights read by DequantizeLinear."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ class SignedForm(Form):
     around = ("Add", "MaxPool")
     more = {"QuantizeBias": False}  # noqa: RUF012 — the base class says that it is constant
     quantises_addends = False
-    folds_casts = False  # it takes weights of 8 bits behind DequantizeLinear alone
+    folds_casts = False  # it accepts 8-bit weights only through DequantizeLinear
     weights = WeightForm((128, 64), standard=True)
     source = "https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-quantized-types.html"

@@ -1,4 +1,4 @@
-"""Defines a form: how a runtime wants a model in int8, and weights in int4."""
+"""Defines the base of forms: how a runtime needs a model in int8, and weights in int4."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from onnxsmith.base import rooms
 from onnxsmith.base.problem import problem
 
 PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-"""Operators that are quantised for their own sake."""
+"""Operators for whose sake a model is quantised."""
 AROUND = (
     "Add", "AveragePool", "Clip", "Concat", "Flatten", "GlobalAveragePool", "LeakyRelu", "MaxPool", "Mul", "Pad",
     "Relu", "Reshape", "Resize", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze",
 )  # fmt: skip
-"""Operators that a CPU runtime computes in int8 where they lie beside products, so that nothing is converted there."""
+"""Operators that a CPU runtime computes in int8 next to products, which avoids conversions."""
 GUIDE = "https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html"
 
 
 @dataclass(frozen=True)
 class WeightForm:
-    """How one runtime wants weights of 4 bits.
+    """How a runtime needs weights of 4 bits.
 
-    `blocks` are the sizes of blocks that its kernels compute, the largest first. With `standard` a DequantizeLinear
-    gives the weight, int4 without zero points in whole blocks, else products are MatMulNBits and tables of Gather are
-    GatherBlockQuantized.
+    `blocks` are the block sizes of its kernels, the largest first. By default products become MatMulNBits and tables of
+    Gather become GatherBlockQuantized. With `standard` a DequantizeLinear computes the weight from int4 numbers without
+    zero points, in whole blocks.
     """
 
     blocks: tuple[int, ...] = (256, 128, 32)
@@ -42,19 +42,19 @@ class WeightForm:
 
     @property
     def mixed(self) -> bool:
-        """Whether a layer that 4 bits damage may have 8."""
+        """Whether a layer that 4 bits damage may have 8 bits."""
         return not self.standard
 
 
 class Form(ABC):
-    """How one runtime wants int8 and int4. Forms are found by walking this folder; their ids are
-    names of targets of `check`.
+    """How a runtime needs int8 and int4. Forms are found by walking this folder; their ids are names of targets of
+    `check`.
 
     `activations` is `QInt8` or `QUInt8`; with `symmetric` their zero point is 0. `around` are the operators between
-    products that become int8, too. `more` are further options of onnxruntime's quantiser. `folds_casts` says whether
-    the runtime computes a Cast and a Mul of constants when it loads the model: weights may be stored that way then.
-    `quantises_addends` says whether constants that are added between products, such as the bias behind a MatMul, become
-    8 bits. `weights` is the form of int4.
+    products that also become int8. `more` are further options of onnxruntime's quantiser. `folds_casts` says whether
+    the runtime folds a Cast and a Mul of constants when it loads the model, so that weights may be stored that way.
+    `quantises_addends` says whether constants that are added between products, such as the bias after a MatMul, get 8
+    bits. `weights` is the form of int4.
     """
 
     title: ClassVar[str]
@@ -69,12 +69,12 @@ class Form(ABC):
     source: ClassVar[str]
 
     def seven_bits(self) -> bool:
-        """Whether weights may use 7 bits only, because sums of products of 8 bits can overflow."""
+        """Whether weights may use only 7 bits, because sums of 8-bit products can overflow."""
         return False
 
 
 def form(target: str | None) -> Form:
-    """The form for a target; onnxruntime's for None.
+    """Returns the form for a target; onnxruntime's for None.
 
     Raises:
         OnnxsmithError: `quantize/target` for a name without a form.

@@ -1,4 +1,4 @@
-"""The forms of runtimes that compute on a processor."""
+"""Describes the forms of runtimes that compute on a CPU."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from onnxsmith.precision.forms.base import GUIDE, Form
 
 
 class Onnxruntime(Form):
-    """Unsigned activations with a zero point, weights per channel. On an x86 processor without VNNI a sum of two
-    products of 8 bits overflows 16 bits, so that weights get 7 bits there."""
+    """Unsigned activations with a zero point, weights per channel. On an x86 processor without VNNI weights get 7 bits,
+    because there a sum of two 8-bit products overflows 16 bits."""
 
     title = "onnxruntime on a CPU"
     source = GUIDE
@@ -32,7 +32,8 @@ class Openvino(Form):
 
 
 class Web(Form):
-    """As onnxruntime on a CPU; WebAssembly multiplies 8 bits into sums of 16, so that weights get 7 bits."""
+    """The same as onnxruntime on a CPU, but weights always get 7 bits, because WebAssembly adds 8-bit products in 16
+    bits."""
 
     title = "onnxruntime-web"
     source = GUIDE

@@ -1,4 +1,4 @@
-"""TensorRT 10."""
+"""Describes the form of TensorRT 10."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from onnxsmith.precision.forms._tensorrt import SignedForm
 
 
 class TensorRt10(SignedForm):
-    """Signed and symmetric, as every TensorRT."""
+    """Signed and symmetric, as for every TensorRT."""
 
     title = "TensorRT 10"

@@ -1,4 +1,4 @@
-"""TensorRT 11."""
+"""Describes the form of TensorRT 11."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from onnxsmith.precision.forms._tensorrt import SignedForm
 
 
 class TensorRt11(SignedForm):
-    """Signed and symmetric, as every TensorRT."""
+    """Signed and symmetric, as for every TensorRT."""
 
     title = "TensorRT 11"

@@ -1,4 +1,4 @@
-"""TensorRT for RTX."""
+"""Describes the form of TensorRT for RTX."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from onnxsmith.precision.forms._tensorrt import SignedForm
 
 
 class TensorRtRtx(SignedForm):
-    """Signed and symmetric, as every TensorRT."""
+    """Signed and symmetric, as for every TensorRT."""
 
     title = "TensorRT for RTX"

@@ -1,1 +1,1 @@
-"""Ways to make a model smaller by a narrower precision, a class for each."""
+"""Makes models smaller by a narrower precision. Each method is a class."""

@@ -1,4 +1,4 @@
-"""Writes Gemm with a constant weight as MatMul and Add, which have the kernels for 4 bits."""
+"""Replaces Gemm with a constant weight by MatMul and Add, because 4-bit kernels exist for MatMul only."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 
 _BIAS = 2
-"""The place of the bias among the operands of Gemm."""
+"""The index of the bias among the inputs of Gemm."""
 
 
 def is_plain(node: ir.Node) -> bool:
-    """Whether the node is a Gemm that is a MatMul with its constant weight, and an Add."""
+    """Whether the node is a Gemm that equals a MatMul with a constant weight and an Add."""
     if node.op_type != "Gemm" or node.domain:
         return False
     numbers = {name: attribute.value for name, attribute in node.attributes.items()}
@@ -25,7 +25,8 @@ def is_plain(node: ir.Node) -> bool:
 
 
 def written_out(model: ir.Model, only: Collection[str] | None = None) -> ir.Model:
-    """A copy in which each such Gemm, or those called `only`, is a MatMul of the same name, with an Add behind it."""
+    """Returns a copy in which each plain Gemm, or only those named in `only`, is a MatMul of the same name and an
+    Add."""
     made = cloned(model)
     names = Names(made)
     for node in [one for one in made.graph if is_plain(one) and (only is None or one.name in only)]:

@@ -1,4 +1,4 @@
-"""What methods with 8 bits for weights and activations share: their layers, and the nodes that stay as they are."""
+"""Finds the layers of methods with 8-bit weights and activations, and the nodes that these leave as they are."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from onnxsmith.precision.methods.base import Layer, Work, constant_bytes, is_emb
 
 
 def layers(work: Work) -> list[Layer]:
-    """The products, and Gathers from a constant table, in float32."""
+    """Returns the products, and the Gathers from a constant table, in float32."""
     return [Layer(node.name or "", node.op_type, constant_bytes(node)) for node in work.model.graph if is_layer(node)]
 
 
 def always(work: Work) -> Mapping[str, str]:
-    """Layers for which no range can be given, with the reason."""
+    """Returns the layers whose tensors have no finite range, with the reason."""
     bad = endless(work)
     names = {layer.name for layer in layers(work)}
     return dict.fromkeys(names & touching(work.model, bad), "a value that it reads or makes is not finite")
 
 
 def endless(work: Work) -> set[str]:
-    """Tensors with values that are not finite, such as a mask of -inf: no range can be given for them."""
+    """Returns the tensors without a finite range, such as a mask of -inf."""
     ranges = work.ranges.by_name if work.ranges is not None else {}
     return {name for name, one in ranges.items() if not one.largest < math.inf}
 
 
 def touching(model: ir.Model, tensors: set[str]) -> set[str]:
-    """Nodes that read or make one of the tensors."""
+    """Returns the nodes that read or compute any of the tensors."""
     return {
         node.name or ""
         for node in model.graph
@@ -40,7 +40,7 @@ def touching(model: ir.Model, tensors: set[str]) -> set[str]:
 
 
 def is_layer(node: ir.Node) -> bool:
-    """Whether the node is a product in float32, or looks rows up in a constant table."""
+    """Whether the node is a product in float32, or looks up rows of a constant table."""
     if is_embedding(node):
         return True
     floats = all(value is None or value.dtype == ir.DataType.FLOAT for value in node.inputs[:2])
@@ -48,8 +48,9 @@ def is_layer(node: ir.Node) -> bool:
 
 
 def apart(model: ir.Model, keep: Keep) -> set[str]:
-    """Nodes that lie beside no quantised product: to convert for them alone costs accuracy and time. And readers of the
-    graph's outputs: the range of a Relu would be taken for the output that it reads."""
+    """Returns the nodes that are not next to a quantised product, because converting for them alone costs accuracy and
+    time. Also returns readers of graph outputs: the quantiser would give the output the range of a Relu that reads
+    it."""
     beside: set[ir.Value | None] = set()
     for node in model.graph:
         if is_layer(node) and node.name not in keep:
@@ -69,15 +70,15 @@ def apart(model: ir.Model, keep: Keep) -> set[str]:
 
 
 def namesakes(model: ir.Model, operators: Mapping[str, str]) -> set[str]:
-    """Nodes that are called like one of the operators and are of another domain than it: onnxruntime's quantiser reads
-    names alone, and takes the Attention of ONNX for its own."""
+    """Returns the nodes with the name of one of the operators but another domain. onnxruntime's quantiser ignores
+    domains, and mistakes ONNX's Attention for its own."""
     return {
         node.name or "" for node in model.graph if node.op_type in operators and node.domain != operators[node.op_type]
     }
 
 
 def addends(model: ir.Model) -> set[str]:
-    """Adds of a constant, such as the bias behind a MatMul."""
+    """Returns the Adds of a constant, such as the bias after a MatMul."""
     return {
         node.name or ""
         for node in model.graph

@@ -1,4 +1,4 @@
-"""Defines a method: what it makes of a model, layer by layer."""
+"""Defines the base of methods, which change a model layer by layer."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from onnxsmith.precision.weight_storage import LEAST, Rounded
 from onnxsmith.runtimes.base import Runtime
 
 ASKED = "it is on the given keep-list"
-"""Why a layer stays, or its activations."""
+"""The reason for a layer, or its activations, that the user keeps."""
 FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A node that the method can change. `nbytes` are those of its constant operands. `weights_alone` says why only
-    these can become narrow; "" if activations can, too."""
+    """A node that the method can change. `nbytes` is the size of its constant operands. `weights_alone` says why only
+    these can become narrow; "" if activations can too."""
 
     name: str
     op: str
@@ -43,7 +43,7 @@ class Layer:
 
 @dataclass
 class Work:
-    """What a method works on. `ranges` are None without data."""
+    """The model on which a method works, and what was measured on it. `ranges` are None without data."""
 
     prepared: Prepared
     arithmetic: Arithmetic
@@ -56,33 +56,33 @@ class Work:
     equalised: Equalised | None = None
     """The model with equalised channels, if a method has made it."""
     held: dict[str, int] | None = None
-    """Bytes of the constants that a method can store in 8 bits by node, if it has looked for them."""
+    """By node, the bytes of the constants that a method can store in 8 bits, if it has looked for them."""
     fixed: Mapping[str, str] | None = None
     """Layers that cannot be stored in blocks, with the reasons, if a method has looked for them."""
     moments: Moments | None = None
-    """What the activations of products are like, if a method has asked for it."""
+    """Second moments of the activations that products read, if a method has asked for them."""
     rounded: dict[str, dict[str, Rounded]] = field(default_factory=dict)
-    """Weights in 8 bits by node, if a method has rounded them with data, for each form of the model."""
+    """For each form of the model, the 8-bit weights by node, if a method has rounded them with data."""
     name: str = ""
-    """The name of the method, as it is given."""
+    """The name of the method, as the user gave it."""
     scheme: str = ""
-    """The scheme of the method that is in use."""
+    """The current scheme of the method."""
     listed: list[Layer] | None = None
-    """The layers of the method, once nothing changes them any more."""
+    """The layers of the method, once they are final."""
     alone: Keep = frozenset()
-    """Layers of which the user wants the weights alone to be narrow."""
+    """Layers of which the user wants only the weights to be narrow."""
     eight: Keep = frozenset()
-    """Layers of which the user wants the weights to have 8 bits, where others have 4."""
+    """Layers whose weights the user wants in 8 bits instead of 4."""
     asked_scheme: str = ""
     """The scheme that the user's keep-list names."""
     asked_way: str = ""
-    """The way to keep layers that it names."""
+    """The way to keep layers that the user's keep-list names."""
     is_asked: bool = False
-    """Whether these two are in use."""
+    """Whether `asked_scheme` and `asked_way` are in use."""
     always: Keep = frozenset()
-    """Layers that stay as they are in any case."""
+    """Layers that always stay as they are."""
     kept_as: str = ""
-    """How the other layers of a keep-list are written, one of the method's `ways_to_keep`."""
+    """How the other layers of a keep-list are written: one of the method's `ways_to_keep`."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -92,85 +92,88 @@ class Work:
 
 
 class Method(ABC):
-    """One method. Methods are found by walking this folder; the name on the command line is their id."""
+    """Changes layers to a narrower precision. Methods are found by walking this folder; the name on the command line is
+    their id."""
 
     title: ClassVar[str]
     changes: ClassVar[str]
     """The operators that it changes, in words."""
     where: ClassVar[str] = ""
-    """Where alone it changes them, in words that follow `changes` and a comma."""
+    """The condition under which it changes them, in words that follow `changes`."""
     opset: ClassVar[int]
     """The oldest opset that can hold the result; the model is raised to it."""
     needs_ranges: ClassVar[bool] = False
     has_forms: ClassVar[bool] = False
-    """Whether the form that a target wants makes a difference."""
+    """Whether the result depends on the form that a target needs."""
     engine: ClassVar[Engine] = ONNXRUNTIME
     """The library that computes the quantised weights."""
     instead: ClassVar[str] = "another --to"
-    """What to give where each layer stays as it is for a reason of the method's."""
+    """What the user should give if the method leaves every layer as it is."""
     for_speed: ClassVar[bool] = True
-    """Whether a result that is slower here is refused: floats are narrow for other hardware than a CPU."""
+    """Whether a result that is slower here is refused. Narrow floats are not, because they are meant for other hardware
+    than a CPU."""
 
     def refusal(self, form: Form, target: str | None) -> Problem | None:
-        """Why the method cannot be used here: its library is not installed, or `target` takes another form."""
+        """Returns the problem if the method cannot be used here: its library is missing, or `target` needs another
+        form."""
         return None
 
     @abstractmethod
     def layers(self, work: Work) -> list[Layer]:
-        """The nodes that the method changes, in the order of the graph."""
+        """Returns the nodes that the method can change, in the order of the graph."""
 
     @abstractmethod
     def variant(self, work: Work, keep: Keep) -> ir.Model:
-        """The model with all layers changed but those in `keep`."""
+        """Returns the model with all layers changed except those in `keep`."""
 
     def measured(self, work: Work, keep: Keep, variant: ir.Model) -> ir.Model:
-        """The form of the variant whose score counts during the search; by default the variant itself."""
+        """Returns the model that is scored for a variant during the search; by default the variant itself."""
         return variant
 
     def schemes(self, work: Work) -> tuple[str, ...]:
-        """Ways of the method that differ in what they cost and keep: the first that meets the budget is used, else the
-        one with the best score."""
+        """Returns variations of the method with different size, speed and accuracy. The first that meets the budget is
+        used, else the one with the best score."""
         return ("",)
 
     def ways_to_keep(self, work: Work) -> tuple[str, ...]:
-        """Ways to write the layers that the budget keeps, the smallest first: the first with which the budget is met
-        if all are kept is used. The last, "", leaves them as they are."""
+        """Returns the ways to write layers that the budget keeps, the smallest first. The first way that meets the
+        budget if all layers are kept is used. The last, "", leaves layers as they are."""
         return ("",)
 
     def named_way(self, work: Work) -> str:
-        """The way in use, if a keep-list has to name it so that the file can be made again."""
+        """Returns the current way, if a keep-list has to name it so that the file can be made again; else ""."""
         return ""
 
     def last_scheme(self, work: Work) -> str:
-        """The scheme that is tried if no way to keep layers meets the budget; "" for none."""
+        """Returns the scheme to try if no way to keep layers meets the budget; "" for none."""
         return ""
 
     def stored(self, work: Work, keep: Keep) -> Keep:
-        """Layers of which the weights alone become narrow with this keep-list."""
+        """Returns the layers of which only the weights become narrow with this keep-list."""
         return frozenset()
 
     def has_eight(self, work: Work) -> bool:
-        """Whether single layers can have 8 bits where others have 4."""
+        """Whether single layers can have 8 bits instead of 4."""
         return False
 
     def eight(self, work: Work, keep: Keep) -> Keep:
-        """Layers that have 8 bits with this keep-list, where others have 4."""
+        """Returns the layers that get 8 bits instead of 4 with this keep-list."""
         return frozenset()
 
     def listed(self, work: Work) -> list[Layer]:
-        """The layers, listed once for all variants."""
+        """Returns the layers, which are listed once for all variants."""
         return self.layers(work) if work.listed is None else work.listed
 
     def offers(self, work: Work, scheme: str) -> bool:
-        """Whether the scheme differs from those before it for this model."""
+        """Whether the scheme differs from the schemes before it for this model."""
         return True
 
     def said(self, work: Work) -> tuple[str, ...]:
-        """What the report has to say of the scheme in use."""
+        """Returns the report's notes on the current scheme."""
         return ()
 
     def left(self, work: Work) -> tuple[LeftAlone, ...]:
-        """What the method does not change: by default the other nodes with large constants."""
+        """Returns what the method does not change: by default the other nodes with large constants."""
         own = {layer.name for layer in self.listed(work)}
         counts: Counter[str] = Counter()
         sizes: Counter[str] = Counter()
@@ -183,31 +186,31 @@ class Method(ABC):
         return tuple(LeftAlone(op, count, sizes[op], why) for op, count in counts.items())
 
     def reference(self, work: Work) -> ir.Model:
-        """The float32 model whose tensors those of a variant are compared with."""
+        """Returns the float32 model with whose tensors a variant's tensors are compared."""
         return work.model
 
     def oldest_opset(self, form: Form) -> int:
-        """The oldest opset that can hold the result in this form."""
+        """Returns the oldest opset that can hold the result in this form."""
         return self.opset
 
     def opset_why(self, form: Form) -> str:
-        """Why an older opset cannot hold the result, as the end of a sentence."""
+        """Says why an older opset cannot hold the result, as the end of a sentence."""
         return f"{self.title} need opset {self.oldest_opset(form)}"
 
     def always(self, work: Work) -> Mapping[str, str]:
-        """Layers that must stay as they are, each with the reason."""
+        """Returns the layers that must stay as they are, each with the reason."""
         return {}
 
 
 def is_embedding(node: ir.Node) -> bool:
-    """Whether the node looks rows up in a constant table of floats."""
+    """Whether the node looks up rows of a constant table of floats."""
     if node.op_type != "Gather" or node.domain or node.inputs[0] is None:
         return False
     return node.inputs[0].const_value is not None and node.inputs[0].dtype == ir.DataType.FLOAT
 
 
 def float_bytes(node: ir.Node) -> int:
-    """Bytes of the float constants of a node that are worth a narrower form."""
+    """Returns the bytes of a node's float constants that are large enough for a narrower form."""
     if node.op_type == "Constant":
         return 0
     held = (value.const_value for value in node.inputs if value is not None and value.const_value is not None)
@@ -215,6 +218,6 @@ def float_bytes(node: ir.Node) -> int:
 
 
 def constant_bytes(node: ir.Node) -> int:
-    """Bytes of the constant operands of a node."""
+    """Returns the bytes of a node's constant operands."""
     held = [value.const_value for value in node.inputs if value is not None and value.const_value is not None]
     return sum(tensor.nbytes for tensor in held)

@@ -1,4 +1,4 @@
-"""Weights and computations in 16-bit floats."""
+"""Makes weights and computations 16-bit floats."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from onnxsmith.precision.narrowable_nodes import NARROW, Unit, find
 
 
 class _NarrowFloat(Method):
-    """Nodes compute in a narrower float, weights included. Inputs and outputs of the graph stay float32.
+    """Lets nodes compute in a narrower float, weights included. Inputs and outputs of the graph stay float32.
 
-    A node stays wide if a value of its inputs, outputs or weights, on the data, is larger than half the largest number
-    of the narrow float: the other half is for data that was not seen.
+    A node stays wide if, on the data, a value of its inputs, outputs or weights is larger than half the largest number
+    of the narrow float. The other half is a margin for other data.
     """
 
     changes = "nodes whose operator takes the narrow float"
@@ -44,7 +44,8 @@ class _NarrowFloat(Method):
         return narrowed(work.model, self._narrow(work, keep), NARROW[self.to])
 
     def measured(self, work: Work, keep: Keep, variant: ir.Model) -> ir.Model:
-        """Rounded in float32: a CPU's onnxruntime computes the narrow form in float32 and rounds little of it."""
+        """Returns the rounded form in float32, because onnxruntime on a CPU computes the narrow form in float32 and
+        rounds little of it."""
         return narrowed(work.model, self._narrow(work, keep), NARROW[self.to], rounded=True)
 
     def always(self, work: Work) -> Mapping[str, str]:
@@ -62,7 +63,7 @@ class _NarrowFloat(Method):
         return found
 
     def left(self, work: Work) -> tuple[LeftAlone, ...]:
-        """The nodes with floats whose operator does not take the narrow float."""
+        """Returns the nodes with floats whose operator does not support the narrow float."""
         units = find(work.model, NARROW[self.to])
         own = {unit.name for unit in units.units}
         sizes: Counter[str] = Counter()
@@ -83,7 +84,7 @@ def _largest(value: ir.Value, ranges: Mapping[str, object]) -> float:
     tensor = value.const_value
     if tensor is not None:
         array = np.abs(np.asarray(tensor.numpy(), np.float64))
-        finite = array[np.isfinite(array)]  # a mask of infinities stays one in any float
+        finite = array[np.isfinite(array)]  # every float dtype has infinities, as in a mask
         return float(finite.max()) if finite.size else 0.0
     known = ranges.get(value.name or "")
     largest = getattr(known, "largest", 0.0)
@@ -94,7 +95,7 @@ def _largest(value: ir.Value, ranges: Mapping[str, object]) -> float:
 
 
 class Float16(_NarrowFloat):
-    """Half the size: 11 bits of precision, numbers up to 65,504."""
+    """Halves the size: 11 bits of precision, numbers up to 65,504."""
 
     title = "float16"
     opset = 13
@@ -106,7 +107,7 @@ class Float16(_NarrowFloat):
 
 
 class Bfloat16(_NarrowFloat):
-    """Half the size: 8 bits of precision, the range of float32."""
+    """Halves the size: 8 bits of precision, the range of float32."""
 
     title = "bfloat16"
     opset = 13

@@ -1,4 +1,4 @@
-"""Constant matrices in blocks of 4 bits."""
+"""Stores constant matrices in blocks of 4 bits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from onnxsmith.precision.stored_weights import Stored, reasons, stored
 
 _FOUR = 4
 EIGHT = "8 bits"
-"""How layers are kept that 4 bits damage."""
+"""The way to keep layers that 4 bits damage."""
 _OPSETS = {False: 13, True: 21}
 """The oldest opset of the form with MatMulNBits, and of DequantizeLinear with blocks (`WeightForm.standard`)."""
 
@@ -40,9 +40,9 @@ class Scheme:
 
 
 class Int4(Method):
-    """Matrices of products and tables of Gather are stored in blocks with 4 bits. The products are MatMulNBits, which
-    quantises activations when the model runs, or MatMul behind DequantizeLinear. Data is not needed; with data, errors
-    of the weights of a product make up for each other on it."""
+    """Stores matrices of products and tables of Gather in blocks of 4 bits. Products become MatMulNBits, which
+    quantises activations when the model runs, or MatMul with a DequantizeLinear. Data is not needed; with data, the
+    weights of products are rounded by GPTQ."""
 
     title = "int4 weights of matrix products and tables"
     changes = "MatMul and Gemm with a constant matrix as their second operand, and Gather and Slice of a constant table"
@@ -95,15 +95,15 @@ class Int4(Method):
 
 
 def _fixed(work: Work) -> Mapping[str, str]:
-    """The layers that stay in any case, with the reasons; found once."""
+    """Returns the layers that always stay, with the reasons; found once."""
     if work.fixed is None:
         work.fixed = reasons(work.model, work.form.weights)
     return work.fixed
 
 
 def _schemes(work: Work) -> list[Scheme]:
-    """From the smallest file to the most exact one. 4 bits damage tables more than products, since no sum evens out the
-    errors of a table."""
+    """Returns the schemes, from the smallest file to the most exact. 4 bits damage tables more than products, because
+    the errors of a table are not averaged by a sum."""
     form = work.form.weights
     layers = list(stored(work.model, form))
     ways = dict.fromkeys(tuple(one.block(size, form) for one in layers) for size in form.blocks)
@@ -138,10 +138,10 @@ def _blocks(one: Stored, work: Work, scheme: Scheme, bits: int, inputs: Mapping[
 
 
 def _inputs(work: Work) -> Mapping[int, list[str]]:
-    """The tensors that each matrix is multiplied with, by the id of its value. With data, they are going to be
-    measured: those in branches and loop bodies are not."""
+    """Returns, by the id of its value, the tensors with which each matrix is multiplied. With data, these tensors will
+    be measured, except in branches and loop bodies."""
     found: dict[int, list[str]] = defaultdict(list)
-    fixed = _fixed(work)  # not the user's list: the numbers do not depend on it
+    fixed = _fixed(work)  # without the user's list, because the moments do not depend on it
     widths: dict[str, int] = {}
     for one in stored(work.model, work.form.weights):
         value = one.node.inputs[0]

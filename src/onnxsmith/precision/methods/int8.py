@@ -1,4 +1,4 @@
-"""Weights and activations in 8 bits, with ranges from data."""
+"""Stores weights in 8 bits and quantises activations, with ranges from data."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ WEIGHTS = "8 bits for the weights alone"
 FLOATS = "8 bits for the weights alone, which are floats again before they are multiplied"
 ENDLESS = "a value that it reads or makes is not finite"
 _FLOAT_RESULTS = {"OpTypesToExcludeOutputQuantization": ["Gemm", "MatMul"]}
-"""Where what lies between products is in float32, the kernels of these give it without a rounding of their results."""
+"""Options if tensors between products stay in float32: the kernels of these products then give unrounded results."""
 _CLIPPED_ON = 16
-"""Samples on which ranges are narrowed. A choice: each runs nine quantisers behind each tensor."""
+"""Samples on which ranges are narrowed. A choice: each sample runs nine quantisers for each tensor."""
 
 
 class Int8(Method):
-    """Pairs of QuantizeLinear and DequantizeLinear stand around products and what lies between them (QDQ), weights are
-    quantised per channel. The ranges of activations are the least and the greatest value that calibration saw. Layers
+    """Puts pairs of QuantizeLinear and DequantizeLinear (QDQ) around products and the operators between them, and
+    quantises weights per channel. The ranges of activations are the least and the greatest value in calibration. Layers
     whose activations need more than 8 bits store their weights in 8 bits and compute in float32, and so do recurrent
     layers, tables that are added, and layers in branches and loop bodies."""
 
@@ -146,7 +146,7 @@ class Int8(Method):
 
 
 def _held(work: Work) -> dict[str, int]:
-    """The nodes with constants that can be stored in 8 bits, and the bytes of these; found once."""
+    """Returns the nodes with constants that can be stored in 8 bits, and the bytes of these constants; found once."""
     if work.held is None:
         work.held = {
             node.name or "": sum(value.const_value.nbytes for value in values if value.const_value is not None)
@@ -156,7 +156,7 @@ def _held(work: Work) -> dict[str, int]:
 
 
 def _rounded(work: Work, model: ir.Model) -> dict[str, Rounded]:
-    """The weights of layers, rounded with data; once for the given model, and once for the equalised one."""
+    """Returns the weights of layers, rounded with data; once for the given and once for the equalised model."""
     form = "given" if model is work.model else "equalised"
     if form not in work.rounded:
         assert work.runtime is not None
@@ -167,7 +167,7 @@ def _rounded(work: Work, model: ir.Model) -> dict[str, Rounded]:
 
 
 def _equalised(work: Work) -> Equalised:
-    """The model with equalised channels; made once."""
+    """Returns the model with equalised channels; made once."""
     if work.equalised is None:
         assert work.runtime is not None
         with stage("equalise"):
@@ -176,7 +176,7 @@ def _equalised(work: Work) -> Equalised:
 
 
 def _ranges(work: Work) -> Ranges:
-    """The ranges of the scheme; narrower ones are measured once for a model."""
+    """Returns the ranges of the scheme. Narrowed ranges are measured once for a model."""
     assert work.ranges is not None
     assert work.runtime is not None
     if work.scheme in ("", WHOLE):
@@ -191,6 +191,6 @@ def _ranges(work: Work) -> Ranges:
 
 
 def _read_by_products(model: ir.Model) -> list[str]:
-    """Activations that products read."""
+    """Returns the activations that products read."""
     found = (value for node in model.graph if node.op_type in PRODUCTS for value in node.inputs[:2])
     return list(dict.fromkeys(one.name or "" for one in found if one is not None and one.const_value is None))

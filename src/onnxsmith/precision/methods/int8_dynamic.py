@@ -1,4 +1,4 @@
-"""Weights in 8 bits, activations quantised when the model runs."""
+"""Stores weights in 8 bits; activations are quantised when the model runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _CONTRIB = "com.microsoft"
 _OPERATORS = {
     "MatMul": "", "Gemm": "", "LSTM": "", "Gather": "", "Attention": _CONTRIB, "EmbedLayerNormalization": _CONTRIB,
 }  # fmt: skip
-"""Operators with their domains. Products with kernels that onnxruntime has on a CPU. Of Conv it computes ConvInteger,
-which is slower than Conv in float32 (onnxruntime issue #6732)."""
+"""Operators, with their domains, for which onnxruntime has kernels on a CPU. Conv is left out, because ConvInteger is
+slower there than Conv in float32 (onnxruntime issue #6732)."""
 
 
 class Int8Dynamic(Method):
-    """Weights have 8 bits; each run measures the range of an activation before it quantises it. No data is needed."""
+    """Gives weights 8 bits. Each run measures the range of an activation before it quantises the activation. No data is
+    needed."""
 
     title = "int8 weights, activations quantised at run time"
     changes = "MatMul, Gemm, LSTM, Attention and Gather with constant weights"
@@ -49,7 +50,7 @@ class Int8Dynamic(Method):
 
 
 def _lookups(model: ir.Model) -> set[str]:
-    """Gathers whose table is not constant: to quantise it for them alone costs time."""
+    """Returns the Gathers whose table is not constant: quantising it only for them costs time."""
     return {node.name or "" for node in model.graph if node.op_type == "Gather" and not is_embedding(node)}
 
 

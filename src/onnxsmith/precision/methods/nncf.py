@@ -1,4 +1,4 @@
-"""Methods that NNCF computes."""
+"""Quantises models with NNCF."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from onnxsmith.precision.methods.int4 import Int4
 # What the methods that NNCF computes share.
 
 _MOST = 64
-"""Samples that NNCF runs at most. A choice: each keep-list runs them again, three times; with 256 of them the outputs
-of the networks tried were no closer to those in float32."""
+"""The most samples that NNCF runs. A choice: each keep-list runs them three times. With 256 samples the outputs of the
+networks tried were no closer to those in float32."""
 
 
 class _NncfMethod(Method):
-    """A method of NNCF, the quantiser of OpenVINO, which is an extra."""
+    """Quantises with NNCF, the quantiser of OpenVINO, which is installed as an extra."""
 
     where = ", outside of branches and loop bodies"
     engine = NNCF
@@ -33,7 +33,7 @@ class _NncfMethod(Method):
 
 
 def samples(work: Work) -> list[str]:
-    """The files with the samples on which NNCF runs the model; the report says so if there are more."""
+    """Returns the files with the samples on which NNCF runs the model. The report says so if there are more samples."""
     files = work.arithmetic.samples(work.calibration, _MOST)
     if work.ranges is not None and len(files) < work.ranges.samples:
         said = f"NNCF ran the model on the first {len(files)} of {work.ranges.samples} samples for calibration"
@@ -50,8 +50,8 @@ SMOOTHED = "smoothed activations, corrected biases"
 
 
 class Int8Nncf(_NncfMethod):
-    """As int8, with NNCF's algorithms: the means that rounding moves are corrected in biases, and large values of
-    single channels of activations are moved into weights (SmoothQuant)."""
+    """Quantises as int8 does, with NNCF's algorithms: biases correct the shifts of means that rounding causes, and
+    large values in single channels of activations are moved into weights (SmoothQuant)."""
 
     title = "int8 weights and activations, by NNCF"
     changes = "Conv, ConvTranspose, Gemm, MatMul, and Gather from a constant table"
@@ -97,12 +97,12 @@ class Int8Nncf(_NncfMethod):
 SYMMETRIC = "symmetric blocks"
 ZERO_POINTS = "blocks with a zero point"
 _BLOCK = 32
-"""Elements of a block, as in `int4`. NNCF leaves a matrix alone whose columns are no multiple of it."""
+"""Elements of a block, as in `int4`. NNCF skips a matrix whose columns are no multiple of it."""
 _MATRIX = 2
 
 
 class Int4Nncf(_NncfMethod):
-    """As int4, with scales that NNCF chooses by the activations that the data gives (AWQ, scale estimation). The
+    """Quantises as int4 does, with scales that NNCF chooses by the activations on the data (AWQ, scale estimation). The
     weights are stored as DequantizeLinear in blocks, which onnxruntime computes as MatMulNBits."""
 
     title = "int4 weights of matrix products, by NNCF"
@@ -132,7 +132,7 @@ class Int4Nncf(_NncfMethod):
 
 
 def _rows(node: ir.Node) -> int:
-    """The length of the axis over which a product sums; 1 if the second operand is no constant matrix."""
+    """Returns the length of the axis over which a product sums; 1 if the second operand is no constant matrix."""
     tensor = node.inputs[1].const_value if node.inputs[1] is not None else None
     shape = tensor.shape.numpy() if tensor is not None else ()
     if len(shape) != _MATRIX:

@@ -1,1 +1,2 @@
-"""Removes channels from a model: which tensors share a channel, which channels go, and what proves the result."""
+"""Removes channels from a model: finds which tensors share a channel, chooses channels, removes them, and proves the
+result."""

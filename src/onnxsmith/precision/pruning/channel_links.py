@@ -1,8 +1,8 @@
-"""Records which elements of which axes are one channel.
+"""Records which elements of which axes form one channel.
 
-An element is an index along an axis of a tensor. Operators tie elements of their inputs, weights and outputs: what is
-tied can only be removed together. An axis is `live` if it comes from the output channels of a weight; all other axes
-keep their size. A pin is a reason for which elements stay.
+An element is an index along an axis of a tensor. Operators tie elements of their inputs, weights and outputs: tied
+elements can only be removed together. An axis is live if it comes from the output channels of a weight; all other axes
+keep their size. A pin is a reason to keep elements.
 """
 
 from __future__ import annotations
@@ -24,32 +24,33 @@ Sizes = tuple[int, ...]
 
 @dataclass
 class Links:
-    """The ties of one graph. `views` says which axis of a divided axis holds the channels, by the sizes before and
-    after (`regrouping`); the outermost one without an entry."""
+    """The ties of one graph. If a reshape divides an axis, `views` says which of the parts holds the channels, by the
+    sizes before and after (`reshape_axes`). Without an entry it is the outermost part."""
 
     views: Mapping[tuple[Sizes, Sizes], int] = field(default_factory=dict)
     slots: dict[Slot, int] = field(default_factory=dict)
-    """The size of each axis that is tied."""
+    """The size of each tied axis."""
     live: set[Slot] = field(default_factory=set)
     opened: dict[Slot, str] = field(default_factory=dict)
     """Axes of results that begin with a weight's output channels, with the label of the node."""
     products: dict[Slot, str] = field(default_factory=dict)
-    """Axes of weights over which a node sums, with the label of the node. A channel for which they are zero is not
-    read."""
+    """Axes of weights over which a node sums, with the label of the node. A channel whose elements are zero there is
+    not read."""
     read: dict[Slot, list[Slot]] = field(default_factory=dict)
-    """The axes of computed tensors that are multiplied with such an axis of a weight."""
+    """By the axes of `products`: the axes of computed tensors that are multiplied with them."""
     ties: list[tuple[Slot, Indices, Slot, Indices]] = field(default_factory=list)
     pins: list[tuple[Slot, str]] = field(default_factory=list)
     divided: dict[tuple[Sizes, Sizes], int] = field(default_factory=dict)
-    """The divisions of live axes that could be seen otherwise, with the number of ways."""
+    """The divisions of live axes that can be followed in several ways, with the number of ways."""
     readers: dict[Slot, set[int]] = field(default_factory=dict)
     twins: tuple[tuple[str, str], ...] = ()
-    """Pairs of matrices of which one is the transpose of the other: a weight that a module uses in both ways."""
+    """Pairs of matrices of which one is the transpose of the other: a weight that a module uses both plain and
+    transposed."""
     node: ir.Node | None = None
 
     @property
     def label(self) -> str:
-        """The node that is being followed."""
+        """Returns the label of the current node."""
         return "the graph" if self.node is None else f"{self.node.op_type} {walk.node_label(self.node)!r}"
 
     def is_live(self, value: ir.Value | None, axis: int) -> bool:
@@ -57,12 +58,12 @@ class Links:
         return value is not None and (value.name or "", axis) in self.live
 
     def live_axes(self, value: ir.Value | None) -> list[int]:
-        """The live axes of a tensor."""
+        """Returns the live axes of a tensor."""
         rank = 0 if value is None or value.shape is None else len(value.shape)
         return [axis for axis in range(rank) if self.is_live(value, axis)]
 
     def open(self, value: ir.Value, axis: int) -> None:
-        """Begins a live axis: the node's output channels."""
+        """Makes an axis live: the node's output channels."""
         slot = self._slot(value, axis)
         assert self.node is not None
         self.opened[slot] = walk.node_label(self.node)
@@ -87,7 +88,7 @@ class Links:
             self.live.add(two)
 
     def pass_by(self, value: ir.Value, axis: int) -> None:
-        """Notes that the node may go on as it is when elements of a live axis go."""
+        """Notes that the node needs no change when elements of a live axis are removed."""
         self._slot(value, axis)
 
     def pin(self, value: ir.Value, axis: int, reason: str) -> None:
@@ -96,7 +97,8 @@ class Links:
         self.pins.append((slot, reason))
 
     def sums(self, value: ir.Value, at: int, weight: ir.Value, axis: int) -> None:
-        """Notes that the node sums over this axis of a weight, times that of a computed tensor."""
+        """Notes that the node multiplies axis `at` of a computed tensor with this axis of a weight, and sums over
+        both."""
         assert self.node is not None
         slot = self._slot(weight, axis)
         self.products[slot] = walk.node_label(self.node)
@@ -113,7 +115,7 @@ class Links:
 
 
 def static(value: ir.Value | None, axis: int) -> int | None:
-    """The size of an axis, None if it is not known before a run."""
+    """Returns the size of an axis; None if it is unknown before a run."""
     if value is None or value.shape is None:
         return None
     size = value.shape[axis] if -len(value.shape) <= axis < len(value.shape) else None
@@ -121,10 +123,10 @@ def static(value: ir.Value | None, axis: int) -> int | None:
 
 
 def rank(value: ir.Value | None) -> int | None:
-    """The number of axes, None if it is not known."""
+    """Returns the number of axes; None if it is unknown."""
     return None if value is None or value.shape is None else len(value.shape)
 
 
 def is_weight(value: ir.Value | None) -> bool:
-    """Whether the tensor is stored in the model and cannot be replaced by a caller."""
+    """Whether the tensor is stored in the model and is no graph input."""
     return value is not None and value.is_initializer() and value.const_value is not None and not value.is_graph_input()

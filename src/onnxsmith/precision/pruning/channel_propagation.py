@@ -15,7 +15,7 @@ from onnxsmith.precision.pruning.operators.base import Operator
 
 @functools.cache
 def families() -> Mapping[str, Operator]:
-    """The family of each operator."""
+    """Returns the family of each operator."""
     found = rooms.members("onnxsmith.precision.pruning.operators", Operator)
     return {op: family for family in found.values() for op in family.ops}
 
@@ -26,8 +26,8 @@ def linked(
     keep: Container[str] = (),
     twins: Sequence[tuple[str, str]] = (),
 ) -> Links:
-    """The ties of the main graph of a model with inferred shapes, whose constants are initializers. The channels of
-    results of nodes in `keep` stay; those of `twins` go together."""
+    """Returns the ties of the main graph. The model must have inferred shapes, and its constants must be initializers.
+    The output channels of nodes in `keep` stay. The two matrices of each pair in `twins` lose the same channels."""
     links = Links(dict(views or {}), twins=tuple(twins))
     for node in model.graph:
         links.node = node
@@ -53,7 +53,7 @@ def linked(
 
 
 def _pin_the_rest(node: ir.Node, links: Links) -> None:
-    """Pins live axes of what a node reads that its family did not tie."""
+    """Pins the live axes of a node's inputs that its family did not tie."""
     inside = set(captures.captured(node))
     for value in captures.reads(node):
         for axis in links.live_axes(value):
@@ -64,7 +64,7 @@ def _pin_the_rest(node: ir.Node, links: Links) -> None:
 
 
 ONNXRUNTIME = "com.microsoft"
-"""The domain of the operators of onnxruntime; those of its layouts have longer names (`com.microsoft.nchwc`)."""
+"""The domain of onnxruntime's own operators. The domains of its layouts begin with it (`com.microsoft.nchwc`)."""
 
 
 def is_of_onnxruntime(node: ir.Node) -> bool:
@@ -78,8 +78,8 @@ def _not_understood(node: ir.Node) -> str:
 
 
 def _pin_shared(model: ir.Model, links: Links) -> None:
-    """Pins weights that a node reads for which the same elements cannot go. Nodes that each follow the axis share a
-    weight: their channels go together."""
+    """Pins shared weights that some reader does not follow along the same axis. If all readers follow the axis, their
+    channels are removed together."""
     weights = {value.name or "": value for value in model.graph.initializers.values()}
     outputs = {value.name for value in model.graph.outputs}
     inner = {name.name for node in model.graph for name in captures.captured(node)}

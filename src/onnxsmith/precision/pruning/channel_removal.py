@@ -1,4 +1,4 @@
-"""Removes channels from a model, and makes the reference that the result is compared with."""
+"""Removes channels from a model, and makes the reference with which the result is compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Kept = Mapping[Slot, Indices]
 
 
 def kept_without(found: Channels, gone: Iterable[Channel]) -> Kept:
-    """The indices that stay along each axis that becomes shorter."""
+    """Returns the indices that stay along each axis that becomes shorter."""
     masks: dict[Slot, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
     for channel in gone:
         for slot, at in channel:
@@ -30,10 +30,10 @@ def kept_without(found: Channels, gone: Iterable[Channel]) -> Kept:
 
 
 def pruned(model: ir.Model, kept: Kept) -> ir.Model:
-    """A copy of the model with the elements of `kept` only; other axes stay whole.
+    """Returns a copy of the model with only the elements of `kept`; other axes stay whole.
 
     Raises:
-        OnnxsmithError: `prune/shapes` if the shapes that follow are not those that the cut means.
+        OnnxsmithError: `prune/shapes` if the inferred shapes differ from those that the cut should give.
     """
     made = cloned(model)
     cuts = Cuts(kept, Names(made))
@@ -65,7 +65,7 @@ def _cut(value: ir.Value, axes: Mapping[int, Indices]) -> None:
 
 
 def _forget_shapes(model: ir.Model, cuts: Cuts) -> dict[str, tuple[int | None, ...]]:
-    """Forgets the shapes of what became smaller, and returns those that they should have."""
+    """Removes the recorded shapes of tensors that become smaller, and returns the shapes that they should get."""
     expected = {}
     for node in model.graph:
         for value in node.outputs:
@@ -99,11 +99,11 @@ def _check(model: ir.Model, expected: Mapping[str, tuple[int | None, ...]], note
 
 
 def masked(model: ir.Model, kept: Kept, products: Iterable[Slot]) -> ir.Model:
-    """A copy of the model, all channels in place, in which no sum reads the removed ones: their weights in the sums are
+    """Returns a copy of the model that keeps all channels but ignores the removed ones: the weights that read them are
     zero.
 
-    What is left is, at the elements that stay, what the model without the channels has to compute. A computed tensor
-    that becomes smaller is read by its own name at these elements, so that the two models have tensors in common.
+    At the elements that stay, this copy computes what the pruned model has to compute. Under the name of a tensor that
+    becomes smaller the copy has only these elements, so that tensors of both models can be compared by name.
     """
     made = cloned(model)
     for name, axis in products:
@@ -118,7 +118,7 @@ def masked(model: ir.Model, kept: Kept, products: Iterable[Slot]) -> ir.Model:
 
 
 def _name_the_kept(model: ir.Model, kept: Kept) -> None:
-    """Renames tensors that become smaller, and adds nodes that take their kept elements under the old name."""
+    """Renames the tensors that become smaller, and adds nodes that give their kept elements under the old name."""
     graph, names, cuts = model.graph, Names(model), Cuts(kept)
     for node in list(graph):
         for value in node.outputs:

@@ -1,4 +1,4 @@
-"""Which channels go for a share."""
+"""Chooses the channels to remove for a given share."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from onnxsmith.verification.metrics.base import Floats
 
 @dataclass(frozen=True)
 class Choice:
-    """How channels are chosen: as a share of each group, or of all groups together; as many stay of each group as a
-    multiple, one at least. Without a multiple, wide groups keep a multiple of `BLOCK`."""
+    """How channels are chosen: a share of each group, or of all groups together. Each group keeps at least one channel,
+    and a number of channels that is a multiple of `multiple`. Without a multiple, wide groups keep a multiple of
+    `BLOCK`."""
 
     multiple: int | None = 1
     is_global: bool = False
 
     def multiple_of(self, group: Group) -> int:
-        """How many channels have to stay together, so that each layer keeps a multiple of channels. An attention head
-        is many channels of a layer at once."""
+        """Returns the number of which the group has to keep a multiple, so that each layer keeps a multiple of its
+        channels. One channel of a group can be many channels of a layer, such as an attention head."""
         wide = min(group.each, default=1) * len(group.channels) >= WIDE
         multiple = (BLOCK if wide else 1) if self.multiple is None else self.multiple
         return math.lcm(*(multiple // math.gcd(multiple, each) for each in group.each or (1,)))
 
     def gone(self, groups: Sequence[Group], scores: Sequence[Floats], share: float) -> list[Channel]:
-        """The channels with the least scores, `share` of them, and those that nothing reads."""
+        """Returns the channels to remove: a `share` with the least scores, and all channels that nothing reads."""
         found: list[Channel] = []
         limit = self._limit(scores, share) if self.is_global else None
         for group, own in zip(groups, scores, strict=True):
@@ -48,11 +49,11 @@ class Choice:
 
 
 BLOCK = 8
-"""Channels that a kernel of onnxruntime for convolutions takes at once (MlasNchwcGetBlockSize: 8 with AVX2, 16 with
+"""Channels that onnxruntime's convolution kernels compute at once (MlasNchwcGetBlockSize: 8 with AVX2, 16 with
 AVX-512)."""
 WIDE = 32
-"""Channels of a layer from which it keeps a multiple of `BLOCK`, if none is given. A choice: of fewer, a block is more
-than a quarter."""
+"""Without a given multiple, layers with at least this many channels keep a multiple of `BLOCK`. A choice: in smaller
+layers a block is more than a quarter of the channels."""
 _ROUNDING = 1e-9
 """Added to a number of channels before it is rounded down: 0.3 · 10 is 2.9999999999999996 in float64."""
 

@@ -1,4 +1,4 @@
-"""The elements that stay along each axis that becomes shorter."""
+"""Says which elements stay along each axis that becomes shorter, and adapts operands that hold sizes."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from onnxsmith.precision.pruning.channel_links import Indices, Slot
 
 @dataclass
 class Cuts:
-    """The indices that stay, by tensor and axis, in order; no entry for axes that stay whole."""
+    """The indices that stay, in order, by tensor and axis. Axes that stay whole have no entry."""
 
     kept: Mapping[Slot, Indices]
     names: Names | None = None
     made: list[ir.Value] = field(default_factory=list)
 
     def of(self, value: ir.Value | None, axis: int) -> Indices | None:
-        """The indices that stay along an axis, None if all do."""
+        """Returns the indices that stay along an axis; None if all stay."""
         return None if value is None else self.kept.get((value.name or "", axis))
 
     def axes(self, value: ir.Value | None) -> dict[int, Indices]:
-        """The indices that stay, by axis, of a tensor."""
+        """Returns the indices that stay along each shortened axis of a tensor."""
         shape = None if value is None else value.shape
         found = {axis: self.of(value, axis) for axis in range(0 if shape is None else len(shape))}
         return {axis: indices for axis, indices in found.items() if indices is not None}
 
     def resize(self, node: ir.Node, index: int, changes: Mapping[int, int]) -> None:
-        """Changes elements, by position, of an operand of a node that holds sizes. If the operand is computed, the
-        other elements stay computed."""
+        """Changes elements, by position, of an operand that holds sizes. If the operand is computed, its other elements
+        stay computed."""
         value, array = node.inputs[index], facts.constant(node.inputs[index])
         if not changes:
             return
@@ -50,7 +50,7 @@ class Cuts:
         node.replace_input_with(index, chosen.outputs[0])
 
     def restore(self, node: ir.Node, elements: Mapping[int, int]) -> None:
-        """Lets all readers of a vector of sizes see the given numbers at some positions."""
+        """Gives all readers of a vector of sizes the given numbers at some positions."""
         value = node.outputs[0]
         uses = list(value.uses())
         assert node.graph is not None
@@ -63,7 +63,7 @@ class Cuts:
             use.node.replace_input_with(use.idx, chosen.outputs[0])
 
     def _chosen(self, value: ir.Value, count: int, numbers: Mapping[int, int], wish: str) -> ir.Node:
-        """A node that takes some elements from `numbers`, and the others from a vector."""
+        """Makes a node that takes some elements from `numbers` and the others from a vector."""
         assert self.names is not None
         mask = np.array([at in numbers for at in range(count)])
         other = np.array([numbers.get(at, 0) for at in range(count)], np.int64)
@@ -81,7 +81,7 @@ class Cuts:
         return ir.Node("", "Where", [*stored, value], outputs=[result], name=self.names.free(f"{wish}_where"))
 
     def replace(self, node: ir.Node, index: int, numbers: Sequence[int]) -> None:
-        """Gives a node an operand of its own: int64 numbers."""
+        """Replaces an operand of a node by a new constant of int64 numbers."""
         assert self.names is not None
         assert node.graph is not None
         wish = f"{node.outputs[0].name}_{node.op_type.lower()}_sizes"

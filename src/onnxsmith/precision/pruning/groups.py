@@ -1,4 +1,5 @@
-"""Channels of a graph: elements that can only go together, in groups of which some go and some stay."""
+"""Finds the channels of a graph: elements that can only be removed together. Channels along the same axes form a
+group."""
 
 from __future__ import annotations
 
@@ -19,48 +20,49 @@ Channel = tuple[tuple[Slot, Indices], ...]
 
 @dataclass(frozen=True)
 class Group:
-    """Channels along the same axes, of which any may go. `layers` are the nodes whose output channels they are;
-    `products` the axes of weights over which their readers sum. `reason` says why all of them stay, if they do."""
+    """Channels along the same axes, any of which may be removed. They are output channels of the nodes `layers`;
+    `products` are the axes of weights over which their readers sum. `reason` says why all channels stay; "" if they may
+    be removed."""
 
     layers: tuple[str, ...]
     channels: tuple[Channel, ...]
     products: tuple[Slot, ...]
     reason: str = ""
     each: tuple[int, ...] = ()
-    """How many output channels of each layer are one channel of the group."""
+    """How many output channels of each layer form one channel of the group."""
     is_unread: bool = False
-    """Whether nothing that reaches an output reads the channels."""
+    """Whether no graph output depends on the channels."""
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """The axes."""
+        """Returns the axes of the group."""
         return tuple(slot for slot, _ in self.channels[0])
 
 
 @dataclass(frozen=True)
 class Channels:
-    """All groups of a graph, those that stay included."""
+    """All groups of a graph, including those that stay."""
 
     groups: tuple[Group, ...]
     links: Links
 
     @property
     def free(self) -> tuple[Group, ...]:
-        """The groups of which channels may go."""
+        """Returns the groups whose channels may be removed."""
         return tuple(group for group in self.groups if not group.reason)
 
     @property
     def fixed(self) -> tuple[Group, ...]:
-        """The groups that stay."""
+        """Returns the groups that stay."""
         return tuple(group for group in self.groups if group.reason)
 
 
 def channels(model: ir.Model, keep: Iterable[str] = ()) -> Channels:
-    """The channels of the main graph of a model with inferred shapes, whose constants are initializers. Those of layers
-    in `keep` stay.
+    """Finds the channels of the main graph. The model must have inferred shapes, and its constants must be
+    initializers. The channels of layers in `keep` stay.
 
-    A reshape that divides an axis (heads, groups of a shuffle) can be followed along either part. Each kind of division
-    is followed in the way that frees the most weights; the outermost part is preferred.
+    A reshape that divides an axis (into heads, or into the groups of a shuffle) can be followed along either part. Each
+    kind of division is followed along the part that frees the most weights, by default the outermost part.
     """
     sizes = {value.name or "": _elements(value) for value in model.graph.initializers.values()}
     kept, pairs = frozenset(keep), twins(model)
@@ -77,8 +79,8 @@ def _improved(
     seen: frozenset[tuple[Sizes, Sizes]],
     best: Channels | None = None,
 ) -> tuple[Views, Channels]:
-    """The best ways to follow the divisions that were not seen before, one after the other, and what they free. A way
-    may lead to further divisions, which are decided before the way is judged."""
+    """Decides the new divisions one after the other. Returns the best ways to follow them, and the channels found with
+    these. A way may lead to further divisions, which are decided before the way is judged."""
     best = follow(views) if best is None else best
     known = seen | set(best.links.divided)
     for division, ways in list(best.links.divided.items()):
@@ -95,9 +97,9 @@ def _improved(
 
 
 _DEEPEST = 12
-"""Divisions that were seen before further ones are no longer decided. A choice: each way is a walk over the graph."""
+"""The most divisions that are decided. A choice: each way is a walk over the graph."""
 _BETTER = 1.01
-"""By how much another way to follow a division has to be better. A choice."""
+"""The factor by which another way to follow a division has to be better. A choice."""
 
 
 def _elements(value: ir.Value) -> int:
@@ -105,7 +107,8 @@ def _elements(value: ir.Value) -> int:
 
 
 def _freed(found: Channels, sizes: dict[str, int]) -> float:
-    """Elements of weights of which a part may go. Few large channels count less: a share of them is often none."""
+    """Counts the elements of weights that can become smaller. Groups of few large channels count less, because a share
+    of few channels is often none."""
     total = 0.0
     for group in found.free:
         for place, (name, axis) in enumerate(group.slots):
@@ -137,7 +140,7 @@ def _grouped(links: Links) -> Channels:
 
 
 def _groups(links: Links, members: dict[int, list[tuple[Slot, Indices]]], pins: dict[int, str]) -> Iterator[Group]:
-    """Channels with the same axes are a group. Channels without a layer that computes them stay."""
+    """Yields the groups of channels with the same axes. Channels that no layer computes stay."""
     by_axes: dict[tuple[object, ...], list[int]] = {}
     for label, channel in members.items():
         if any(slot in links.opened for slot, _ in channel):
@@ -164,7 +167,7 @@ def _group(links: Links, made: tuple[Channel, ...], why: str) -> Group:
 
 
 def _components(count: int, edges: list[tuple[Indices, Indices]]) -> Indices:
-    """Labels each element with the least element that ties lead to."""
+    """Labels each element with the least element to which ties connect it."""
     labels = np.arange(count)
     if not edges:
         return labels
@@ -177,7 +180,7 @@ def _components(count: int, edges: list[tuple[Indices, Indices]]) -> Indices:
         np.minimum.at(new, labels[twos], low)
         np.minimum.at(new, ones, low)
         np.minimum.at(new, twos, low)
-        while True:  # labels of labels
+        while True:  # follow labels until they point at themselves
             jumped = new[new]
             if np.array_equal(jumped, new):
                 break
@@ -190,12 +193,12 @@ def _components(count: int, edges: list[tuple[Indices, Indices]]) -> Indices:
 # Finds weights that a module uses as they are and transposed, which exporters store twice.
 
 _FEW = 16
-"""Elements from which two matrices are compared. A choice: smaller ones may be equal by chance."""
+"""The fewest elements of matrices that are compared. A choice: smaller matrices may be equal by chance."""
 
 
 def twins(model: ir.Model) -> list[tuple[str, str]]:
-    """Pairs of stored matrices of which one is the transpose of the other. Matrices with few different numbers, such as
-    an identity, are none: that they are equal says nothing."""
+    """Finds pairs of stored matrices of which one is the transpose of the other. Matrices with few different numbers,
+    such as an identity, are left out, because they may be equal by chance."""
     seen: dict[tuple[object, ...], list[tuple[str, npt.NDArray[np.floating]]]] = {}
     found = []
     for name, value in model.graph.initializers.items():
@@ -215,4 +218,4 @@ def twins(model: ir.Model) -> list[tuple[str, str]]:
 
 
 _AXES = 2
-"""The axes of a matrix."""
+"""The number of axes of a matrix."""

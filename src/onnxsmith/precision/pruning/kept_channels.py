@@ -1,4 +1,4 @@
-"""Writes which part of each weight stayed, so that the same can be done to a torch module."""
+"""Writes which part of each weight stayed, so that a torch module can be pruned in the same way."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Flags = npt.NDArray[np.bool_]
 
 
 def of(work: Working, found: Channels, kept: Kept) -> dict[str, Axes]:
-    """For each weight that became smaller: the axes, and the indices that stayed along each. A weight has the name and
-    the axes of its torch parameter, where the file says which one it is, else those of the file. Weights that are
-    others with their elements in other places are named by those; the transpose of another weight is not named, if
-    that one is a parameter."""
+    """Returns, for each weight that became smaller, the shortened axes and the indices that stayed along them. Name and
+    axes are those of the torch parameter if the file says which one it is, else those of the file. A weight whose
+    elements were moved from other stored tensors has the names of these tensors. The transpose of a parameter is left
+    out."""
     model, places = work.model, work.moved
     known, behind = parameters(model, work.copies), norms(model) | merged(model)
     tied = {b: a for a, b in found.links.twins} | dict(found.links.twins)
@@ -43,8 +43,8 @@ def of(work: Working, found: Channels, kept: Kept) -> dict[str, Axes]:
 
 
 def _of_sources(places: Moved, made: Mapping[str, Mapping[int, Indices]]) -> dict[str, Axes]:
-    """What stayed of the tensors that others are made of: an element stays if it stays in what was made. The file's
-    own name and axes are given where the elements that stay are no block along the axes of the source."""
+    """Returns what stayed of the source tensors of moved weights: an element stays if it stays in the weight. If the
+    elements that stay do not form a block along the axes of the source, returns the weight's own name and axes."""
     stays: dict[str, Flags] = {}
     goes: dict[str, Flags] = {}
     for name in places.results:
@@ -70,7 +70,7 @@ def _of_sources(places: Moved, made: Mapping[str, Mapping[int, Indices]]) -> dic
 
 
 def _block(stays: Flags, goes: Flags) -> Axes | None:
-    """The indices that stay along each axis that becomes shorter; None if the elements are no block."""
+    """Returns the indices that stay along each shortened axis; None if the elements do not form a block."""
     block = []
     for axis in range(stays.ndim):
         others = tuple(one for one in range(stays.ndim) if one != axis)
@@ -87,6 +87,6 @@ def _block(stays: Flags, goes: Flags) -> Axes | None:
 
 
 def text(found: dict[str, Axes]) -> str:
-    """The list as JSON, a weight on each line."""
+    """Returns the list as JSON, with one weight on each line."""
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(axes)}" for name, axes in found.items())
     return "{\n" + lines + "\n}\n"

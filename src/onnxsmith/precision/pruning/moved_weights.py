@@ -1,8 +1,8 @@
-"""Computes weights that are other stored tensors with their elements in other places, and remembers the places.
+"""Computes weights that only move the elements of other stored tensors, and remembers where each element came from.
 
 Exporters write the weights of recurrent layers as Concat, Split and Unsqueeze of the parameters, and biases as Reshape
-of a vector. Channels are followed through stored weights only, so these nodes are computed once. The parameters, which
-a torch module has, are found again by the places of their elements."""
+of a vector. Channels are followed only through stored weights, so these nodes are computed once. The remembered places
+lead back from a weight to the parameters of the torch module."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Move = Callable[[Sequence[Array]], Sequence[Array]]
 
 @dataclass(frozen=True)
 class _Step:
-    """Makes a tensor: the result at `place` of `move` of the tensors `operands`."""
+    """Makes a tensor: the result number `place` of `move`, applied to the tensors `operands`."""
 
     move: Move
     operands: tuple[str, ...]
@@ -33,33 +33,33 @@ class _Step:
 
 @dataclass
 class Moved:
-    """Stored tensors that were made of others by moving elements."""
+    """Stored tensors that were made from others by moving elements."""
 
     steps: dict[str, _Step] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """The shapes of all tensors that were moved, by name."""
+    """The shapes of all moved tensors, by name."""
 
     @property
     def results(self) -> list[str]:
-        """The tensors that were made and of which no other one is."""
+        """Returns the made tensors from which no other tensor was made."""
         parts = {one for step in self.steps.values() for one in step.operands}
         return [name for name in self.steps if name not in parts]
 
     def made(self, name: str, of: Callable[[str], Array]) -> Array:
-        """The tensor `name`, if the stored tensors that it is made of are those that `of` returns."""
+        """Computes the tensor `name` from the values that `of` returns for its stored source tensors."""
         step = self.steps.get(name)
         return of(name) if step is None else step.move([self.made(one, of) for one in step.operands])[step.place]
 
     def sources(self, name: str) -> list[str]:
-        """The stored tensors that a tensor is made of; itself if it was not made."""
+        """Returns the stored tensors from which a tensor was made; the tensor itself if it was not made."""
         step = self.steps.get(name)
         if step is None:
             return [name]
         return list(dict.fromkeys(source for one in step.operands for source in self.sources(one)))
 
     def elements(self, name: str) -> tuple[list[str], Array, Array]:
-        """The sources of a tensor, and for each of its elements the number of the source, and the place there, counted
-        through all axes."""
+        """Returns the sources of a tensor and, for each of its elements, the index of the source and the flat index in
+        the source."""
         names = self.sources(name)
         sizes = [int(np.prod(self.shapes[source], dtype=np.int64)) for source in names]
         ends = np.cumsum(sizes)
@@ -72,8 +72,8 @@ class Moved:
 
 
 def moved(model: ir.Model) -> Moved:
-    """Computes, in place, the float tensors of the main graph that are moved stored ones. A stored tensor that
-    something else reads as well is left alone, because a second copy would make the file larger."""
+    """Computes, in place, the float tensors of the main graph that only move elements of stored tensors. Leaves out
+    stored tensors with other readers, because a second copy would make the file larger."""
     found, graph, outputs = Moved(), model.graph, set(model.graph.outputs)
     alike: dict[tuple[object, ...], Sequence[ir.Value]] = {}
     for node in list(graph):
@@ -97,7 +97,7 @@ def moved(model: ir.Model) -> Moved:
 
 
 def _stored(graph: ir.Graph, node: ir.Node, move: Move, data: Sequence[ir.Value], found: Moved) -> Sequence[ir.Value]:
-    """The results of a node as initializers, which take over their names."""
+    """Turns the results of a node into initializers of the same names, and returns these."""
     tensors = [value.const_value for value in data]
     arrays = move([tensor.numpy() for tensor in tensors if tensor is not None])
     names = tuple(value.name or "" for value in data)
@@ -123,13 +123,13 @@ _MOVING = {"Concat", "Flatten", "Gather", "Reshape", "Slice", "Split", "Squeeze"
 
 
 def _data(node: ir.Node) -> list[ir.Value]:
-    """The operands whose elements are moved."""
+    """Returns the operands whose elements are moved."""
     count = len(node.inputs) if node.op_type == "Concat" else 1
     return [value for value in node.inputs[:count] if value is not None]
 
 
 def _is_free(value: ir.Value) -> bool:
-    """Whether a float tensor is stored, and only moved."""
+    """Whether a float tensor is stored and all its readers only move elements."""
     if not is_weight(value) or value.const_value is None or value.const_value.dtype not in _FLOATS:
         return False
     return not value.is_graph_output() and all(
@@ -138,7 +138,8 @@ def _is_free(value: ir.Value) -> bool:
 
 
 def _move(node: ir.Node) -> Move | None:
-    """What a node does with arrays; None if it does not only move their elements, or depends on computed ones."""
+    """Returns the node's function on arrays; None if it does more than move elements, or depends on computed
+    operands."""
     make = _MOVES.get(node.op_type)
     count = 0 if node.op_type == "Concat" else 1
     if (
@@ -151,7 +152,7 @@ def _move(node: ir.Node) -> Move | None:
 
 
 def _numbers(node: ir.Node, index: int, name: str) -> list[int] | None:
-    """An operand of integers, or the attribute of an older opset."""
+    """Returns the integers of an operand, or of the attribute in older opsets."""
     if name in node.attributes:
         return [int(one) for one in node.attributes[name].as_ints()]
     array = facts.constant(operand(node, index))
@@ -189,7 +190,7 @@ def _slice(node: ir.Node) -> Move | None:
         return None
     axes = _numbers(node, 3, "axes") or list(range(len(begins)))
     steps = _numbers(node, 4, "steps") or [1] * len(begins)
-    if any(step < 0 for step in steps):  # the end -1 means another place than in Python
+    if any(step < 0 for step in steps):  # in Slice the end -1 means another position than in Python
         return None
     parts = list(zip(axes, begins, ends, steps, strict=True))
 

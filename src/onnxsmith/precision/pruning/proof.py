@@ -1,4 +1,4 @@
-"""Proves a pruned model: it computes what the given model computes when nothing reads the removed channels."""
+"""Proves that a pruned model computes the same as the given model in which nothing reads the removed channels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.sessions import verify_models
 
 _SAMPLES = 2
-"""Samples of the user's that are compared, beside generated inputs. A choice."""
+"""The user's samples that are compared in addition to generated inputs. A choice."""
 
 
 def proven(
@@ -34,8 +34,8 @@ def proven(
 ) -> Verification:
     """Compares the pruned model with the whole one, in which the weights that read removed channels are zero.
 
-    Only these weights are changed: what a removed channel computes is still computed, and may be anything. A channel
-    that somebody else reads, indices that do not fit together, and wrong sizes make a difference.
+    Only these weights are changed: removed channels are still computed, with any values. So the comparison fails if
+    another node reads a removed channel, if indices do not match, or if sizes are wrong.
     """
     reference = masked(model, kept, found.links.products)
     given = [] if samples is None else [sample for _, sample in zip(range(_SAMPLES), samples, strict=False)]
@@ -57,7 +57,8 @@ def proven(
 
 
 def compared(loaded: ir.Model, sizes: Mapping[str, int] | None, seed: int) -> Working:
-    """The model that channels are followed through; where it is not proven to be the given one, without rewrites."""
+    """Prepares the model through which channels are followed. If it is not proven equal to the given model, prepares it
+    without rewrites."""
     found = working(loaded)
     if not found.is_rewritten or verify_models(own_weights(loaded), found.model, Verify(sizes=sizes, seed=seed)).equal:
         return found

@@ -13,8 +13,8 @@ from onnxsmith.precision.keep_list import bare, matching, named
 
 
 def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
-    """The labels of the nodes that a keep-list names: by the node's name, or by the path of its torch module or of one
-    around it.
+    """Returns the labels of the nodes that a keep-list names: by the node's name, by the path of its torch module, or
+    by that of an enclosing module.
 
     Raises:
         OnnxsmithError: `prune/unknown-layer`.
@@ -39,6 +39,6 @@ def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
 
 
 def _around(path: str) -> list[str]:
-    """The path of a module, and those of the modules that it lies in: `a.0` and `a`."""
+    """Returns the path of a module and of the modules around it: `a.0` and `a`."""
     parts = path.split(".") if path else []
     return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]

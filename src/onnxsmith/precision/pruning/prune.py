@@ -1,4 +1,5 @@
-"""`prune`: removes channels from a model; what is written computes what the model without these channels computes."""
+"""`prune`: removes channels from a model, and proves that the result equals the model in which these channels are not
+read."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ from onnxsmith.runtimes.base import Runtime
 from onnxsmith.verification.metrics.base import Floats
 
 _SHARE = 0.3
-"""The share without a budget. A choice."""
+"""The default share if there is no budget. A choice."""
 _MOST = 0.9
 """The largest share that is tried for a budget, if none is given. A choice."""
 
@@ -84,23 +85,24 @@ def prune(
 ) -> Result:
     """Removes channels from a model, so that its tensors become smaller.
 
-    A channel goes with all that depends on it: the weights that make it and read it, normalisations, the other side of
-    a residual, its part of a joined tensor. `share` (`"30%"` or 0.3, the default) of the channels of each group go, or
-    of all groups together with `all_together`; those with the least of the measure `by` (`norm`,
-    `activation`, or `first-order`, which takes `saliency`: an `.npz` or a mapping with an array for each parameter of
-    the torch module, the mean of the squares of weight times gradient). One stays of each group at least, or a multiple
-    of `multiple`; without one, layers with 32 channels or more keep a multiple of 8, which is the block of
-    onnxruntime's kernels. Layers in `keep` (names of nodes, `*` for any
-    characters) keep all of their channels.
+    A channel is removed with all that depends on it: the weights that compute and read it, normalisations, the other
+    side of a residual, its part of a joined tensor. Removes `share` (`"30%"` or 0.3, the default) of the channels of
+    each group, or of all groups together with `all_together`.
 
-    `data`, `calibration`, `metric`, `decode`, `preprocess` and `samples` are those of `quantize`. With a `budget`
-    (`"1%"` of the score, or a number), the largest share up to `share` (0.9) is taken that meets it, found by halving
-    with at most `evaluations` evaluations. Without data inputs are generated, and the report says that accuracy was not
-    measured.
+    The channels with the least measure `by` (`norm`, `activation`, `first-order`) are removed. `first-order` needs
+    `saliency`: an `.npz` or a mapping with an array for each parameter of the torch module, the mean of the squares of
+    weight times gradient. Each group keeps at least one channel, and a multiple of `multiple`. Without a multiple,
+    layers with 32 channels or more keep a multiple of 8, the block size of onnxruntime's kernels. Layers in `keep`
+    (names of nodes, `*` for any characters) keep all of their channels.
+
+    `data`, `calibration`, `metric`, `decode`, `preprocess` and `samples` are as in `quantize`. With a `budget` (`"1%"`
+    of the score, or a number), `prune` searches the largest share up to `share` (0.9 by default) that meets it, by
+    halving, with at most `evaluations` evaluations. Without data inputs are generated, and the report says that
+    accuracy was not measured.
 
     `keep_list` is a JSON file to write: for each weight that became smaller, the axes and the indices that stayed.
 
-    Nothing is written before the result was compared with the given model, in which the weights that read the removed
+    Before anything is written, the result is compared with the given model in which the weights that read the removed
     channels are zero, on onnxruntime with all optimisations and with none.
 
     Raises:
@@ -144,7 +146,7 @@ def _measure(name: str) -> Measure:
 
 @dataclass(frozen=True)
 class _Done:
-    """A pruned model, None if there is none to give out, and what is known of it."""
+    """The result of a share: the pruned model (None if none is to be written) and its measurements."""
 
     share: float
     model: ir.Model | None
@@ -161,7 +163,7 @@ class _Done:
 
 
 class _Pruning:
-    """One call of `prune`."""
+    """Holds the state of one call of `prune`."""
 
     def __init__(
         self,
@@ -193,7 +195,7 @@ class _Pruning:
         self._curve: list[SharePoint] = []
 
     def _scored(self, loaded: ir.Model, request: Request) -> tuple[Given, Scored]:
-        """The data, and the score of the given model."""
+        """Reads the data, and scores the given model."""
         try:
             with stage("score"), self._runtime.prepare(loaded) as session:
                 given = requests.read(loaded, request, session)
@@ -202,12 +204,12 @@ class _Pruning:
             raise refusals.of_dtype(error, loaded) from error
 
     def within_budget(self, top: float) -> _Done:
-        """The result of the largest share that meets the budget."""
+        """Returns the result of the largest share that meets the budget."""
         with stage("search"):
             found = Search(self._meets, self._request.evaluations, self._size).largest(top)
         if not self._curve:
             raise refusals.none_at(top, pruning_rows.idle(self._found, self._choice))
-        if found is None or not self._size(found):  # the smallest shares are less than a channel
+        if found is None or not self._size(found):  # a small share may remove no channel at all
             refused = refusals.budget_not_met(self._curve, self._given, self.before)
             return _Done(top, None, {}, 0, refused=(refused,), verdict=Verdict.FAILED)
         return self.at(found)
@@ -220,7 +222,8 @@ class _Pruning:
         return model, kept, len(gone)
 
     def _size(self, share: float) -> int:
-        """How many channels go at a share. More go at a larger one, so that equal numbers are the same cut."""
+        """Counts the channels that a share removes. The count grows with the share, so that shares with equal counts
+        are the same cut."""
         return len(self._choice.gone(self._found.free, self._scores, share))
 
     def _meets(self, share: float) -> bool:
@@ -239,7 +242,7 @@ class _Pruning:
         )
 
     def at(self, share: float) -> _Done:
-        """The result of a share, proven and measured."""
+        """Returns the result of a share, proven and measured."""
         with stage("prune"):
             model, kept, removed = self._cut(share)
         if not removed:
@@ -279,7 +282,7 @@ class _Pruning:
         return (said,) if slower and few else ()
 
     def part(self, done: _Done, budget: str | float | None) -> Pruning:
-        """The report's part."""
+        """Makes the report's part."""
         score, found = self._given.scoring.score, self._found
         layers = pruning_rows.layers(self._work.model, found, done.kept)
         before = self._counting.of(self._work.model)
@@ -325,7 +328,7 @@ class _Pruning:
     def written(
         self, done: _Done, output: str | Path | None, keep_list: Path | None
     ) -> tuple[Written, ir.Model | None]:
-        """Writes the model and the list; nothing if there is no result."""
+        """Writes the model and the list, or nothing if there is no result."""
         if done.model is None:
             return Written({}, done.refused[0].what), None
         files: list[Path] = []

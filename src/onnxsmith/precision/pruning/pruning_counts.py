@@ -18,8 +18,8 @@ from onnxsmith.viewer.inspection.costs.cost_sizes import Sizes
 
 @dataclass(frozen=True)
 class Counted:
-    """Parameters, and multiply-adds of one run; None where they are not known, and `why` not. `without` are operators
-    of unknown costs, which are not in them."""
+    """The parameters, and the multiply-adds of one run. Unknown multiply-adds are None, and `why` says why. `without`
+    are operators of unknown costs, which are not counted."""
 
     parameters: int
     macs: int | None
@@ -28,8 +28,7 @@ class Counted:
 
 
 class Counting:
-    """The sizes at which models with the inputs of one model are counted: the given ones, and example sizes of the
-    other symbols.
+    """Counts models at fixed sizes of the inputs: the given sizes, and example sizes for all other symbolic dimensions.
 
     Raises:
         OnnxsmithError: `inspect/unknown-dim` if no input has a dimension of a given name.
@@ -53,12 +52,12 @@ class Counting:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The size of each symbol."""
+        """Returns the size of each symbolic dimension."""
         return self._sizes.used()
 
     def of(self, model: ir.Model) -> Counted:
-        """The costs of a model. Shapes with symbols are inferred again from the sizes of the inputs, so that a
-        dimension with a name of its own has the size that follows."""
+        """Counts the costs of a model. Symbolic shapes are inferred again from the sizes of the inputs, so that inner
+        symbolic dimensions get sizes too."""
         made = cloned(model)
         for value in made.graph.inputs:
             if value.shape is not None:

@@ -1,5 +1,5 @@
-"""Makes the model that channels are followed through: its constants are initializers, its functions are inlined, its
-weights are stored, and sizes that are known before a run are constants."""
+"""Prepares the model through which channels are followed: constants become initializers, functions are inlined, moved
+weights are stored, and sizes that are known before a run become constants."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from onnxsmith.precision.weight_counts import own_weights
 
 @dataclass(frozen=True)
 class Working:
-    """The model with inferred shapes, and what has to be said of it."""
+    """The model with inferred shapes, and notes on its preparation."""
 
     model: ir.Model
     notes: tuple[str, ...]
     is_rewritten: bool = False
-    """Whether rules of the simplifier changed nodes, or weights were computed."""
+    """Whether simplifier rules changed nodes, or weights were computed."""
     moved: Moved = field(default_factory=Moved)
-    """The weights that are other stored tensors with their elements in other places."""
+    """The weights whose elements were moved from other stored tensors."""
     copies: Mapping[str, str] = field(default_factory=dict)
-    """The copies of shared vectors, with the names of those that they were made of."""
+    """The names of the copies of shared vectors, each with the name of its original."""
 
 
 RULES = ("algebra/transpose-between-reshapes", "algebra/zero-state")
-"""Rules that change no weight. The first one parts axes that exporters join for a transpose (attention), the second one
-leaves out initial states of zeros, whose sizes are computed (recurrent layers)."""
+"""Rules that change no weight. The first separates axes that exporters join for a transpose (attention). The second
+removes initial states of zeros, whose sizes are computed (recurrent layers)."""
 
 
 def working(loaded: ir.Model, *, rewritten: bool = True) -> Working:
-    """A copy of the model; weights are shared. Unless `rewritten` is off, a few rules of the simplifier make nodes
-    away that hide channels; what they make is not compared here."""
+    """Returns a prepared copy of the model, which shares its weights. Unless `rewritten` is off, a few simplifier rules
+    remove nodes that hide channels; the result is not compared here."""
     made, inlining = _without_functions(cloned(own_weights(loaded)))
     note = _replaceable(loaded)
     _own_defaults(made)
@@ -74,8 +74,8 @@ def _type(model: ir.Model) -> None:
 
 
 def _without_functions(model: ir.Model) -> tuple[ir.Model, str]:
-    """The model with the nodes of its functions in the place of calls, and what has to be said of it. Nodes that have
-    no name in the file are called by their results, which say the call."""
+    """Returns the model with its functions inlined, and a note. Nodes without a name in the file are named by their
+    results, which identify the call."""
     calls = Counter(node.op_identifier()[1] for node in model.graph if node.op_identifier() in model.functions)
     known = {node.name or "" for node in walk.all_nodes(model)} - {""}
     made, trouble = inlined(model)
@@ -92,7 +92,7 @@ def _without_functions(model: ir.Model) -> tuple[ir.Model, str]:
 
 
 def _replaceable(loaded: ir.Model) -> str:
-    """Says that weights were graph inputs: a caller that replaces them has other channels."""
+    """Notes that weights were graph inputs, because a caller that replaces them would need pruned weights."""
     count = sum(value.name in loaded.graph.initializers for value in loaded.graph.inputs)
     return (
         f"{count} weights were graph inputs too, which a caller could replace: they are constants now" if count else ""
@@ -100,14 +100,14 @@ def _replaceable(loaded: ir.Model) -> str:
 
 
 def _own_defaults(model: ir.Model) -> None:
-    """Takes the weights out of the graph inputs."""
+    """Removes the weights from the graph inputs."""
     graph = model.graph
     for value in [value for value in graph.inputs if value.name in graph.initializers]:
         graph.inputs.remove(value)
 
 
 def _names(model: ir.Model) -> list[str]:
-    """A name of its own for each node: by which the report means it."""
+    """Returns a unique name for each node, for the report."""
     seen: set[str] = set()
     found = []
     for node in model.graph:
@@ -118,7 +118,7 @@ def _names(model: ir.Model) -> list[str]:
 
 
 def _lift(model: ir.Model) -> None:
-    """Makes initializers of the Constant nodes of the main graph that hold tensors."""
+    """Turns the Constant nodes of the main graph that hold tensors into initializers."""
     graph = model.graph
     outputs = set(graph.outputs)
     for node in list(graph):
@@ -131,7 +131,8 @@ def _lift(model: ir.Model) -> None:
 
 
 def _bypass(model: ir.Model) -> None:
-    """Lets readers of a weight's Identity read the weight: exporters write one where two layers have equal weights."""
+    """Lets readers of a weight's Identity read the weight. Exporters write such an Identity if two layers have equal
+    weights."""
     graph = model.graph
     outputs = set(graph.outputs)
     for node in list(graph):
@@ -144,8 +145,8 @@ def _bypass(model: ir.Model) -> None:
 
 
 def _fix_sizes(model: ir.Model) -> None:
-    """Makes initializers of the integers that inference knows: sizes of axes, and what is computed of them. Nodes that
-    nothing reads then are removed."""
+    """Turns integers that inference knows, sizes of axes and numbers computed from them, into initializers. Removes
+    nodes that nothing reads then."""
     graph = model.graph
     outputs = set(graph.outputs)
     stale: list[ir.Node] = []
@@ -166,7 +167,7 @@ _INTEGERS = {ir.DataType.INT64, ir.DataType.INT32}
 
 
 def _sweep(graph: ir.Graph, stale: list[ir.Node], outputs: set[ir.Value]) -> None:
-    """Removes nodes whose results nothing reads, and those that only they read."""
+    """Removes nodes whose results nothing reads, and then the nodes that only those read."""
     while stale:
         node = stale.pop()
         if node.graph is not graph or any(value.uses() or value in outputs for value in node.outputs):
@@ -187,8 +188,8 @@ def _replace(graph: ir.Graph, value: ir.Value, tensor: ir.TensorProtocol) -> Non
 
 
 def _separate(model: ir.Model) -> dict[str, str]:
-    """Gives each node that reads a shared vector, such as the bias of several layers, one of its own: channels of one
-    layer may go while those of the other stay. Returns the names of the copies with those of the vectors."""
+    """Gives each reader of a shared vector, such as the bias of several layers, its own copy, so that one layer can
+    lose channels while another keeps them. Returns the names of the copies, each with the name of its vector."""
     names = Names(model)
     copies: dict[str, str] = {}
     for value in list(model.graph.initializers.values()):
@@ -210,7 +211,7 @@ def _separate(model: ir.Model) -> dict[str, str]:
 
 
 def rejoined(model: ir.Model, copies: Mapping[str, str]) -> None:
-    """Makes one of the copies of a vector that stayed equal."""
+    """Merges the copies of a vector that are still equal."""
     graph = model.graph
     kept: dict[tuple[str, bytes], ir.Value] = {}
     for name, original in [*((one, one) for one in dict.fromkeys(copies.values())), *copies.items()]:

@@ -1,4 +1,5 @@
-"""Makes the rows of the report: the layers that lost channels, and those that keep all of theirs, with the reason."""
+"""Makes the rows of the report: the layers that lost channels, and the layers that keep all channels, with the
+reason."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from onnxsmith.precision.pruning.unfollowed_layers import OPTIMISED, nested, of_
 
 
 def layers(model: ir.Model, found: Channels, kept: Kept) -> tuple[PrunedLayer, ...]:
-    """The layers that became smaller, in the order of the graph."""
+    """Returns the layers that became smaller, in the order of the graph."""
     ops = {walk.node_label(node): walk.op_name(node) for node in model.graph}
     each = {slot: len(at) for group in found.free for channel in group.channels[:1] for slot, at in channel}
     return tuple(
@@ -27,14 +28,15 @@ def layers(model: ir.Model, found: Channels, kept: Kept) -> tuple[PrunedLayer, .
 
 
 def fixed(model: ir.Model, found: Channels, kept: Kept, choice: Choice) -> tuple[FixedChannels, ...]:
-    """The groups that stay whole, those that the share or the multiple leaves alone included."""
+    """Returns the groups that keep all channels, including those that lose none because of the share or the
+    multiple."""
     stay = [FixedChannels(group.layers, len(group.channels), group.reason) for group in found.fixed]
     whole = idle(found, choice, kept) if kept else ()
     return (*stay, *whole, *unfollowed(model, found))
 
 
 def notes(model: ir.Model) -> Iterator[str]:
-    """What prune leaves alone without looking at it: layers in branches, operators of onnxruntime."""
+    """Yields notes on layers that `prune` does not examine: layers in branches, and operators of onnxruntime."""
     inner, foreign = nested(model), of_onnxruntime(model)
     if inner:
         yield inner
@@ -43,7 +45,7 @@ def notes(model: ir.Model) -> Iterator[str]:
 
 
 def idle(found: Channels, choice: Choice, kept: Kept | None = None) -> tuple[FixedChannels, ...]:
-    """The groups of which channels may go and none goes."""
+    """Returns the groups that could lose channels but lose none."""
     return tuple(
         FixedChannels(group.layers, len(group.channels), _why_idle(group, choice))
         for group in found.free
@@ -66,7 +68,7 @@ def _why_idle(group: Group, choice: Choice) -> str:
 
 
 def uneven(found: Channels, layers: Sequence[PrunedLayer], choice: Choice) -> Iterator[str]:
-    """Says which wide layers do not keep a multiple, because their channels lie in several groups."""
+    """Yields a note on wide layers that do not keep a multiple, because their channels are in several groups."""
     multiple = choice.multiple or BLOCK
     odd = [
         one
@@ -82,4 +84,4 @@ def uneven(found: Channels, layers: Sequence[PrunedLayer], choice: Choice) -> It
 
 
 _FEW = 3
-"""Layers that a note names. A choice."""
+"""The most layers that a note names. A choice."""

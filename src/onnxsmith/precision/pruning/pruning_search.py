@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 _NARROW = 0.005
-"""The search ends where two shares differ by no more. A choice: half a percent of the channels."""
+"""The search ends when two shares differ by no more than this. A choice: half a percent of the channels."""
 
 
 @dataclass
 class Search:
-    """Tries at most `most` cuts. `meets` says whether that of a share is within the budget; `size` how many channels a
-    share removes: shares that remove equally many are the same cut, which is tried once."""
+    """Tries at most `most` cuts. `meets` says whether the cut of a share is within the budget; `size` counts the
+    channels that a share removes. Shares that remove equally many channels are the same cut, which is tried once."""
 
     meets: Callable[[float], bool]
     most: int
@@ -21,7 +21,7 @@ class Search:
     _known: dict[int, bool] = field(default_factory=dict)
 
     def largest(self, top: float) -> float | None:
-        """The largest share up to `top` that was found to meet the budget; None if none of those tried does."""
+        """Returns the largest share up to `top` that met the budget; None if no tried share did."""
         if self._meets(top):
             return top
         low, high, best = 0.0, top, None
@@ -34,7 +34,7 @@ class Search:
         return best
 
     def _meets(self, share: float) -> bool:
-        """A cut of nothing is within any budget, and is not tried."""
+        """Whether the share's cut meets the budget. A cut that removes nothing always does, and is not tried."""
         size = self.size(share)
         if size == 0:
             return True

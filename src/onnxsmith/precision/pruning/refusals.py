@@ -1,4 +1,4 @@
-"""Why nothing is pruned, or nothing is written."""
+"""Makes the problems that say why nothing is pruned, or nothing is written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from onnxsmith.precision.scoring import Scored
 
 
 def none_at(share: float, idle: Sequence[FixedChannels]) -> OnnxsmithError:
-    """The share is too small for a channel. `idle` are the groups that could become smaller, with reasons."""
+    """Makes the problem for a share that removes no channel. `idle` are the groups that could become smaller, with
+    reasons."""
     reasons = dict.fromkeys(f"{', '.join(one.layers[:2])}: {one.reason}" for one in idle)
     helps = any("--multiple 1" in one.reason for one in idle)
     return problem(
@@ -33,7 +34,7 @@ def none_at(share: float, idle: Sequence[FixedChannels]) -> OnnxsmithError:
 
 
 def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored) -> Problem:
-    """None of the shares that were evaluated is within the budget."""
+    """Makes the problem for a search in which no evaluated share met the budget."""
     best = min((one for one in curve if one.removed), key=lambda one: one.share, default=curve[0])
     score = given.scoring.score
     bound = given.budget.bound(before.value, score.better)
@@ -48,7 +49,7 @@ def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored) ->
 
 
 def levels_differ(scores: Sequence[Scored]) -> Problem:
-    """The score depends on the optimisations of the runtime."""
+    """Makes the problem for a score that depends on the runtime's optimisations."""
     return Problem(
         "prune/levels-differ",
         "the pruned file is out of budget where onnxruntime optimises it otherwise",
@@ -58,7 +59,7 @@ def levels_differ(scores: Sequence[Scored]) -> Problem:
 
 
 def nothing(model: ir.Model, found: Channels, where: str) -> OnnxsmithError:
-    """No group is free."""
+    """Makes the problem for a model in which no group may lose channels."""
     quantised = quantisers(model)
     if quantised:
         return problem(
@@ -82,7 +83,7 @@ def nothing(model: ir.Model, found: Channels, where: str) -> OnnxsmithError:
 
 
 def _fix(model: ir.Model, others: Sequence[FixedChannels], inner: str) -> str:
-    """What helps against the reason that is most likely to be the user's."""
+    """Returns the fix for the reason that most likely applies to the user."""
     if listed := of_onnxruntime(model):
         return f"prune the file from before onnxruntime optimised it: its optimisations made the {listed} in this one"
     if any("`onnxsmith simplify`" in one.reason for one in others):
@@ -118,7 +119,8 @@ def refuse_not_finite(model: ir.Model, found: Channels, where: str) -> None:
 
 
 def of_dtype(error: OnnxsmithError, model: ir.Model) -> OnnxsmithError:
-    """The error of a runtime that does not run the given model; where that may be for its dtype, with a fix."""
+    """Returns the error of a runtime that does not run the given model. If the model's dtype may be the cause, adds a
+    fix."""
     found = {value.dtype for node in model.graph for value in node.outputs}
     found |= {value.dtype for value in (*model.graph.inputs, *model.graph.initializers.values())}
     other = next((dtype for dtype in (ir.DataType.BFLOAT16, ir.DataType.DOUBLE) if dtype in found), None)
@@ -135,11 +137,11 @@ def of_dtype(error: OnnxsmithError, model: ir.Model) -> OnnxsmithError:
 
 
 _REASONS = 4
-"""Reasons in a message. A choice."""
+"""The most reasons in a message. A choice."""
 
 
 def unproven(proof: Verification) -> tuple[Problem, ...]:
-    """The comparison did not prove the pruned model."""
+    """Makes the problem for a comparison that did not prove the pruned model."""
     if proof.differs:
         wrong = next((one for one in proof.outputs if not one.equal), None)
         return (

@@ -1,4 +1,4 @@
-"""Which axes before a Reshape are which axes behind it."""
+"""Matches the axes before a Reshape with the axes after it."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from onnxsmith.precision.pruning.channel_links import Indices, Sizes, static
 
 @dataclass(frozen=True)
 class Run:
-    """Axes beside each other with the same number of elements before and behind: the smallest such parts."""
+    """Adjacent axes with the same number of elements before and after a Reshape, as few as possible."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
 
     @property
     def is_same(self) -> bool:
-        """Whether it is one axis that stays as it is."""
+        """Whether the run is a single axis that stays as it is."""
         return len(self.before) == len(self.after) == 1
 
     def sizes(self, value: ir.Value, *, after: bool = False) -> tuple[int | None, ...]:
-        """The sizes of the axes."""
+        """Returns the sizes of the axes."""
         return tuple(static(value, axis) for axis in (self.after if after else self.before))
 
 
 def runs(before: Sequence[Element | None], after: Sequence[Element | None]) -> list[Run]:
-    """Divides two shapes of equally many elements, from the front and from the back; leaves out the axes between, where
-    sizes cannot be compared."""
+    """Divides two shapes with equally many elements into runs, from the front and from the back. Leaves out axes in the
+    middle whose sizes cannot be compared."""
     front = list(_runs(before, after))
     i, j = sum(len(run.before) for run in front), sum(len(run.after) for run in front)
     back = _runs(before[i:][::-1], after[j:][::-1])
@@ -42,7 +42,7 @@ def runs(before: Sequence[Element | None], after: Sequence[Element | None]) -> l
 
 
 def _turned(axes: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """Axes that were counted from the back."""
+    """Turns axes that were counted from the back into axes counted from the front."""
     return tuple(count - 1 - axis for axis in reversed(axes))
 
 
@@ -90,7 +90,8 @@ def _is_part(left: tuple[int, Counter[str]], right: tuple[int, Counter[str]]) ->
 
 
 def pairs(before: Sizes, after: Sizes, axis: int, place: int) -> tuple[Indices, Indices]:
-    """Indices along an axis before and along an axis behind that have an element in common, each pair once."""
+    """Returns the pairs of an index along an axis before and an index along an axis after that have an element in
+    common, each pair once."""
     flat = np.arange(math.prod(before))
     one = flat // math.prod(before[axis + 1 :]) % before[axis]
     two = flat // math.prod(after[place + 1 :]) % after[place]
@@ -99,8 +100,8 @@ def pairs(before: Sizes, after: Sizes, axis: int, place: int) -> tuple[Indices, 
 
 
 def channel_axis(before: Sizes, after: Sizes, axis: int, chosen: int | None) -> int:
-    """The axis behind that holds the channels: the chosen one, else the outermost one along which there are several
-    sets of channels that can go by themselves."""
+    """Returns the axis after the Reshape that holds the channels. This is the chosen axis, else the outermost axis
+    along which several sets of channels can be removed independently."""
     wide = [place for place, size in enumerate(after) if size > 1]
     if chosen is not None and chosen in wide:
         return chosen
@@ -111,7 +112,7 @@ def channel_axis(before: Sizes, after: Sizes, axis: int, chosen: int | None) -> 
 
 
 def _count(before: Sizes, after: Sizes, axis: int, place: int) -> int:
-    """How many sets of channels can go by themselves."""
+    """Counts the sets of channels that can be removed independently."""
     at, to = pairs(before, after, axis, place)
     labels = np.arange(before[axis] + after[place])
     while True:

@@ -1,4 +1,4 @@
-"""Reads the saliency of a torch module's parameters, and finds the stored tensors that they are."""
+"""Reads the saliency of a torch module's parameters, and assigns it to the stored tensors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ Saliency = Mapping[str, Floats]
 
 
 def read(given: str | Path | Mapping[str, Any] | None, by: str) -> Saliency:
-    """The saliency by name of the parameter, from an `.npz` or a mapping to arrays: numbers of 0 or more, in the shape
-    of the parameter. Empty without one.
+    """Reads the saliency by name of the parameter, from an `.npz` or a mapping to arrays: numbers of 0 or more, in the
+    shape of the parameter. Returns an empty mapping for None.
 
     Raises:
-        OnnxsmithError: `prune/saliency` if it cannot be read, or if the measure `by` needs one or takes none.
+        OnnxsmithError: `prune/saliency` if it cannot be read, if the measure `by` needs a saliency and there is none,
+            or if it does not use one.
     """
     if (given is None) == (by == "first-order"):
         raise _unfit(
@@ -39,12 +40,12 @@ def read(given: str | Path | Mapping[str, Any] | None, by: str) -> Saliency:
 
 
 def of_initializers(model: ir.Model, saliency: Saliency, places: Moved | None = None) -> dict[str, Floats]:
-    """The saliency of each initializer that is a parameter, in the axes of the initializer. Those of several parameters
-    that became one initializer are added. Weights that are parameters with their elements in other `places` have those
-    of the parameters.
+    """Returns the saliency of each initializer that is a parameter, in the axes of the initializer. If several
+    parameters became one initializer, their saliencies are added. For weights whose elements were moved, `places` leads
+    to the parameters.
 
     Raises:
-        OnnxsmithError: `prune/saliency` for another shape than that of the parameter.
+        OnnxsmithError: `prune/saliency` if a shape is not that of the parameter.
     """
     known = parameters(model)
     found: dict[str, Floats] = {}
@@ -69,7 +70,7 @@ def of_initializers(model: ir.Model, saliency: Saliency, places: Moved | None = 
 
 
 def _refuse_shape(parameter: str, name: str, shape: tuple[int, ...], stored: tuple[int, ...]) -> None:
-    """`shape` is that of the saliency, in the axes of the stored tensor."""
+    """Refuses a saliency with another shape than the stored tensor. `shape` is in the axes of the stored tensor."""
     if shape != stored:
         raise _unfit(
             "the saliency has another shape than the parameter",

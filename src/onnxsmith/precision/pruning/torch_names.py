@@ -1,7 +1,7 @@
-"""Finds which parameter of the torch module a stored tensor is.
+"""Finds the parameter of the torch module for each stored tensor.
 
-The exporter of torch merges the transposition of a Linear's weight into the weight, and gives it a new name (`val_4`).
-It writes the module into the metadata of each node, so that the parameter is known by the place of the operand."""
+torch's exporter merges the transposition of a Linear's weight into the weight, and gives it a new name (`val_4`). But
+it writes the module into the metadata of each node, so that the index of the operand tells the parameter."""
 
 from __future__ import annotations
 
@@ -30,30 +30,31 @@ _OPERANDS = {
     ("PReLU", "PRelu"): {1: "weight"},
 }
 """The parameter of a module of torch.nn, by the module's class without its number of dimensions, the operator, and the
-place of the operand; empty for a constant of the exporter's."""
+index of the operand. It is "" for a constant that the exporter adds."""
 _MERGED = {"Conv", "ConvTranspose", "Gemm"}
-"""Operators into which the exporter merges a BatchNorm behind them. The node has the origin of the BatchNorm."""
+"""Operators into which the exporter merges a BatchNorm that follows. The node then has the metadata of the
+BatchNorm."""
 
 
 @dataclass(frozen=True)
 class Parameter:
     """The name of a parameter, and whether the stored tensor is its transpose. The stored weight of a recurrent layer
-    is several parameters behind each other, its gates in another order: `rows` are those of one of them, which loses
-    the same of each gate."""
+    holds several parameters one after the other, with the gates in another order. `rows` are the rows of one of them,
+    which loses the same units in each gate."""
 
     name: str
     is_transposed: bool = False
     rows: int | None = None
     is_vector: bool = False
-    """Whether the parameter is a vector, which the stored tensor may have on several axes."""
+    """Whether the parameter is a vector, even if the stored tensor has several axes."""
 
     @property
     def is_part(self) -> bool:
-        """Whether the stored tensor has the elements of other parameters, too."""
+        """Whether the stored tensor also has elements of other parameters."""
         return self.rows is not None
 
     def kept(self, axis: int, indices: Indices) -> tuple[int, list[int]]:
-        """The axis of the parameter, and the indices that stay along it, by those of the stored tensor."""
+        """Translates an axis of the stored tensor, and the indices that stay along it, to those of the parameter."""
         if self.rows is not None:
             return axis - 1, [int(index) for index in indices if axis > 1 or index < self.rows]
         own = 0 if self.is_vector else 1 - axis if self.is_transposed else axis
@@ -61,10 +62,11 @@ class Parameter:
 
 
 def parameters(model: ir.Model, copies: Mapping[str, str] | None = None) -> dict[str, list[Parameter]]:
-    """The parameters that each initializer of the main graph is, where the file says so: several if the exporter made
-    one of equal ones, none if it made a bias of a BatchNorm. Functions are not understood, and modules of one's own in
-    one case only: `copies` says which stored vector each copy was made of; where that one is called as the module of
-    its reader, the copy is the parameter of the same name in the module of the copy's reader."""
+    """Returns the parameters of each initializer of the main graph, as far as the file tells them. There are several if
+    the exporter merged equal parameters, and none for a bias that it made from a BatchNorm. Functions are not
+    understood. Custom modules are understood only for copies of vectors: `copies` has the original of each copy. If the
+    original is named after the module of its reader, the copy is the parameter of the same name in the module of the
+    copy's reader."""
     found: dict[str, list[Parameter]] = {}
     for copy, original in (copies or {}).items():
         own = _alike(model, copy, original)
@@ -86,8 +88,8 @@ def parameters(model: ir.Model, copies: Mapping[str, str] | None = None) -> dict
 
 
 def _recurrent(node: ir.Node, layers: dict[str, list[str]]) -> Iterator[tuple[str, Parameter]]:
-    """The parameters of a recurrent layer, the names of stored tensors first. `layers` are the weights of the layers
-    before by module, which have the numbers of the layers."""
+    """Yields the stored tensors of a recurrent layer, each with its parameter. `layers` are, by module, the weights of
+    the earlier layers, from which the number of the layer follows."""
     if node.op_type not in _RECURRENT or _kind(node) != node.op_type:
         return
     weight, recurrent, bias = (node.inputs[place] if place < len(node.inputs) else None for place in (1, 2, 3))
@@ -106,7 +108,7 @@ _RECURRENT = ("GRU", "LSTM", "RNN")
 
 
 def _alike(model: ir.Model, copy: str, original: str) -> str:
-    """The name of the parameter of a copied vector; empty if it is not known."""
+    """Returns the name of the parameter of a copied vector; "" if it is unknown."""
     value, first = model.graph.initializers.get(copy), model.graph.initializers.get(original)
     if value is None or first is None:
         return ""
@@ -117,15 +119,15 @@ def _alike(model: ir.Model, copy: str, original: str) -> str:
 
 
 def merged(model: ir.Model) -> dict[str, list[str]]:
-    """The parameters and buffers of each BatchNorm that the exporter merged into the layer before it, by the name of
-    the layer's result. They go with its channels, on axis 1."""
+    """Returns the parameters and buffers of each BatchNorm that the exporter merged into the layer before it, by the
+    name of the layer's result. They lose the channels on axis 1 of this result."""
     nodes = [node for node in model.graph if _is_merged(node)]
     return {node.outputs[0].name or "": [_path(node, own) for own in _NORMS] for node in nodes}
 
 
 def norms(model: ir.Model) -> dict[str, list[str]]:
-    """The parameters of each GroupNorm and InstanceNorm, by the name of its result, whether it has them or not: their
-    modules remember how many channels there are. They go with its channels, on axis 1."""
+    """Returns the parameters of each GroupNorm and InstanceNorm, by the name of its result. They are listed even if the
+    module has none, because it remembers the number of channels. They lose the channels on axis 1 of the result."""
     last = {provenance.module_of(node): node for node in model.graph if _kind(node) in ("GroupNorm", "InstanceNorm")}
     return {node.outputs[0].name or "": [_path(node, own) for own in _NORMS[:2]] for node in last.values()}
 
@@ -135,7 +137,8 @@ def _is_merged(node: ir.Node) -> bool:
 
 
 def _kind(node: ir.Node) -> str:
-    """The class of the module of torch.nn that a node comes from, without its number of dimensions; else empty."""
+    """Returns the class of the torch.nn module from which a node comes, without its number of dimensions; "" if there
+    is none."""
     package, _, kind = provenance.class_of(node).rpartition(".")
     if not package.startswith("torch.nn.modules"):
         return ""

@@ -1,5 +1,5 @@
-"""Finds layers whose channels are not followed, and says why: their weights are computed, a shape is not known, they
-are operators of onnxruntime, or they lie in branches."""
+"""Finds layers whose channels are not followed, and says why: the weight is computed, a shape is unknown, the operator
+is onnxruntime's own, or the layer is in a branch."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from onnxsmith.precision.pruning.groups import Channels
 from onnxsmith.precision.pruning.operators.base import integer
 
 _WEIGHT = {"Conv": 1, "ConvTranspose": 1, "Gemm": 1, "GRU": 1, "LSTM": 1, "RNN": 1}
-"""Operators that need a weight, with its place. A MatMul is a layer if an operand does not depend on inputs."""
+"""Operators that need a weight, with the weight's index. A MatMul is a layer if an operand does not depend on graph
+inputs."""
 _CHANNELS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": -1}
-"""The axis of a stored weight that has the output channels; Gemm has them on axis 0 with `transB`."""
+"""The axis of a stored weight with the output channels. With `transB`, that of Gemm is axis 0."""
 
 
 def unfollowed(model: ir.Model, found: Channels) -> tuple[FixedChannels, ...]:
-    """The layers of the main graph that are neither in a group nor follow another layer, as depthwise ones do."""
+    """Returns the layers of the main graph that are in no group and do not follow another layer, as depthwise layers
+    do."""
     known = {name for name, _ in found.links.opened}
     rows = []
     for node in model.graph:
@@ -35,7 +37,8 @@ def unfollowed(model: ir.Model, found: Channels) -> tuple[FixedChannels, ...]:
 
 
 def nested(model: ir.Model) -> str:
-    """A sentence about layers in branches and bodies, `12 Conv lie in branches of If, …`; empty without any."""
+    """Returns a sentence about layers in branches and bodies, `12 Conv lie in branches of If, …`; "" if there are
+    none."""
     counts: Counter[tuple[str, str]] = Counter()
     for graph in walk.main_graphs(model):
         for node in graph:
@@ -54,13 +57,12 @@ def nested(model: ir.Model) -> str:
 
 
 def of_onnxruntime(model: ir.Model) -> str:
-    """The operators of onnxruntime in the main graph with their numbers, `9 com.microsoft::FusedConv`; empty without
-    any."""
+    """Counts the operators of onnxruntime in the main graph: `9 com.microsoft::FusedConv`; "" if there are none."""
     return _listed(Counter(walk.op_name(node) for node in model.graph if is_of_onnxruntime(node)))
 
 
 OPTIMISED = "an operator that onnxruntime's optimisations make; prune the file from before them"
-"""What helps against operators of onnxruntime."""
+"""The reason and the fix for operators of onnxruntime."""
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -68,7 +70,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def _weight(node: ir.Node) -> ir.Value | None:
-    """The weight of a layer; None if the node is none."""
+    """Returns the weight of a layer; None if the node is no layer."""
     if node.domain:
         return None
     if node.op_type in _WEIGHT:
@@ -79,7 +81,7 @@ def _weight(node: ir.Node) -> ir.Value | None:
 
 
 def _is_constant(value: ir.Value) -> bool:
-    """Whether a tensor does not depend on inputs, and is no vector."""
+    """Whether a tensor does not depend on graph inputs and is no vector."""
     if is_weight(value):
         return (rank(value) or 0) > 1
     seen: set[ir.Node] = set()
@@ -96,7 +98,7 @@ def _is_constant(value: ir.Value) -> bool:
 
 
 def _follows(node: ir.Node, weight: ir.Value) -> bool:
-    """Whether the channels are those of the input: a depthwise layer."""
+    """Whether the channels are those of the input, as in a depthwise layer."""
     groups = integer(node, "group", 1)
     axis = {"Conv": 1, "ConvTranspose": 0}.get(node.op_type)
     if axis is None or groups == 1 or not is_weight(weight) or static(node.outputs[0], 1) is None:
@@ -105,7 +107,7 @@ def _follows(node: ir.Node, weight: ir.Value) -> bool:
 
 
 def _count(node: ir.Node, weight: ir.Value) -> int:
-    """How many channels a layer makes; 0 if that is not known."""
+    """Returns the number of output channels of a layer; 0 if it is unknown."""
     y, axis = node.outputs[0], _CHANNELS.get(node.op_type)
     if node.op_type in ("GRU", "LSTM", "RNN"):
         return integer(node, "hidden_size", 0)
@@ -134,8 +136,8 @@ def _why(node: ir.Node, weight: ir.Value) -> str:
 
 
 def _blind(node: ir.Node) -> ir.Node | None:
-    """The first node upwards whose result has no known shape though its operands have; None if the shapes around the
-    layer are known."""
+    """Returns the first node upwards whose result has no known shape although its operands have. None if the shapes
+    around the layer are known."""
     seen: set[ir.Node] = set()
     while node not in seen:
         seen.add(node)
@@ -148,7 +150,7 @@ def _blind(node: ir.Node) -> ir.Node | None:
 
 
 def _of_onnxruntime(model: ir.Model) -> Iterator[FixedChannels]:
-    """A row for each operator of onnxruntime that has a weight."""
+    """Yields a row for each operator of onnxruntime that has a weight."""
     layers: dict[str, list[ir.Node]] = {}
     for node in model.graph:
         if is_of_onnxruntime(node) and any(_is_matrix(value) for value in node.inputs[:2]):
@@ -163,6 +165,7 @@ def _is_matrix(value: ir.Value | None) -> bool:
 
 
 def _first_axis(node: ir.Node) -> int:
-    """The output channels of a FusedConv; 0 for operators whose weights are not known to have them first."""
+    """Returns the output channels of a FusedConv; 0 for other operators, whose weights may have them on another
+    axis."""
     weight = node.inputs[1] if len(node.inputs) > 1 else None
     return (static(weight, 0) or 0) if node.op_type == "FusedConv" and _is_matrix(weight) else 0

@@ -1,1 +1,1 @@
-"""Measures of what a user wants of a model, a class for each."""
+"""Measures how well a model does its task. Each score is a class."""

@@ -1,4 +1,4 @@
-"""Defines a score: one number for what a model does on data."""
+"""Defines the base of scores: a score is one number for a model's predictions on data."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[Any]
 _SHOWN = 40
-"""Characters of a label in a message. A choice."""
+"""The most characters of a label in a message. A choice."""
 Pairs = Iterable[tuple[Any, Any]]
-"""Predictions, each with its label."""
+"""Pairs of a prediction and its label."""
 
 
 class Score(ABC):
-    """One measure. Scores are found by walking this folder; the name on the command line is their id."""
+    """Measures predictions against labels. Scores are found by walking this folder; the name on the command line is
+    their id."""
 
     title: ClassVar[str]
     better: ClassVar[Literal["higher", "lower"]] = "higher"
@@ -25,47 +26,48 @@ class Score(ABC):
     """What a prediction and a label are, in words."""
 
     reads_first: ClassVar[bool] = True
-    """Whether a prediction is made of the first output alone."""
+    """Whether a prediction is made from the first output alone."""
 
     worst: ClassVar[float | None] = None
-    """The score of a model that is right nowhere, or worse: no budget can start there. None if there is none."""
+    """The score of a model that is always wrong, or None. A given model with this score or worse is refused, because
+    any model would be within its budget."""
 
     needs_data: ClassVar[bool] = True
-    """Whether it says nothing on generated inputs."""
+    """Whether the score is meaningless on generated inputs."""
 
     def predicted(self, outputs: Mapping[str, Any]) -> Any:
-        """The prediction in the outputs of the model; by default the first output."""
+        """Returns the prediction from the outputs of the model; by default the first output."""
         return next(iter(outputs.values()))
 
     def as_label(self, prediction: Any) -> Any:
-        """What is expected of another model if this model's prediction is taken for the truth."""
+        """Turns this model's prediction into a label for other models."""
         return prediction
 
     def unfit(self, prediction: Any, label: Any, outputs: Mapping[str, Any] | None) -> str:
-        """Why the label cannot be that of the prediction, in words that follow "the label"; "" if it can. `outputs` are
-        those of the model, None if the user decodes them."""
+        """Says why the label does not fit the prediction, in words that follow "the label"; "" if it fits. `outputs`
+        are those of the model, None if the user decodes them."""
         return ""
 
     @abstractmethod
     def value(self, pairs: Pairs) -> float:
-        """The measure over all pairs, which can be read once."""
+        """Computes the score over all pairs. `pairs` can be read only once."""
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean; NaN without values."""
+    """Returns the mean; NaN if there are no values."""
     found = list(values)
     return float(np.mean(found)) if found else float("nan")
 
 
 def is_whole(numbers: Numbers) -> bool:
-    """Whether all are whole numbers, of any dtype."""
+    """Whether all elements are whole numbers, in any dtype."""
     if numbers.dtype.kind == "f":
         return bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())
     return numbers.dtype.kind in "biu"
 
 
 def unlike(prediction: Any, label: Any) -> str:
-    """Why the label is not a number for each one of the prediction; as in `Score.unfit`."""
+    """Says why the label does not have one number for each number of the prediction, as `Score.unfit` does."""
     wanted, found = np.asarray(label), np.asarray(prediction)
     if wanted.dtype.kind not in "biuf":
         return f"is {said(label)}, not numbers"
@@ -73,7 +75,7 @@ def unlike(prediction: Any, label: Any) -> str:
 
 
 def unlike_text(label: Any) -> str:
-    """Why the label is no text or number; as in `Score.unfit`."""
+    """Says why the label is neither a text nor a number, as `Score.unfit` does."""
     is_one = isinstance(label, str | bytes | int | float) or (
         isinstance(label, np.generic | np.ndarray) and label.ndim == 0
     )
@@ -81,16 +83,16 @@ def unlike_text(label: Any) -> str:
 
 
 def said(label: Any) -> str:
-    """A label in a message."""
+    """Formats a label for a message."""
     shown = repr(label.tolist() if isinstance(label, np.ndarray | np.generic) else label)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
 def text(found: Any) -> str:
-    """A prediction as a text.
+    """Returns a prediction as a text.
 
     Raises:
-        TypeError: if it is none, so that arrays are not compared by how they are printed.
+        TypeError: if it is no text, so that arrays are not compared by how they are printed.
     """
     if isinstance(found, np.ndarray) and found.size == 1 and found.dtype.kind in "OUS":
         found = found.reshape(-1)[0]
@@ -102,7 +104,7 @@ def text(found: Any) -> str:
 
 
 def distance(a: Any, b: Any) -> int:
-    """The number of insertions, deletions and substitutions that make one sequence of the other (Levenshtein 1966)."""
+    """Returns the number of insertions, deletions and substitutions that turn `a` into `b` (Levenshtein 1966)."""
     row = list(range(len(b) + 1))
     for i, left in enumerate(a, 1):
         before, row[0] = row[0], i

@@ -1,4 +1,4 @@
-"""How much outputs look like what is expected."""
+"""Measures how similar outputs are to their labels."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def _cosine(a: Floats, b: Floats) -> float:
 
 
 _UNIT = 1.5
-"""A label with a larger value is in 0..255, not in 0..1. A choice."""
+"""A label with a value above this is in 0..255, else in 0..1. A choice."""
 _MOST = 120.0
-"""Decibels of images that are equal. A choice: float32 itself is near 140."""
+"""Decibels for equal images. A choice: rounding to float32 is near 140."""
 
 
 class Psnr(Score):

@@ -1,4 +1,4 @@
-"""Scores of what a model predicts: classes, tokens, boxes."""
+"""Scores predictions: classes, tokens, boxes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnxsmith.precision.scores.base import Pairs, Score, is_whole, mean, said
 
 
 class Top1(Score):
-    """The share of samples whose most likely class is the label. Over several rows, each counts."""
+    """The share of samples whose most likely class is the label. If an output has several rows, each row counts."""
 
     title = "top-1 accuracy"
     worst = 0.0
@@ -40,7 +40,7 @@ class Top1(Score):
 
 
 def _classes(outputs: Mapping[str, Any] | None) -> int:
-    """How many classes the first output has scores of; 0 if it is none of scores."""
+    """Returns the number of classes in the first output; 0 if it has no scores of classes."""
     if not outputs:
         return 0
     first = np.asarray(next(iter(outputs.values())))
@@ -48,11 +48,11 @@ def _classes(outputs: Mapping[str, Any] | None) -> int:
 
 
 class Perplexity(Score):
-    """exp of the mean negative log-likelihood of the expected tokens (natural logarithm).
+    """The exponential of the mean negative log-likelihood of the expected tokens (natural logarithm).
 
-    A prediction is scores of the vocabulary before softmax, […, tokens, vocabulary], and its label the expected token
-    at each place, a negative number for none. Without a label, a prediction of one axis is the log-likelihoods
-    themselves; of others the most likely tokens of the given model are the labels.
+    A prediction has the scores of the vocabulary before softmax, […, tokens, vocabulary]. Its label has the expected
+    token at each position, or a negative number for none. Without labels, a prediction with one axis is taken as
+    log-likelihoods; for other predictions the given model's most likely tokens are the labels.
     """
 
     title = "perplexity"
@@ -99,8 +99,8 @@ _PARTS = 2
 
 
 class Map50(Score):
-    """The mean over classes of the area under precision and recall, where a box counts as found from an intersection
-    over union of .5 on; all points of the curve, as in PASCAL VOC since 2010.
+    """The mean over classes of the area under the precision-recall curve, with all its points, as in PASCAL VOC since
+    2010. A box counts as found if its intersection over union is at least .5.
 
     A prediction is (boxes [n, 4] as x1, y1, x2, y2; scores [n]; classes [n]), a label (boxes; classes).
     """

@@ -1,4 +1,4 @@
-"""Error rates of predicted texts."""
+"""Computes error rates of predicted texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from onnxsmith.precision.scores.base import Pairs, Score, distance, text, unlike
 
 
 class Cer(Score):
-    """Edits of characters that make the predicted texts the expected ones, divided by the characters of these."""
+    """The character edits that turn the predicted texts into the expected texts, divided by the characters of the
+    expected texts."""
 
     title = "character error rate"
     better = "lower"
@@ -28,7 +29,8 @@ class Cer(Score):
 
 
 class Wer(Score):
-    """Edits of words that make the predicted texts the expected ones, divided by the words of these."""
+    """The word edits that turn the predicted texts into the expected texts, divided by the words of the expected
+    texts."""
 
     title = "word error rate"
     better = "lower"

@@ -1,1 +1,1 @@
-"""How much a channel matters, a class for each measure."""
+"""Measures how much channels matter. Each measure is a class."""

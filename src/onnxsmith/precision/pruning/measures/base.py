@@ -1,4 +1,4 @@
-"""Defines a measure: how much each channel of a group matters."""
+"""Defines the base of measures, which say how much each channel of a group matters."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from onnxsmith.verification.metrics.base import Floats
 
 @dataclass(frozen=True)
 class Subject:
-    """The model whose channels are measured, and data to run it on."""
+    """The model whose channels are measured, and the data on which to run it."""
 
     model: ir.Model
     found: Channels
     runtime: Runtime
     samples: Samples
     saliency: Mapping[str, Floats] = field(default_factory=dict)
-    """What the user gives by name of the torch parameter, for a measure that needs it."""
+    """The user's saliency by name of the torch parameter, for a measure that needs it."""
     places: Moved = field(default_factory=Moved)
-    """The weights that are parameters with their elements in other places."""
+    """The weights whose elements were moved from parameters."""
 
 
 class Measure(ABC):
-    """One measure. Measures are found by walking this folder; the name on the command line is their id."""
+    """Scores channels. Measures are found by walking this folder; the name on the command line is their id."""
 
     title: ClassVar[str]
 
     @abstractmethod
     def scores(self, subject: Subject) -> Sequence[Floats]:
-        """A number for each channel of each group of `subject.found.free`: those with the least go first. The numbers
-        of all groups can be compared: what a layer contributes has a mean of 1, unless a measure has a scale that all
-        layers share."""
+        """Returns a number for each channel of each group of `subject.found.free`. Channels with the least numbers are
+        removed first. Numbers are comparable between groups: each layer's contribution is scaled to a mean of 1, unless
+        the measure has one scale for all layers."""
 
 
 def together(group: Group, squares: Mapping[Slot, Floats]) -> Floats:
-    """The root of the mean over axes of what `squares` has for the elements of each channel, relative to the mean of
-    the axis. Axes without an entry do not count; without any, all channels matter equally."""
+    """Returns, for each channel, the root of the mean over axes of its `squares`, each relative to the mean of its
+    axis. Axes without an entry do not count. If there is no entry at all, all channels matter equally."""
     total, axes = np.zeros(len(group.channels)), 0
     for place, slot in enumerate(group.slots):
         own = squares.get(slot)

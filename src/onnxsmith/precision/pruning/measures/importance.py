@@ -1,4 +1,4 @@
-"""How important a channel is."""
+"""Measures how important channels are."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from onnxsmith.precision.pruning.saliency import of_initializers
 from onnxsmith.verification.metrics.base import Floats
 
 _SCALES = {"BatchNormalization": 1, "InstanceNormalization": 1}
-"""The operand of a normalisation that says how large a channel becomes."""
+"""The operand of a normalisation that scales the channels."""
 
 
 class Norm(Measure):
-    """The L2 norm of all weights that make a channel, or read it, each relative to its layer. Biases and running
-    statistics do not count: they are no measure of what a channel carries."""
+    """The L2 norm of all weights that compute or read a channel, relative to the layer. Biases and running statistics
+    do not count, because they do not measure what a channel carries."""
 
     title = "L2 norm of the channel's weights"
 
@@ -52,8 +52,8 @@ _AXES_OPERAND = 18
 
 
 class Activation(Measure):
-    """The mean square of the tensors in which a channel is read by a product, on the calibration data. It is measured
-    in the graph: a number for each channel leaves the runtime."""
+    """The mean square, on the calibration data, of a channel in the tensors that products read. It is measured inside
+    the graph: one number for each channel leaves the runtime."""
 
     title = "mean square of the channel's values on the calibration data"
 
@@ -73,7 +73,8 @@ class Activation(Measure):
 
 
 def _measuring(model: ir.Model, slots: Sequence[Slot]) -> tuple[ir.Model, dict[Slot, str]]:
-    """A copy of the model whose outputs are the mean squares along the slots, with their names."""
+    """Returns a copy of the model whose outputs are the mean squares along the slots, and the names of these
+    outputs."""
     made = cloned(model)
     graph, names = made.graph, Names(made)
     values = {value.name: value for node in graph for value in node.outputs}
@@ -93,7 +94,7 @@ def _measuring(model: ir.Model, slots: Sequence[Slot]) -> tuple[ir.Model, dict[S
 
 
 def _size(value: ir.Value, axis: int) -> int:
-    """The size of an axis that is known."""
+    """Returns the size of an axis with a known size."""
     assert value.shape is not None
     size = value.shape[axis]
     assert isinstance(size, int)
@@ -114,8 +115,8 @@ def _mean(graph: ir.Graph, x: ir.Value, axes: list[int], y: ir.Value, names: Nam
 class FirstOrder(Measure):
     """The sum of the squares of weight times gradient over all weights of a channel (P. Molchanov et al., "Importance
     Estimation for Neural Network Pruning", CVPR 2019, arXiv 1906.10771, equation 9). The user gives the squares by
-    parameter of the torch module, the mean over batches: only torch has gradients. They are on one scale in all layers,
-    that of the loss, so that layers are not made comparable as by the other measures."""
+    parameter of the torch module, as a mean over batches, because only torch has gradients. All layers share the scale
+    of the loss, so that the numbers are not scaled by layer as in the other measures."""
 
     title = "first-order effect on the loss, from the given saliency"
 
@@ -130,7 +131,7 @@ class FirstOrder(Measure):
 
 
 def _sums(group: Group, known: dict[str, Floats]) -> Floats | None:
-    """What each channel of a group has; None if nothing is known of any weight of the group."""
+    """Adds the saliency of each channel of a group; None if no weight of the group has a saliency."""
     total, any_known = np.zeros(len(group.channels)), False
     for place, (name, axis) in enumerate(group.slots):
         own = known.get(name)

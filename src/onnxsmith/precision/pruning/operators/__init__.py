@@ -1,1 +1,1 @@
-"""How operators pass channels on, a class for each family."""
+"""Follows channels through operators. Each family of operators is a class."""

@@ -1,4 +1,4 @@
-"""Says in words where a tensor comes from whose channels stay."""
+"""Says where a tensor whose channels stay comes from."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from onnxsmith.precision.pruning.channel_links import is_weight
 _MOVING = {"Cast", "Dropout", "Expand", "Identity", "Relu", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 _PASSING = {"Add", "Div", "Mul", "Sub", *_MOVING}
 _MOST = 32
-"""Nodes that are followed upwards. A choice: an embedding or an input is seldom further away."""
+"""The most nodes that are followed upwards. A choice: an embedding or an input is seldom further away."""
 
 
 def origin(value: ir.Value) -> str:
-    """A clause: the input, the embedding or the operator that a tensor comes from."""
+    """Returns a clause that names the input, the embedding or the operator from which a tensor comes."""
     said = ""
     for _ in range(_MOST):
         node = value.producer()

@@ -1,4 +1,4 @@
-"""Operators that give axes other places or sizes, or that give the sizes."""
+"""Follows channels through operators that move, divide, join or repeat axes, or that return sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnxsmith.precision.pruning.reshape_axes import Run, channel_axis, pairs, r
 class Axes(Operator):
     """Transpose, Squeeze and Unsqueeze: the same axes at other places.
 
-    Each axis passes to its new place.
+    Channels pass along each axis to its new place.
     """
 
     ops = ("Squeeze", "Transpose", "Unsqueeze")
@@ -30,7 +30,7 @@ class Axes(Operator):
                 links.tie(x, axis, y, places[axis])
 
     def _places(self, node: ir.Node, x: ir.Value, y: ir.Value) -> dict[int, int] | None:
-        """The place of each axis in the result."""
+        """Returns the place of each axis in the result; None if it is unknown."""
         count, after = rank(x), rank(y)
         if count is None or after is None:
             return None
@@ -57,10 +57,11 @@ class Axes(Operator):
 class Reshaping(Operator):
     """Reshape and Flatten: axes that are joined or divided.
 
-    Axes are compared by their sizes (`regrouping`). A channel before is a block, or a part of a block, behind.
+    Axes are compared by their sizes (`reshape_axes`). A channel of the input is a block, or a part of a block, of the
+    result.
 
-    A result shape that is computed becomes a constant where all of it is known; else only the elements of axes that
-    become shorter are replaced.
+    A computed result shape becomes a constant if it is fully known. Else only the elements for axes that become shorter
+    are replaced.
     """
 
     ops = ("Flatten", "Reshape")
@@ -111,7 +112,7 @@ def _changeable(node: ir.Node) -> bool:
 
 
 def target(node: ir.Node) -> list[int] | None:
-    """The target of a Reshape as constant numbers; None if it has to be computed."""
+    """Returns the target of a Reshape as constant numbers; None if it has to be computed."""
     array = facts.constant(node.inputs[1])
     if array is not None:
         return [int(size) for size in array.ravel()]
@@ -131,7 +132,7 @@ def target(node: ir.Node) -> list[int] | None:
 class Repeating(Operator):
     """Expand and Tile: axes that are repeated.
 
-    An axis that stays as long as it is passes; the sizes that Expand is given become smaller.
+    Channels pass along an axis that keeps its size. The sizes in the operand of Expand become smaller.
     """
 
     ops = ("Expand", "Tile")
@@ -159,9 +160,9 @@ class Repeating(Operator):
 
 
 class Depth(Operator):
-    """DepthToSpace and SpaceToDepth: channels become places, or places channels.
+    """DepthToSpace and SpaceToDepth: channels become spatial positions, or the reverse.
 
-    All channels that make one channel go together.
+    All channels that form one channel on the other side are removed together.
     """
 
     ops = ("DepthToSpace", "SpaceToDepth")
@@ -183,11 +184,11 @@ class Depth(Operator):
 
 
 class Sizes(Operator):
-    """Shape: the sizes of a tensor, from which others are computed.
+    """Shape: the sizes of a tensor, from which other sizes are computed.
 
-    A size that is known before a run is a constant here (`working`), so that readers of the others do not see
-    channels. Where a reader takes the size of an axis that becomes shorter, it sees the size from before: operators
-    that make tensors of such a size change their own operands.
+    Preparation (`working`) has turned sizes that are known before a run into constants, so that readers of other sizes
+    do not depend on channels. A reader of the size of a shortened axis still gets the old size; operators that make
+    tensors of such a size change their own operands.
     """
 
     ops = ("Shape",)
@@ -211,14 +212,14 @@ class Sizes(Operator):
 
 
 def _part(node: ir.Node) -> tuple[int, int]:
-    """The axes whose sizes are in the result."""
+    """Returns the first axis whose size is in the result, and the end of these axes."""
     count = rank(node.inputs[0]) or 0
     begin, end, _ = slice(integer(node, "start", 0), integer(node, "end", count)).indices(count)
     return begin, end
 
 
 def _reads(node: ir.Node, index: int, at: int) -> bool:
-    """Whether a reader of a vector may take an element."""
+    """Whether a reader of a vector may read the element `at`."""
     if node.op_type != "Gather" or node.domain or index != 0:
         return True
     taken = facts.constant(node.inputs[1])

@@ -1,4 +1,4 @@
-"""Operators that pass each channel on at its place."""
+"""Follows channels through operators that keep each channel in its place."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MANY = (
 class Elementwise(Operator):
     """Operators that compute each element from the elements at the same place, with broadcasting.
 
-    Channels of all operands and of the result go together. A stored operand loses its part; a computed operand whose
-    channels are fixed keeps those of the others.
+    Channels of all operands and of the result are removed together. A stored operand is cut. A computed operand whose
+    channels are fixed also fixes the channels of the other operands.
     """
 
     ops = UNARY + MANY
@@ -66,13 +66,13 @@ def _along(links: Links, operands: list[ir.Value], y: ir.Value, axis: int) -> No
 
 _POOLS = ("AveragePool", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "LpPool", "MaxPool")
 _SIZES = 3
-"""The operand of Resize with the sizes of the result."""
+"""The index of the sizes among the inputs of Resize."""
 
 
 class Spatial(Operator):
-    """Operators that compute each channel by itself, from places beside each other: pools, Resize, Pad.
+    """Operators that compute each channel by itself, from neighbouring positions: pools, Resize, Pad.
 
-    Axes of a pool before the places, and axes that Resize and Pad leave as long as they are, pass.
+    Channels pass along the axes of a pool before the spatial axes, and along axes whose size Resize and Pad keep.
     """
 
     ops = (*_POOLS, "Pad", "Resize", "Upsample")

@@ -1,4 +1,4 @@
-"""Products with stored weights: columns of a weight begin or end channels."""
+"""Follows channels through products with stored weights, which begin and end channels."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from onnxsmith.precision.pruning.operators.base import Operator, integer, operan
 
 
 class Convolution(Operator):
-    """Conv: output channels begin, input channels end; depthwise ones follow their input.
+    """Conv: output channels begin, input channels end. In a depthwise Conv, output channels follow the input channels.
 
     The weight is [out, in / groups, …].
 
-    With several groups as many channels of each group go, at the same positions, because the weight has one axis of
-    input channels for all groups. A depthwise one has a group for each input channel: the group goes.
+    With several groups, each group loses channels at the same positions, because the weight has one axis of input
+    channels for all groups. A depthwise Conv has a group for each input channel, and whole groups are removed.
     """
 
     ops = ("Conv",)
@@ -57,9 +57,9 @@ def _follow(links: Links, bias: ir.Value | None, y: ir.Value) -> None:
 
 
 class TransposedConvolution(Operator):
-    """ConvTranspose: as Conv, with the axes of the weight exchanged.
+    """ConvTranspose: like Conv, with the axes of the weight exchanged.
 
-    The weight is [in, out / groups, …]: all groups have the same positions of output channels.
+    The weight is [in, out / groups, …], so that all groups keep output channels at the same positions.
     """
 
     ops = ("ConvTranspose",)
@@ -94,7 +94,7 @@ class TransposedConvolution(Operator):
 
 
 class Gemm(Operator):
-    """Gemm: columns of the result begin, columns of the first operand end.
+    """Gemm: columns of the result begin channels, columns of the first operand end them.
 
     The weight is the second operand, [in, out], or [out, in] with `transB`.
     """
@@ -122,13 +122,13 @@ class Gemm(Operator):
 
 
 class MatrixProduct(Operator):
-    """MatMul: with stored matrices on either side, or of two computed tensors.
+    """MatMul: with a stored matrix on either side, or of two computed tensors.
 
-    With a stored matrix, its columns (or rows, on the left) begin channels; with a stack of matrices, [experts, in,
-    out], the same ones of all.
+    The columns of a stored matrix (its rows, if it stands on the left) begin channels. In a stack of matrices,
+    [experts, in, out], all matrices lose the same channels.
 
-    Of two computed tensors the axes before the last two pass: attention heads. An axis that is summed over stays: no
-    weight of the product could be zero to show that the channel is not read.
+    With two computed tensors, channels pass along the axes before the last two, such as attention heads. A summed axis
+    stays, because the proof sets weights to zero and such a product has none.
     """
 
     ops = ("MatMul",)
@@ -157,7 +157,7 @@ class MatrixProduct(Operator):
     def _constant(
         self, links: Links, x: tuple[ir.Value, int], weight: tuple[ir.Value, int, int], y: tuple[ir.Value, int]
     ) -> None:
-        """`weight` is the operand, with the axis that is summed over and the other one."""
+        """Links a product with one stored matrix. `weight` has the operand, its summed axis and its other axis."""
         if static(*y) is None:
             return
         matrix, summed, other = weight
@@ -168,7 +168,7 @@ class MatrixProduct(Operator):
         links.tie(matrix, other, *y)
 
     def _stacked(self, links: Links, x: ir.Value, weight: ir.Value, y: ir.Value) -> None:
-        """Axes before the last two, which broadcast: those of the weight go with those of the other operand."""
+        """Ties the broadcast axes before the last two of the weight with those of the other operand."""
         k = rank(y) or 0
         for back in range(3, k + 1):
             at, place = (rank(x) or 0) - back, (rank(weight) or 0) - back
@@ -204,10 +204,10 @@ Axis = tuple[ir.Value, int]
 
 
 class Einsum(Operator):
-    """Einsum: letters say which axes are one.
+    """Einsum: axes with the same letter belong together.
 
-    A letter that one stored operand and the result have begins channels; one that is summed over a stored operand
-    ends them. A letter that is summed over computed operands only stays, as in MatMul.
+    A letter in one stored operand and in the result begins channels. A summed letter of a stored operand ends channels.
+    A summed letter of computed operands only stays, as in MatMul.
     """
 
     ops = ("Einsum",)
@@ -251,8 +251,8 @@ class Einsum(Operator):
 
 
 def _letters(equation: str, ranks: list[int], rank_of_y: int | None) -> list[str] | None:
-    """The letters of each operand, then those of the result; None if an operand has a letter twice, or if they do not
-    fit. The axes of an ellipsis have letters of their own."""
+    """Returns the letters of each operand, then those of the result. None if an operand has a letter twice, or if
+    letters and axes do not match. The axes of an ellipsis get letters of their own."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if not arrow:
@@ -273,4 +273,5 @@ def _expanded(terms: list[str], ranks: list[int]) -> Iterator[str]:
 
 
 _OWN = 0xE000
-"""The first character of a private area of Unicode: letters for the axes of an ellipsis, counted from the last."""
+"""The first character of a private area of Unicode, used as letters for the axes of an ellipsis, counted from the last
+axis."""

@@ -1,4 +1,4 @@
-"""Attention and recurrent layers."""
+"""Follows channels through attention and recurrent layers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from onnxsmith.precision.pruning.operators.base import Operator, integer, operan
 _Q, _K, _V, _MASK = 0, 1, 2, 3
 _CACHES = (4, 5)
 _FLAT = 3
-"""The axes of operands whose heads lie behind each other on the last axis; others are [batch, heads, length, size]."""
+"""The rank of operands that have all heads on the last axis. Other operands are [batch, heads, length, size]."""
 
 
 @dataclass(frozen=True)
 class _Heads:
-    """The heads of an operand or the result: along `axis`, `count` of them, each with `size` elements there."""
+    """The heads of an operand or of the result: `count` heads along `axis`, each with `size` elements."""
 
     value: ir.Value
     axis: int
@@ -28,15 +28,15 @@ class _Heads:
     size: int
 
     def firsts(self) -> Indices:
-        """For each element along the axis, the first element of its head."""
+        """Returns, for each element along the axis, the first element of its head."""
         return np.arange(self.count * self.size) // self.size * self.size
 
 
 class Attention(Operator):
-    """Attention of opset 23: whole heads go.
+    """Attention of opset 23: whole heads are removed.
 
-    A head of the keys and values goes with all heads of the queries that read it, and with their parts of the
-    result. What a head is made of stays: queries and keys are summed over, and the number of their elements is in the
+    A head of the keys and values is removed with all heads of the queries that read it, and with their parts of the
+    result. The elements within a head stay: queries and keys are summed over them, and their number determines the
     scale. Heads stay if their keys are kept from run to run, or if the mask has a part for each head.
     """
 
@@ -68,7 +68,7 @@ class Attention(Operator):
         self._others(node, found, links)
 
     def _fixed(self, node: ir.Node, given: tuple[_Heads, ...], live: list[_Heads]) -> str:
-        """Why all heads stay; empty if they may go."""
+        """Says why all heads stay; "" if they may be removed."""
         fixed = [one for one in given if one not in live]
         mask = operand(node, _MASK)
         if fixed:
@@ -82,7 +82,8 @@ class Attention(Operator):
         return ""
 
     def _others(self, node: ir.Node, found: tuple[_Heads, ...], links: Links) -> None:
-        """Other live axes: the elements of a head of the values pass, those of queries and keys are summed over."""
+        """Links the other live axes. The elements within a head of the values pass; those of queries and keys are
+        summed over."""
         for one in found[:3]:
             for axis in links.live_axes(one.value):
                 if axis == one.axis:
@@ -101,7 +102,7 @@ class Attention(Operator):
 
 
 def _heads(node: ir.Node) -> tuple[_Heads, ...] | None:
-    """The heads of queries, keys, values and the result; None if they are not known."""
+    """Returns the heads of queries, keys, values and the result; None if they are unknown."""
     counts = [integer(node, name, 0) for name in ("q_num_heads", "kv_num_heads", "kv_num_heads", "q_num_heads")]
     found = []
     for value, count in zip((*node.inputs[:3], node.outputs[0]), counts, strict=True):
@@ -122,19 +123,20 @@ _STATES = (5, 6)
 
 @dataclass(frozen=True)
 class _Layer:
-    """The operands of a node. The weights are [directions, gates · hidden, …], all units of a gate together."""
+    """The operands of a recurrent node. The weights are [directions, gates · hidden, …], with the units of a gate next
+    to each other."""
 
     node: ir.Node
     hidden: int
     gates: int
 
     def rows(self, times: int) -> Indices:
-        """For each row of a weight that has `times` parts, the hidden unit."""
+        """Returns the hidden unit of each row of a weight with `times` parts."""
         return np.tile(np.arange(self.hidden), times)
 
 
 class Recurrence(Operator):
-    """RNN, GRU and LSTM: hidden units go with their gates, in both directions.
+    """RNN, GRU and LSTM: hidden units are removed with their gates, in both directions.
 
     A hidden unit is a row of each gate in both weights and the bias, a column of the recurrent weight, and a part of
     the outputs. Both directions lose the same units, because their weights are one tensor. Channels of the input are

@@ -1,4 +1,4 @@
-"""Operators that join tensors or take parts of them."""
+"""Follows channels through operators that join tensors or take parts of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onnxsmith.precision.pruning.operators.base import Operator, can_resize, int
 
 @dataclass(frozen=True)
 class Range:
-    """The elements from `begin` until before `end`; `place` is the position of the axis in the operands."""
+    """The elements from `begin` up to, not including, `end`. `place` is the position of the axis in the operands."""
 
     begin: int
     end: int
@@ -26,8 +26,8 @@ class Range:
 
 
 def ranges(node: ir.Node) -> dict[int, Range | None] | None:
-    """The range of each axis that a Slice names, None for one that is computed; None if the axes are computed, or if
-    the operands cannot be changed."""
+    """Returns the range of each axis that a Slice names; a computed range is None. Returns None if the axes are
+    computed, or if the operands cannot be changed."""
     starts, ends, axes, steps = (_numbers(node, index) for index in range(1, 5))
     if starts is None or ends is None or not (can_resize(node, 1) and can_resize(node, 2)):
         return None
@@ -63,17 +63,17 @@ def _is_given(node: ir.Node, index: int) -> bool:
 
 
 def _numbers(node: ir.Node, index: int) -> Elements | None:
-    """The numbers of an operand, an attribute in older opsets; None for each that is not known."""
+    """Returns the numbers of an operand, or of the attribute in older opsets. Unknown numbers are None."""
     if _NAMES[index] in node.attributes:
         return [int(number) for number in node.attributes[_NAMES[index]].as_ints()]
     return elements(operand(node, index))
 
 
 class Concatenation(Operator):
-    """Concat: the channels of each operand, one behind the other.
+    """Concat: the channels of the operands, one operand after the other.
 
-    Along the axis each operand's channels are those of a part of the result; operands whose channels are fixed keep
-    theirs. Along the others all operands go together.
+    Along the joined axis, each operand's channels are those of a part of the result; operands with fixed channels keep
+    theirs. Along other axes, channels of all operands are removed together.
     """
 
     ops = ("Concat",)
@@ -104,14 +104,14 @@ class Concatenation(Operator):
 
 
 _SPLIT_OPERAND = 13
-"""The opset in which the sizes of Split became an operand (ONNX Changelog.md)."""
+"""The first opset in which the sizes of Split are an operand (ONNX Changelog.md)."""
 
 
 class Parts(Operator):
     """Split, Slice and Gather: parts of an axis.
 
-    A channel of the operand is the channel of the part that it goes to. What no part takes has no other readers
-    here.
+    A channel of the operand is tied to its channel in the part that contains it. Elements that no part takes are tied
+    to nothing here.
     """
 
     ops = ("Gather", "Slice", "Split")
@@ -223,7 +223,8 @@ def _taken(node: ir.Node) -> Indices | None:
 
 
 def _widen(node: ir.Node, cuts: Cuts) -> None:
-    """Makes all constant operands of a Slice int64: they have one dtype, and the changed ones are int64."""
+    """Makes all constant operands of a Slice int64, because they must share one dtype and changed operands are
+    int64."""
     for index in range(1, len(node.inputs)):
         array = facts.constant(operand(node, index))
         if array is not None and array.dtype != np.int64:

@@ -1,4 +1,4 @@
-"""Operators that compute from all elements along an axis."""
+"""Follows channels through operators that compute from all elements along an axis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from onnxsmith.precision.pruning.operators.base import Operator, integer, operan
 class Normalisation(Operator):
     """Normalisations with statistics of each channel.
 
-    Scale, bias, mean and variance lose the channel. InstanceNormalization averages over the axes behind it.
+    Scale, bias, mean and variance lose the channel. InstanceNormalization averages over the axes after the channel
+    axis.
     """
 
     ops = ("BatchNormalization", "InstanceNormalization")
@@ -35,10 +36,10 @@ class Normalisation(Operator):
 
 
 class GroupNormalisation(Operator):
-    """GroupNormalization: statistics of some channels together.
+    """GroupNormalization: statistics of groups of channels.
 
-    Whole groups go: without some of its channels the mean of a group would be another one. Scale and bias have an
-    element for each channel, before opset 21 for each group.
+    Only whole groups are removed, because a group with fewer channels would have another mean. Scale and bias have an
+    element for each channel; before opset 21, for each group.
     """
 
     ops = ("GroupNormalization",)
@@ -72,7 +73,7 @@ class GroupNormalisation(Operator):
 
 
 class Reduction(Operator):
-    """Reductions: axes that are not reduced pass.
+    """Reductions: channels pass along axes that are not reduced.
 
     Channels along a reduced axis stay.
     """
@@ -116,9 +117,9 @@ _FLATTENED_UNTIL = 13
 
 
 class Mixing(Operator):
-    """Operators that compute an element from others along an axis: channels along it stay.
+    """Operators that compute an element from others along an axis: channels along that axis stay.
 
-    Channels along an axis of which the operator computes a sum or an order stay; other axes pass.
+    Channels stay along an axis over which the operator sums or sorts, and pass along other axes.
     """
 
     ops = (*_ALL_BEHIND, *_SOFT, "CumSum", "LRN", "LpNormalization")
