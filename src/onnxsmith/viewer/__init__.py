@@ -1,1 +1,1 @@
-"""Shows a model, two models side by side, and what was measured, as an HTML page or a picture."""
+"""Shows one model or two, coloured by the figures of reports, as an HTML page or a picture."""

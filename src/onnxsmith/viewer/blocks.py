@@ -10,11 +10,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 _WINDOW = 4
-"""Letters that have to be equal for two places to be compared. A choice: shorter windows repeat by chance."""
+"""The number of equal letters from which two places are compared. A choice: shorter windows repeat by chance."""
 _SHORTEST = 3
-"""Nodes of the smallest block that is worth a box of its own. A choice."""
+"""The fewest nodes of a block that gets a box. A choice."""
 _REPEATED = 8
-"""Nodes behind the first block that have to repeat it. A choice: unrelated nodes repeat shorter pieces by chance."""
+"""The fewest nodes after the first block that have to repeat it. A choice: unrelated nodes repeat shorter pieces by
+chance."""
 _LEVELS = 4
 """How often blocks are looked for among the blocks found so far. A choice: stages of layers of branches."""
 
@@ -37,7 +38,7 @@ def folded(nodes: Sequence[int], letters: Sequence[Hashable], sources: Sequence[
     text = [known.setdefault(letters[node], len(known)) for node in nodes]
     place = {node: at for at, node in enumerate(nodes)}
     ends = list(range(1, len(nodes) + 1))
-    """The place behind the last node of each item."""
+    """The position after the last node of each item."""
     crossing = _crossing([[place[one] for one in sources[node] if one in place] for node in nodes])
     for _ in range(_LEVELS):
         found = [
@@ -52,7 +53,7 @@ def folded(nodes: Sequence[int], letters: Sequence[Hashable], sources: Sequence[
 
 
 def _crossing(sources: Sequence[Sequence[int]]) -> list[int]:
-    """How many values are computed up to each place and read behind it."""
+    """Counts, for each position, the values that are computed before it and read after it."""
     last: dict[int, int] = {}
     for at, read in enumerate(sources):
         for one in read:
@@ -74,7 +75,7 @@ def _repeats(text: Sequence[int], cuts: Sequence[int]) -> list[tuple[int, int, i
     seen: dict[tuple[int, ...], int] = {}
     start = period = 0
     end = 0
-    """The end of the last repeat that was taken."""
+    """The end of the last repeat that was chosen."""
     for at in range(len(text) + 1):
         window = tuple(text[at : at + _WINDOW])
         gap = at - seen[window] if window in seen and len(window) == _WINDOW else 0
@@ -91,7 +92,7 @@ def _repeats(text: Sequence[int], cuts: Sequence[int]) -> list[tuple[int, int, i
 
 
 def _aligned(first: int, last: int, period: int, cuts: Sequence[int]) -> tuple[int, int, int] | None:
-    """Moves the start of a repeat to where the fewest values cross from one block into the next."""
+    """Moves the start of a repeat to the position at which the fewest values cross from one block into the next."""
     if last - first < 2 * period:
         return None
     most = (last - first) // period
@@ -113,7 +114,7 @@ def _replaced(
     found: Sequence[tuple[int, int, int]],
     known: dict[Hashable, int],
 ) -> tuple[list[Block | int], list[int], list[int]]:
-    """Puts blocks in the place of the repeats."""
+    """Replaces the repeats by blocks."""
     made: list[Block | int] = []
     letters: list[int] = []
     last: list[int] = []

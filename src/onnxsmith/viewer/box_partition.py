@@ -1,6 +1,6 @@
 """Divides the nodes of a graph into parts that can be shown as one box each: no two boxes depend on each other.
 
-A module that is left and entered again depends on what lies between. It becomes two parts, and more if need be."""
+A module that is left and entered again depends on the nodes between. It becomes two parts, or more if needed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _STEPS_PER_EDGE = 40
-"""Steps of the search for a dependency, for each edge of the graph; then every re-entered module becomes a new part,
-which needs no search. A choice: real models need 2 at most, and the work stays linear."""
+"""The most steps of the search for dependencies, for each edge of the graph. Once they are spent, every re-entered
+module becomes a new part, which needs no search. A choice: real models need 2 at most, and the work stays linear."""
 
 
 @dataclass(eq=False)
@@ -23,7 +23,7 @@ class Part:
 def divided(nodes: Sequence[int], keys: Mapping[int, Hashable | None], sources: Sequence[Sequence[int]]) -> list[Part]:
     """Divides `nodes`, which stand in an order in which they can run. Nodes of one key form one part, or several if
     something outside depends on the first and feeds the second. `sources` are the nodes that each node reads from;
-    others than `nodes` do not matter. Returns the parts in the order of their first nodes."""
+    nodes outside `nodes` are ignored. Returns the parts in the order of their first nodes."""
     work = _Division(sources)
     for node in nodes:
         work.add(node, keys.get(node))
@@ -66,7 +66,7 @@ class _Division:
         self._before[other].add(one)
 
     def _joins(self, part: int, read: set[int]) -> bool:
-        """Lets a part read from others, if none of them depends on it."""
+        """Lets a part read from the parts `read`, if none of these depends on it. Returns whether it does."""
         for other in sorted(read - self._before[part], key=self._rank.__getitem__):
             if self._rank[other] < self._rank[part]:
                 continue
@@ -82,7 +82,8 @@ class _Division:
         return True
 
     def _reached(self, start: int, ways: Sequence[set[int]], least: int, most: int) -> set[int] | None:
-        """The parts that can be reached from one, at ranks from `least` to `most`; None if the budget is spent."""
+        """Returns the parts that can be reached from `start`, at ranks from `least` to `most`; None if the budget of
+        steps is spent."""
         found, waiting = {start}, [start]
         while waiting:
             for one in ways[waiting.pop()]:

@@ -1,6 +1,7 @@
-"""Reads a model whose graph is broken, so that the page can show where. Viewing runs nothing: it needs no whole model.
+"""Reads a model with a broken graph, so that the page can show its faults. Viewing runs nothing, so the model need not
+be valid.
 
-What makes a model unreadable stays a problem: a file that is not ONNX, a newer version, a damaged tensor, external data
+A model that cannot be read is still refused: a file that is not ONNX, a newer version, a damaged tensor, external data
 outside the folder."""
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _WEIGHTS = {"model/external-missing", "model/external-damaged"}
 _SHOWN = _WEIGHTS | {
     "model/cyclic", "model/unsorted", "model/undefined-input", "model/undefined-output", "model/no-graph",
 }  # fmt: skip
-"""Problems of a graph that can be drawn all the same."""
+"""Problems of graphs that can still be drawn."""
 MISSING, UNDEFINED, EARLY, CYCLE = "reads missing weights", "reads what nothing makes", "stands too early", "in a cycle"
 CLASSES = (MISSING, EARLY, UNDEFINED, CYCLE)
 """Kinds of faults, the worst last."""
@@ -33,12 +34,12 @@ CLASSES = (MISSING, EARLY, UNDEFINED, CYCLE)
 
 @dataclass(eq=False)
 class Faults:
-    """What is broken. `marks` are kinds of faults and texts by node."""
+    """The faults of a model. `marks` are, by node, the kind of fault and a text."""
 
     problem: Problem
     marks: dict[ir.Node, tuple[str, str]] = field(default_factory=dict)
     unmade: list[str] = field(default_factory=list)
-    """Outputs of the main graph that nothing makes: no node can be marked for them."""
+    """Outputs of the main graph that no node computes, so that no node can be marked for them."""
 
     @property
     def of_graph(self) -> bool:
@@ -46,7 +47,7 @@ class Faults:
         return self.problem.id not in _WEIGHTS
 
     def lines(self) -> list[str]:
-        """What stands above the picture: the first fault, and how many nodes have each."""
+        """Returns the lines above the picture: the first fault, and the number of nodes with each kind."""
         said = [self.problem.what, self.problem.why, f"to mend it: {self.problem.fix}" if self.problem.fix else ""]
         counts = {one: sum(kind == one for kind, _ in self.marks.values()) for one in reversed(CLASSES)}
         marked = ", ".join(f"{several(count, 'node')}: {kind}" for kind, count in counts.items() if count)
@@ -57,7 +58,7 @@ class Faults:
         return [*lines, f"marked are {marked}"] if marked else lines
 
     def overlay(self, shown: Viewed) -> scene.Overlay | None:
-        """The marks as a colour of the nodes; None without marks."""
+        """Returns the marks as colours of the nodes; None if there are none."""
         numbers = sorted((shown.nodes[node], mark) for node, mark in self.marks.items() if node in shown.nodes)
         if not numbers:
             return None
@@ -78,8 +79,8 @@ class Faults:
 
 
 def read(source: Source) -> tuple[ir.Model, Faults | None]:
-    """Loads a model; one with a broken graph from its file, with its faults. A cycle is opened: the first node of it
-    reads a value of the same name that nothing makes.
+    """Loads a model. If its graph is broken, also returns its faults. Cycles are opened: the first node of a cycle then
+    reads a new value of the same name that no node computes.
 
     Raises:
         OnnxsmithError: `model/…` if the file cannot be shown.
@@ -93,7 +94,7 @@ def read(source: Source) -> tuple[ir.Model, Faults | None]:
             model = load_broken(source)
             found = Faults(error.problem)
             _mark(model, found)
-        except (OnnxsmithError, OSError, ValueError):  # such as a location that no file can have
+        except (OnnxsmithError, OSError, ValueError):  # such as external data with an impossible location
             raise error from None
         return model, found
 
@@ -118,7 +119,7 @@ def _mark(model: ir.Model, found: Faults) -> None:
 
 
 def _bodies(model: ir.Model) -> Iterator[tuple[ir.Node, str, Sequence[ir.Value]]]:
-    """The branches, bodies and functions of nodes, by name, with their outputs."""
+    """Yields the branches, bodies and functions of nodes, with their names and outputs."""
     for node in walk.all_nodes(model):
         for name, graph in walk.named_subgraphs(node):
             yield node, name, graph.outputs
@@ -128,7 +129,7 @@ def _bodies(model: ir.Model) -> Iterator[tuple[ir.Node, str, Sequence[ir.Value]]
 
 
 def _of(node: ir.Node) -> Iterator[tuple[str, str]]:
-    """Yields the fault of a node by what it reads."""
+    """Yields the faults of a node's inputs."""
     read = [value for value in node.inputs if value is not None]
     unknown = [value.name or "" for value in read if captures.is_undefined(value)]
     if unknown:
@@ -141,7 +142,7 @@ def _of(node: ir.Node) -> Iterator[tuple[str, str]]:
 
 
 def _whole(tensor: ir.TensorProtocol) -> bool:
-    """Whether the values are there, and all of them."""
+    """Whether all values of the tensor are present."""
     if not isinstance(tensor, ir.ExternalTensor) or not readable(tensor):
         return readable(tensor)
     return (tensor.offset or 0) + tensor.nbytes <= Path(tensor.path).stat().st_size

@@ -11,14 +11,14 @@ from onnxsmith.graph.structure import captures
 from onnxsmith.graph.structure.walk import node_label
 
 OPENED = "onnxsmith.opened"
-"""Key of a value's `meta`: what is said of a value at which a cycle was opened."""
+"""The key of a value's `meta` for a text about the cycle that was opened there."""
 Early = tuple[ir.Node, ir.Node]
-"""A node, and the node behind it whose result it reads."""
+"""A node, and the later node whose result it reads."""
 
 
 def in_order(graph: ir.Graph) -> tuple[list[Early], list[list[ir.Node]]]:
-    """Sorts a graph in place. Returns the nodes that stood too early, and the cycles, which are opened: of each the
-    first node in the file reads a new value without a producer in place of the old one."""
+    """Sorts a graph in place and opens its cycles: the first node of a cycle, in the order of the file, reads a new
+    value without a producer. Returns the nodes that stood too early, and the cycles."""
     nodes = list(graph)
     place = {node: at for at, node in enumerate(nodes)}
     needs = [_makers(node, place) for node in nodes]
@@ -55,13 +55,14 @@ def in_order(graph: ir.Graph) -> tuple[list[Early], list[list[ir.Node]]]:
 
 
 def _makers(node: ir.Node, place: Mapping[ir.Node, int]) -> set[int]:
-    """The places of the nodes in the same graph that a node reads from."""
+    """Returns the positions of the nodes in the same graph that a node reads from."""
     makers = (value.producer() for value in captures.reads(node))
     return {place[maker] for maker in makers if maker is not None and maker in place}
 
 
 def _cycle(needs: Sequence[set[int]], left: set[int]) -> list[int]:
-    """One cycle among the nodes that are left, in the direction of the values, from its first node in the file."""
+    """Returns a cycle among the nodes `left`, in the direction of the values, starting with the node that is first in
+    the file."""
     at = min(left)
     seen: dict[int, int] = {}
     while at not in seen:

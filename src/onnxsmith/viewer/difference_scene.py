@@ -19,15 +19,15 @@ from onnxsmith.viewer.scene import Difference
 from onnxsmith.viewer.texts import value_type
 
 _EQUAL_KINDS = ("form", "rounding")
-"""Kinds of changes that leave a weight equal: stored otherwise, or rounded otherwise."""
+"""Kinds of changes that do not count as a different weight: another storage form, or another rounding."""
 _READ = 16 * 2**20
-"""Bytes of integers that are turned into floats, in one weight. A choice: a tenth of a second of work."""
+"""The most bytes of integers of a weight that are turned into floats. A choice: a tenth of a second of work."""
 _EQUAL, _ATTRIBUTES, _WEIGHTS, _BOTH, _OPERATOR, _WIRING = range(6)
 
 
 def difference(models: Sequence[ir.Model], found: Found, shown: Sequence[Viewed]) -> Difference:
-    """Makes the difference of two scenes from the pairs of the `models` that they show. A scene may have been made of a
-    copy, whose nodes stand in the same order."""
+    """Makes the difference of two scenes from the paired nodes of `models`. A scene may show a copy of its model with
+    the nodes in the same order."""
     numbers = [_numbers(model, viewed) for model, viewed in zip(models, shown, strict=True)]
     copies = [
         dict(zip(walk.all_nodes(m), walk.all_nodes(v.source), strict=True)) for m, v in zip(models, shown, strict=True)
@@ -68,7 +68,7 @@ def difference(models: Sequence[ir.Model], found: Found, shown: Sequence[Viewed]
 
 
 def _numbers(model: ir.Model, shown: Viewed) -> dict[ir.Node, int]:
-    """The numbers of a model's nodes in the scene of its copy."""
+    """Returns the numbers of a model's nodes in the scene of its copy."""
     copies = zip(walk.all_nodes(model), walk.all_nodes(shown.source), strict=True)
     return {node: shown.nodes[copy] for node, copy in copies if copy in shown.nodes}
 
@@ -114,8 +114,8 @@ def _weight(change: WeightChange) -> str:
 
 
 def _quantised(one: ir.Node, other: ir.Node) -> tuple[list[str], bool]:
-    """The operands that only one of two nodes reads through a DequantizeLinear, and whether a weight is among them. A
-    weight of which the integers give the same floats is no difference."""
+    """Returns the operands that only one of two nodes reads through a DequantizeLinear, and whether a weight is among
+    them. Leaves out weights whose integers give the same floats."""
     said: list[str] = []
     is_weight = False
     for place, (x, y) in enumerate(zip(one.inputs, other.inputs, strict=False)):
@@ -137,12 +137,12 @@ def _quantised(one: ir.Node, other: ir.Node) -> tuple[list[str], bool]:
 
 
 def _gap(stored: ir.TensorProtocol, maker: ir.Node, nbytes: int) -> float | None:
-    """How far stored floats are from those that a DequantizeLinear makes of stored integers, 0 if they are equal; None
-    if that is unknown."""
+    """Returns the difference between stored floats and the floats of a DequantizeLinear of stored integers; 0 if they
+    are equal, None if it is unknown."""
     try:
         floats = dequantised(maker) if nbytes <= _READ else None
         array = np.asarray(stored.numpy()) if floats is not None else None
-    except (OSError, ValueError):  # values that cannot be read
+    except (OSError, ValueError):  # the values cannot be read
         return None
     if floats is None or array is None or floats.shape != array.shape:
         return None
@@ -161,7 +161,7 @@ def _dequantizer(value: ir.Value | None) -> ir.Node | None:
 
 
 def _types(one: ir.Node, other: ir.Node) -> Iterator[str]:
-    """Results whose dtypes, ranks or fixed sizes differ; names of dimensions are no difference."""
+    """Yields the results whose dtypes, ranks or fixed sizes differ. Names of dimensions do not count."""
     for place, (a, b) in enumerate(zip(one.outputs, other.outputs, strict=False)):
         if a.type is not None and b.type is not None and (a.type != b.type or _sizes_differ(a.shape, b.shape)):
             yield f"type of result {place}: {value_type(a)} → {value_type(b)}"

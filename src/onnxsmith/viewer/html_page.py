@@ -22,7 +22,7 @@ from onnxsmith.viewer.scene_assembly import made
 
 
 def to_html(scene: Scene) -> str:
-    """Returns the page. Names of the model stand in the JSON and in the title only, both escaped."""
+    """Returns the page. Names of the model occur only in the JSON and in the title, both escaped."""
     source, script, style = pieces()
     environment = Environment(autoescape=True)
     return environment.from_string(source).render(
@@ -36,8 +36,8 @@ def to_html(scene: Scene) -> str:
 
 
 def pieces() -> tuple[str, str, str]:
-    """Returns the template, the script and the style. An HTML parser reads `</script` as the end of a script wherever
-    it stands, and no build may have it."""
+    """Returns the template, the script and the style. The built script must not contain `</script`, and the style not
+    `</style`, because HTML parsers read these as the end of the element wherever they stand."""
     room = files("onnxsmith.viewer.page")
     source, script, style = (
         room.joinpath(name).read_text(encoding="utf-8") for name in ("page.html.jinja", "viewer.js", "viewer.css")
@@ -48,7 +48,7 @@ def pieces() -> tuple[str, str, str]:
 
 
 def _hash(text: str) -> str:
-    """The hash of an inline element, as a content security policy wants it."""
+    """Returns the hash of an inline element, in the form of a content security policy."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -57,7 +57,7 @@ def _hash(text: str) -> str:
 
 @dataclass(eq=False)
 class Beside:
-    """The page, the places on it by name, and a line on what is shown."""
+    """The page, the places on it by name, and a line about the page."""
 
     page: str
     links: Links
@@ -77,7 +77,7 @@ def beside(models: Sequence[str], report: Report) -> Beside:
 
 
 def file_of(name: str) -> Path:
-    """Returns the file that a model is called by on the command line, such as `m.onnx@openvino`.
+    """Returns the file of a model's name on the command line, such as `m.onnx@openvino`.
 
     Raises:
         OnnxsmithError: `view/no-file`.

@@ -27,8 +27,8 @@ from onnxsmith.viewer.scene import Constant, Figure, figure
 
 @dataclass(eq=False)
 class Viewed:
-    """A model with its scene. `nodes` and `values` are the numbers in the scene, `aliases` rooms by paths, `file` has
-    the hashes of the file, None without a file."""
+    """A model with its scene. `nodes` and `values` are the numbers in the scene, and `aliases` are rooms by their
+    paths. `file` has the hashes of the file; None if there is no file."""
 
     source: ir.Model
     scene: scene.Model
@@ -40,7 +40,7 @@ class Viewed:
 
 
 def viewed(source: ir.Model, path: Path | None, shapes: str) -> Viewed:
-    """Makes the scene of a model whose values have their types already; `shapes` says where these come from."""
+    """Makes the scene of a model whose values have types. `shapes` says where the types come from."""
     file = None
     if path is not None:
         with stage("hash"):
@@ -88,19 +88,20 @@ def _facts(source: ir.Model, model: scene.Model, path: Path | None, shapes: str)
 # Describes stored tensors: statistics and a histogram, of as many of them as may be read.
 
 MOST_BYTES = 64 * 2**20
-"""Bytes of weights that are read. A choice: half a second of work."""
+"""The most bytes of weights that are read. A choice: half a second of work."""
 _MOST_TENSORS = 1000
-"""Tensors of which statistics are made. A choice: they take 0.2 ms each, and nobody looks at more."""
+"""The most tensors that get statistics. A choice: they take 0.2 ms each, and nobody looks at more."""
 _WHOLE = 16
-"""Elements of the largest tensor whose values are shown. A choice: one line."""
+"""The most elements of a tensor whose values are shown. A choice: one line."""
 _BINS = 24
 """Intervals of a histogram. A choice: the width of a panel."""
 _FEWEST = 32
-"""Elements of the smallest tensor with a histogram. A choice."""
+"""The fewest elements of a tensor with a histogram. A choice."""
 
 
 def described(tensors: Sequence[ir.TensorProtocol | None], limit: int = MOST_BYTES) -> tuple[list[Constant], list[str]]:
-    """Describes tensors, the smallest first, until `limit` bytes were read; notes say what was not read."""
+    """Describes tensors, the smallest first, until `limit` bytes were read. Also returns notes on the tensors that were
+    not read."""
     found = [_unread(tensor) for tensor in tensors]
     order = sorted(range(len(tensors)), key=lambda at: (found[at].bytes, at))
     spent = counted = left = left_bytes = 0

@@ -1,4 +1,4 @@
-"""The names by which reports call nodes in branches and bodies: with the nodes around them."""
+"""Makes the names that reports give to nodes in branches and bodies: with the names of the nodes around them."""
 
 from __future__ import annotations
 

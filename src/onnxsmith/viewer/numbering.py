@@ -20,13 +20,13 @@ from onnxsmith.viewer.scene import COMPUTED, CONSTANT, GRAPH_INPUT, GRAPH_OUTPUT
 
 _T = TypeVar("_T")
 _LONGEST = 2000
-"""Characters of an attribute or of a line of code. A choice: more is not read in a panel."""
+"""The most characters of an attribute or of a line of code. A choice: nobody reads more in a panel."""
 
 
 @dataclass(eq=False)
 class Part:
-    """A graph of the model: its nodes by number, what each reads and which it reads from, and what computes a value.
-    The lists are in the order of the graph."""
+    """A graph of the model: its nodes by number, the values and the nodes that each node reads, and the node that
+    computes each value. The lists are in the order of the graph."""
 
     scope: Scope
     nodes: list[int] = field(default_factory=list)
@@ -35,12 +35,12 @@ class Part:
     made: dict[int, int] = field(default_factory=dict)
 
     def sources(self) -> list[list[int]]:
-        """The nodes that each node reads from, by their numbers in the graph."""
+        """Returns the nodes that each node reads from, by their numbers in the graph."""
         return [[self.made[value] for value in read if value in self.made] for read in self.reads]
 
 
 class Numbering:
-    """The columns of one model. `model` is the scene's, without rooms."""
+    """The columns of one model. `model` is the model of the scene, still without rooms."""
 
     def __init__(self, source: ir.Model, model: scene.Model) -> None:
         self.model = model
@@ -94,8 +94,8 @@ class Numbering:
         self.parts.append(part)
 
     def _undefined(self, value: ir.Value, kind: int = GRAPH_INPUT) -> None:
-        """Numbers a value that nothing makes, in a broken graph: one that a node reads is shown where a graph input is,
-        one that the graph gives where an output is."""
+        """Numbers a value that no node of a broken graph computes. It is shown like a graph input if a node reads it,
+        and like a graph output if the graph returns it."""
         if value not in self.values and captures.is_undefined(value):
             self._value(value, kind, -1, value.meta.get(OPENED, "nothing makes it"))
 
@@ -168,7 +168,8 @@ class Numbering:
 
 
 def _roles(op_type: str, domain: str, version: int | None) -> dict[str, list[str]]:
-    """The formal names of an operator's inputs and outputs; a variadic one, which is the last, ends in `…`."""
+    """Returns the formal names of an operator's inputs and outputs. The name of a variadic parameter, always the last,
+    ends in `…`."""
     found = schema.find(op_type, domain, version) if version is not None else None
     if found is None:
         return {}
@@ -184,7 +185,7 @@ def _defaults(op_type: str, domain: str, version: int | None) -> list[tuple[str,
 
 
 class _Interned(Generic[_T]):
-    """Numbers for equal things, from 0 on."""
+    """Gives equal things the same number, from 0 on."""
 
     def __init__(self) -> None:
         self._numbers: dict[_T, int] = {}
@@ -199,7 +200,7 @@ class _Interned(Generic[_T]):
 # Writes attributes for the page: a number that stands for a dtype is written with its name.
 
 _DTYPES = {"to", "dtype", "output_dtype", "output_datatype", "stash_type", "precision", "softmax_precision"}
-"""Attributes that are numbers of `TensorProto.DataType` in the ONNX specification."""
+"""Attributes whose values are numbers of `TensorProto.DataType` in the ONNX specification."""
 
 
 def attribute_shown(attribute: ir.Attr) -> str:
@@ -209,7 +210,7 @@ def attribute_shown(attribute: ir.Attr) -> str:
         return text
     try:
         return f"{ir.DataType(attribute.as_int()).name} ({text})"
-    except ValueError:  # a number that stands for no dtype
+    except ValueError:  # no dtype has this number
         return text
 
 

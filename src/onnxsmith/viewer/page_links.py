@@ -1,4 +1,4 @@
-"""Finds the places on a page that names in a report stand for."""
+"""Finds the places on a page to which names in a report refer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from onnxsmith.viewer.scene import Scene
 
 
 class Links:
-    """The addresses of nodes, tensors and modules of a scene. With two models the second is looked at first, for an
-    `old node` the first."""
+    """The addresses of nodes, tensors and modules of a scene. With two models the second is searched first; for an `old
+    node`, the first."""
 
     def __init__(self, whole: Scene, shown: Sequence[Viewed]) -> None:
         self._models = [_Index(model, number) for number, model in reversed(list(enumerate(shown)))]
@@ -22,9 +22,9 @@ class Links:
                 self._colours.setdefault((overlay.model, node), overlay.title)
 
     def of(self, kind: str, name: str) -> str | None:
-        """Returns what stands after the page's name to show a `node`, a `tensor` or a `module` of that name; None if
-        the page has none. A tensor leads to the node that computes it, coloured by its figures if it has some. So
-        does a node's name that only a tensor has: some reports call a node by its result."""
+        """Returns the address, after the page's name, of the `node`, `tensor` or `module` of that name; None if the
+        page has none. A tensor leads to the node that computes it, coloured by its figures if it has some. If no node
+        has the name but a tensor does, a node leads there too, because some reports name a node by its result."""
         if not name:
             return None
         models = self._models
@@ -46,7 +46,7 @@ class Links:
 
 
 class _Index:
-    """The names of a model. Of several nodes of one name, the first has it, as on the page (`graph.ts`)."""
+    """The names of a model. If several nodes share a name, it means the first, as on the page (`graph.ts`)."""
 
     def __init__(self, shown: Viewed, number: int) -> None:
         model = shown.scene
@@ -63,7 +63,7 @@ class _Index:
         self._names = model.nodes.name
 
     def called(self, node: int) -> str:
-        """What the page calls the node in an address."""
+        """Returns the node's name in an address of the page."""
         name = self._names[node]
         return f"node:{name}" if name and self.nodes[name] == node else f"node-number:{node}"
 
@@ -72,12 +72,12 @@ class _Index:
 # `viewer/src/url.ts` reads and writes the same format for the page. `tests/viewer/addresses.json` holds both to it.
 
 _KEPT = "!~*'()/:"
-"""Characters that stay as they are, beside letters, digits, `-`, `_` and `.`: those that `url.ts` keeps."""
+"""Characters that are not escaped, besides letters, digits, `-`, `_` and `.`: the same as in `url.ts`."""
 
 
 def fragment(*, room: str = "", opened: Sequence[str] = (), at: str = "", colour: str = "", model: int = 0) -> str:
-    """Returns the address of a room by its path. `opened` are paths of opened rooms, `at` is what is selected, such as
-    `node:Conv_1`, `colour` the title of the figures, `model` 0 or 1."""
+    """Returns the address of a room by its path. `opened` are paths of opened rooms, `at` is the selection, such as
+    `node:Conv_1`, `colour` is the title of the figures, and `model` is 0 or 1."""
     parts = [_encoded(room)]
     for name, value in (
         ("open", ",".join(map(_encoded, opened))),

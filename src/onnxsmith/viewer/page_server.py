@@ -1,4 +1,4 @@
-"""Serves one page on a port of this machine, for pages that a browser opens slowly from a file."""
+"""Serves a page on a local port, for pages that browsers open slowly from a file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _HOME = "127.0.0.1"
 
 
 def serve(result: Result) -> Report:
-    """Serves the page of a result until Ctrl-C, if it is large, and returns the report. A smaller page is not served:
-    it opens from its file."""
+    """Serves the page of a result until Ctrl-C if the page is large, and returns the report. A smaller page is not
+    served, because it opens from its file."""
     report = result.report
     if len(result.page) <= LARGE:
         note = "not served: a page under 50 MB opens from its file"
@@ -34,7 +34,7 @@ def serve(result: Result) -> Report:
 
 
 class _Server(http.server.ThreadingHTTPServer):
-    """A server of one page, under an address that cannot be guessed."""
+    """Serves one page, under an address that cannot be guessed."""
 
     daemon_threads = True
 
@@ -49,7 +49,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """What a browser opens."""
+        """Returns the address for a browser."""
         return f"http://{self.host}{self.path}"
 
 
@@ -74,5 +74,5 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 def server(page: str) -> _Server:
-    """Returns a server that listens already."""
+    """Returns a listening server."""
     return _Server(gzip.compress(page.encode(), compresslevel=1))

@@ -1,4 +1,4 @@
-"""Tells by hashes whether a report is of the model that is shown."""
+"""Tells by hashes whether a report is about the shown model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.model_files import ModelFile
 
 _DIGITS = 12
-"""Digits of a hash that a line shows. A choice: enough to find it in a report, few enough to read."""
+"""Digits of a hash in a line. A choice: enough to find the hash in a report, few enough to read."""
 
 
 class Origin(StrEnum):
-    """Which model a report is of, the surest first."""
+    """Which model a report is about, the surest case first."""
 
     SAME = "of this model"
     WEIGHTS = "of this graph with other weights"
@@ -22,8 +22,8 @@ class Origin(StrEnum):
 
 
 def origin(report: Report, shown: ModelFile | None) -> Origin:
-    """Compares the files that a report read or wrote with the file that is shown. One of them is enough: the report of
-    a step is of the model before it and of the model after it."""
+    """Compares the files that a report read or wrote with the shown file. One equal file is enough, because the report
+    of a step is about the models before and after the step."""
     if shown is None or not report.models:
         return Origin.UNKNOWN
     same = [one for one in report.models if one.same_graph(shown)]
@@ -33,11 +33,12 @@ def origin(report: Report, shown: ModelFile | None) -> Origin:
 
 
 def surest(origins: Sequence[Origin]) -> Origin:
-    """Returns the first in the order of `Origin`: with two models, a report of one of them is no stranger."""
+    """Returns the first of the origins in the order of `Origin`, because a report need be about only one of two
+    models."""
     return min(origins, key=list(Origin).index)
 
 
 def named(files: Sequence[ModelFile]) -> str:
-    """Says which files a report is of: `hash 1a2b3c4d5e6f, named old.onnx`."""
+    """Says which files a report is about: `hash 1a2b3c4d5e6f, named old.onnx`."""
     said = [f"hash {one.sha256[:_DIGITS]}, named {one.path}" for one in files]
     return "; ".join(dict.fromkeys(said))

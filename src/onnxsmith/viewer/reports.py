@@ -1,4 +1,4 @@
-"""Reads reports, and lays what they say over the nodes of a scene."""
+"""Reads reports, and lays their figures over the nodes of a scene."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from onnxsmith.viewer.overlays.base import Layer, Names, Overlaying
 from onnxsmith.viewer.report_origin import Origin, named, origin, surest
 
 _MOST_BYTES = 512 * 2**20
-"""Bytes of the largest report that is read. A choice: a report of 20,000 nodes has 20 MB."""
+"""The most bytes of a report that is read. A choice: a report of 20,000 nodes has 20 MB."""
 _FOREIGN = 0.5
-"""Share of the names that must be those of nodes, below which a report whose hash is of another model is refused: two
-networks of one library share a few names of modules. A choice."""
+"""A report with the hash of another model is refused if a smaller share of its names than this are names of nodes. A
+choice: two networks of one library share a few names of modules."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """A report, and what to call it: its path."""
+    """A report, and its name in messages: the path."""
 
     report: Report
     name: str
@@ -42,17 +42,17 @@ class Laid:
     programs: list[tuple[str, Program]]
     notes: list[str]
     matched: list[tuple[str, int, int]]
-    """By title: how many names of the report are nodes of the model, and how many names there are."""
+    """For each title: how many names of the report are nodes of the model, and how many names there are."""
     warnings: list[str]
-    """Lines above the picture: on reports of other models, and what a report says of the whole model."""
+    """Lines above the picture: on reports about other models, and remarks of reports on the whole model."""
     origins: dict[str, str]
-    """By name of the report: which model it is of."""
+    """By name of the report: the model that it is about."""
     missing: list[Missing]
-    """Lines on names of reports that no node has."""
+    """Lines on names in reports that no node has."""
 
 
 def read(source: str | Path | Report) -> Given:
-    """Reads a report that `--json` wrote.
+    """Reads a report from a file that `--json` wrote.
 
     Raises:
         OnnxsmithError: `view/report` if there is no such file or it cannot be read; `report/unreadable`.
@@ -90,18 +90,18 @@ def read(source: str | Path | Report) -> Given:
 
 
 def has_figures(report: Report) -> bool:
-    """Whether the report has something to lay over nodes."""
+    """Whether the report has figures for nodes."""
     known = {name.replace("-", "_") for name in rooms.members("onnxsmith.viewer.overlays", Overlaying)}
     return any(isinstance(part, Program) or part.kind() in known for part in report.parts)
 
 
 def laid(given: Sequence[Given], models: Sequence[Viewed]) -> Laid:
-    """Lays reports over the models whose nodes they name. A report of two models is laid over the one whose hash it
-    has, else over the one that it is about (`sides.py`).
+    """Lays reports over the models whose nodes they name. With two models, a report is laid over the model whose hash
+    it has, else over the model that `side` chooses.
 
     Raises:
-        OnnxsmithError: `view/no-figures` if a report says nothing of nodes; `view/other-model` if it names nodes, and
-            no model has any of them, or its hashes are of another model and no model has most of them.
+        OnnxsmithError: `view/no-figures` if a report has no figures for nodes; `view/other-model` if no model has any
+            of its nodes, or if its hashes are of another model and no model has most of its nodes.
     """
     known = rooms.members("onnxsmith.viewer.overlays", Overlaying)
     found = Laid([], [], [], [], [], {}, [])
@@ -123,7 +123,7 @@ def laid(given: Sequence[Given], models: Sequence[Viewed]) -> Laid:
 
 
 def _tell(given: Given, found: Origin, hits: int, asked: int, laid: Laid) -> None:
-    """Notes whether the report is of the model, and warns if it is of another."""
+    """Notes whether the report is about the model, and warns if it is about another."""
     laid.origins[given.name] = found.value
     if found not in (Origin.OTHER, Origin.WEIGHTS):
         return
@@ -168,7 +168,8 @@ def _lay(
     origins: Sequence[Origin],
     found: Laid,
 ) -> tuple[int, int]:
-    """Lays one part, and returns how many of its names are nodes of the model, and how many names there are."""
+    """Lays one part over a model. Returns how many of its names are nodes of the model, and how many names there
+    are."""
     tries: list[tuple[Names, list[Layer]]] = []
     for model in models:
         names = _names(model)
@@ -223,28 +224,28 @@ def _names(shown: Viewed) -> Names:
 
 
 def _scope(name: str) -> str:
-    """The scope in a node's name, as `inspect --costs` writes it."""
+    """Returns the scope in a node's name, as `inspect --costs` writes it."""
     return "/".join([step for step in name.split("/") if step][:-1])
 
 
 # Says which names of a report no node has, and why.
 
 _FEW = 3
-"""Names that a line shows. A choice: enough to find the kind."""
+"""The most names in a line. A choice: enough to recognise the kind."""
 _MANY = 0.5
-"""Share of absent names from which a report without a hash may be of another version of the model. A choice."""
+"""The share of absent names from which a report without a hash may be about another version of the model. A choice."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A line for the headline, and one for the page, which shows some of the names."""
+    """A line for the headline, and a line with some of the names for the page."""
 
     short: str
     long: str
 
 
 def missing(report: str, title: str, names: Names, how: Overlaying, found: Origin) -> Iterator[Missing]:
-    """Yields lines for each kind of name without a node. `found` says which model the report is of."""
+    """Yields lines for each kind of name without a node. `found` says which model the report is about."""
     for absent, here, why in (
         (names.stored, "", "inputs and stored tensors"),
         (names.absent, " here", _why(names, how, found)),
@@ -277,10 +278,10 @@ def _why(names: Names, how: Overlaying, found: Origin) -> str:
 def side(
     report: Report, part: Any, how: Overlaying, models: Sequence[Viewed], hits: Sequence[int], origins: Sequence[Origin]
 ) -> int:
-    """Returns the index of the model. `hits` are how many of the part's names each model has.
+    """Returns the index of the model that a part is laid over. `hits` says how many of the part's names each model has.
 
-    The hashes come first, then the file that the part says it is about, then the number of names. If all are equal, as
-    for a comparison of two models with the same names, the kind of part decides.
+    Hashes decide first, then the file that the part names, then the number of names. If all are equal, as in a
+    comparison of two models with the same names, the kind of part decides.
     """
     subject = how.subject(part)
 
@@ -300,7 +301,7 @@ def _about(subject: str, report: Report, model: Viewed) -> bool:
 
 
 def _is_called(subject: str, path: str) -> bool:
-    """Whether a text such as `new.onnx on onnxruntime` names the file, whatever its folder."""
+    """Whether a text such as `new.onnx on onnxruntime` names the file, in any folder."""
     name = PurePath(path).name
     given = PurePath(subject).name
     return bool(name) and given.startswith(name) and given[len(name) :][:1] in ("", " ", "@")

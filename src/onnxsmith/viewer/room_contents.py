@@ -1,4 +1,4 @@
-"""Makes the rooms of a model: which there are, what they hold, and where everything stands."""
+"""Makes the rooms of a model, with their contents and layouts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnxsmith.viewer.tree import Box, grown, letter, ways
 
 @dataclass(eq=False)
 class Furnished:
-    """`aliases` are rooms by further paths: of modules that hold the same nodes as their room."""
+    """The rooms of a model. `aliases` are rooms by further paths, of modules with the same nodes as their room."""
 
     aliases: dict[str, int]
     notes: list[str]
@@ -49,7 +49,7 @@ class _Furnishing:
         return Furnished({**self._aliases, **self._paths}, notes)
 
     def _part(self, part: Part) -> int:
-        """Makes the rooms of one graph, and returns the number of the outermost."""
+        """Makes the rooms of one graph, and returns the number of the outermost room."""
         scope = part.scope
         kind = "graph" if not scope.path else "branch" if scope.depth else "function"
         box = Box(scope.path.rpartition("/")[2] or scope.graph.name or "the model", scope.path, kind)
@@ -77,7 +77,7 @@ class _Furnishing:
         outputs = [values[one] for one in scope.graph.outputs if one in values]
         stored = [one for one in outputs if kinds[one] == CONSTANT]
         lost = {values[one] for one in scope.graph.outputs if one in values and captures.is_undefined(one)}
-        stored += [one for one in outputs if one in lost]  # in a broken graph: no node and no input makes it
+        stored += [one for one in outputs if one in lost]  # in a broken graph: neither a node nor an input provides it
         root.outputs.update(((OUTPUT, one), None) for one in stored)
         outputs = [one for one in outputs if kinds[one] != CONSTANT and one not in lost]
         placed = [one for one in homes if one is not None]
@@ -117,7 +117,7 @@ class _Furnishing:
                     nodes.bodies[number].append((called, functions[called]))
 
     def _repeats(self, own: list[Drawn]) -> None:
-        """Counts the rooms of one structure in each parent."""
+        """Counts, in each parent, the rooms with equal structure."""
         known: dict[Hashable, int] = {}
         shape = [0] * len(own)
         ops = self._model.nodes.op

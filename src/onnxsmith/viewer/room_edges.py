@@ -1,4 +1,4 @@
-"""Fills rooms: their items, and the edges between these for every value that goes from one to another."""
+"""Fills rooms with their items, and with an edge for every value that goes from one item to another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.viewer.scene import INPUT, NODE, OUTPUT, ROOM, STUB, Edges, Items
 Key = tuple[int, int]
 """An item of a room: its kind, and the node, room or value that it stands for."""
 Flow = tuple[Key, Key, int]
-"""From an item to another, with the value."""
+"""The item that gives a value, the item that reads it, and the value."""
 
 
 @dataclass(eq=False)
@@ -28,7 +28,7 @@ class Draft:
     flows: dict[Flow, None] = field(default_factory=dict)
 
     def lead(self, one: Key, other: Key, value: int) -> None:
-        """Adds an edge, and the room's input or output if that is one end of it."""
+        """Adds an edge, and the room's input or output if the edge begins or ends there."""
         for key in (one, other):
             if key[0] == INPUT:
                 self.inputs[key] = None
@@ -39,8 +39,8 @@ class Draft:
 
 @dataclass(frozen=True)
 class Reads:
-    """What the nodes of one graph read, and what the graph gives. `reads` are the values by number of the node in the
-    graph; `made` are the numbers of the nodes by the values that they compute."""
+    """The values that the nodes of a graph read, and the outputs of the graph. `reads` are values by the number of the
+    node in the graph. `made` has, for each value, the number of the node that computes it."""
 
     nodes: Sequence[int]
     reads: Sequence[Sequence[int]]
@@ -50,8 +50,8 @@ class Reads:
 
 
 def connect(reads: Reads, homes: Sequence[Draft], root: Draft) -> None:
-    """Draws the way of every value, from the node that computes it to all that read it, through the rooms around both.
-    `homes` are the rooms that show the nodes, `root` is that of the graph."""
+    """Draws the edges of every value, from the node that computes it to all readers, through the rooms around them.
+    `homes` are the rooms that show the nodes, `root` is the room of the graph."""
     root.inputs.update(((INPUT, value), None) for value in reads.inputs)
 
     def start(value: int) -> tuple[Draft, Key]:
@@ -82,7 +82,7 @@ def _lead(home: Draft, one: Key, target: Draft, other: Key, value: int) -> None:
 
 @dataclass(eq=False)
 class Drawn:
-    """The items and edges of a room, with the graph that is laid out. `places` are the numbers of the items in it."""
+    """The items and edges of a room, with the graph to lay out. `places` are the numbers of the items in this graph."""
 
     keys: list[Key]
     edges: list[tuple[int, int, int]]
@@ -116,7 +116,7 @@ def drawn(draft: Draft) -> Drawn:
 
 
 def _ordered(inner: Sequence[Key], flows: Iterable[Flow]) -> list[Key]:
-    """Sorts items so that each stands behind all that it reads from; else they stay in their order."""
+    """Sorts items so that each comes after all items that it reads from. Otherwise keeps their order."""
     place = {key: at for at, key in enumerate(inner)}
     readers: list[list[int]] = [[] for _ in inner]
     waits = [0] * len(inner)
@@ -157,18 +157,20 @@ def furnish(room: Room, own: Drawn, layout: Layout) -> None:
 # A long edge costs a bend in every row that it crosses, and a picture full of long lines is not legible.
 
 _LONGEST = 24
-"""Rows that a drawn edge crosses at most. A choice: a residual connection around attention crosses 10 to 20."""
+"""The most rows that a drawn edge crosses. A choice: a residual connection around attention crosses 10 to 20."""
 _MOST_READERS = 8
-"""Readers of a value up to which all its edges are drawn; of others, only those into the next row. A choice."""
+"""The most readers of a value whose edges are all drawn. Of a value with more readers, only edges into the next row are
+drawn. A choice."""
 _BENDS_PER_ITEM = 2
 """Bends for each item of a room. Measured with benchmarks/view.py: the time of the layout follows the number of bends,
 and 20,000 items with 40,000 bends take a second."""
 _FREE_BENDS = 400
-"""Bends that any room may have. A choice: rooms of this size take milliseconds."""
+"""The number of bends that every room may have. A choice: rooms of this size take milliseconds."""
 
 
 def chosen_stubs(count: int, edges: Sequence[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
-    """Returns the edges that become stubs. An edge is item, item, value, and leads to an item of a higher number."""
+    """Returns the edges that become stubs. An edge is (item, item, value), and leads to an item with a higher
+    number."""
     drawn = [(one, other) for one, other, _ in edges]
     rows = from_end(count, drawn)
     readers: dict[int, set[int]] = {}
@@ -184,7 +186,7 @@ def chosen_stubs(count: int, edges: Sequence[tuple[int, int, int]]) -> set[tuple
 
 
 def _affordable(count: int, lengths: Sequence[int]) -> int:
-    """The length of the longest edge that is drawn, so that all bends together are not too many."""
+    """Returns the length of the longest drawn edge, chosen so that the total number of bends stays within the limit."""
     allowed = _FREE_BENDS + _BENDS_PER_ITEM * count
     spent = 0
     for length in sorted(lengths):

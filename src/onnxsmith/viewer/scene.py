@@ -1,7 +1,7 @@
-"""The scene: all that the page knows of a model. `viewer/src/scene.ts` describes the same data for the page.
+"""Defines the scene, all data of the page. `viewer/src/scene.ts` describes the same data for the page.
 
 Nodes, values and items are held in columns, lists of equal length, and indices point into them. So a scene of 20,000
-nodes stays a few megabytes. A field that ends in `_` is written without it: `from` is a word of Python."""
+nodes stays a few megabytes. A field that ends in `_` is written without it, because `from` is a keyword of Python."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Values:
 
 @dataclass(eq=False)
 class Constant:
-    """A stored tensor. `figures` is None where the values were not read. `aliases` are further names: those of the
-    torch parameters that an exporter computed it from."""
+    """A stored tensor. `figures` is None if the values were not read. `aliases` are the names of the torch parameters
+    from which an exporter computed it."""
 
     bytes: int
     file: str
@@ -54,12 +54,12 @@ class Constant:
     text: str
     aliases: list[str] = field(default_factory=list)
     form: str = ""
-    """How it is stored, if not as all of its values: `sparse, 3 of 12 values`; `bytes` are then those that it takes."""
+    """How the tensor is stored, if not value by value: `sparse, 3 of 12 values`. `bytes` is then its size as stored."""
 
 
 @dataclass(eq=False)
 class Items:
-    """What a room shows, in rows from the top; `x` is the middle, in units of the widest item."""
+    """The items of a room, in rows from the top. `x` is the middle of an item, in units of the widest item."""
 
     kind: list[int] = field(default_factory=list)
     ref: list[int] = field(default_factory=list)
@@ -114,7 +114,7 @@ class Model:
 
 @dataclass(eq=False)
 class Overlay:
-    """A figure for each of some nodes out of a report."""
+    """Figures from a report, for some of the nodes."""
 
     title: str
     model: int
@@ -131,9 +131,9 @@ class Overlay:
 @dataclass(eq=False)
 class Difference:
     """What differs between two models. `pairs` are node, node, state; `changes` are lines by index of the pair.
-    `regions` are removed nodes and added nodes that compute the same; nodes of pairs, where a model has none of its own
-    for that. `rounded` are the pairs that are equal up to the rounding of their weights, by index.
-    `stored` are the removed and the added nodes that compute only from stored tensors."""
+    `regions` are removed nodes and added nodes that compute the same; if one model has no such nodes, they are its
+    nodes of pairs. `rounded` are the indices of the pairs that are equal up to the rounding of their weights. `stored`
+    are the removed and the added nodes that compute only from stored tensors."""
 
     pairs: list[tuple[int, int, int]]
     removed: list[int]
@@ -162,7 +162,7 @@ class Program:
 
 @dataclass(eq=False)
 class Scene:
-    """All that the page shows."""
+    """All data of the page."""
 
     headline: str
     notes: list[str]
@@ -171,9 +171,9 @@ class Scene:
     difference: Difference | None = None
     program: Program | None = None
     warnings: list[str] = field(default_factory=list)
-    """Lines above the picture: a report is of another model."""
+    """Lines above the picture, such as that a report is about another model."""
     start: str = ""
-    """The address that the page opens at, `#` included, if its own has none."""
+    """The address at which the page opens, `#` included, unless its URL has one."""
     format: int = 1
 
 
@@ -185,8 +185,8 @@ def figure(value: float | int) -> Figure:
 
 
 def to_json(scene: Scene) -> str:
-    """Writes the scene as ASCII text that may stand inside a `<script>` element: no character of it can end the
-    element or begin another, whatever the names in the model are."""
+    """Writes the scene as ASCII text that is safe inside a `<script>` element: whatever the names in the model are, no
+    character can end the element or begin another."""
     text = json.dumps(scene, default=_fields, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,4 +1,4 @@
-"""Makes the scene of one model or two, with the figures of reports."""
+"""Makes the scene of one model or of two, with the figures of reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from onnxsmith.viewer.reports import Given, Laid, laid
 
 
 def made(sources: Sequence[Source], given: Sequence[Given]) -> tuple[scene.Scene, list[Viewed], Laid]:
-    """Returns the scene of one model, or of two with their difference, the models in it, and what reports laid over.
+    """Returns the scene of one model, or of two with their difference; the models in it; and the overlays of the
+    reports.
 
     Raises:
         OnnxsmithError: as `view`.
@@ -41,14 +42,14 @@ def made(sources: Sequence[Source], given: Sequence[Given]) -> tuple[scene.Scene
 
 @dataclass(eq=False)
 class _Models:
-    """The models as they are shown, and the difference of two."""
+    """The shown models, and the difference if there are two."""
 
     shown: list[Viewed]
     difference: scene.Difference | None
     notes: list[str]
     faults: Faults | None = None
     unrelated: str = ""
-    """The sentence on two models that have next to nothing in common."""
+    """A sentence, if the two models have next to nothing in common; else ""."""
 
 
 def _read(sources: Sequence[Source]) -> _Models:
@@ -58,7 +59,7 @@ def _read(sources: Sequence[Source]) -> _Models:
         if len(sources) == 1:
             model, faults = read(sources[0])
             models = [model]
-        else:  # nodes of a broken graph have no pairs
+        else:  # nodes of a broken graph are not paired
             models = [load(source) for source in sources]
     notes: list[str] = []
     found: Found | None = None
@@ -105,8 +106,8 @@ def _whole(made: _Models, found: Laid) -> scene.Scene:
 
 
 def _difference(found: scene.Difference) -> str:
-    """Counts changes; removed and added nodes that compute what nodes of the other model compute, or that compute only
-    from stored tensors, are counted apart."""
+    """Counts the changes in words. Counts apart the removed and added nodes that compute the same as nodes of the other
+    model, or that compute only from stored tensors."""
     changed = sum(state != 0 for _, _, state in found.pairs)
     removed, added = found.otherwise()
     counts = (
@@ -125,18 +126,18 @@ def _difference(found: scene.Difference) -> str:
 # Gives the values of a model their types, by inference where the file does not declare them.
 
 _MANY = 5000
-"""Nodes from which declared shapes are shown as they are, if the file declares all. Measured: inference takes a second
-for 15,000 nodes."""
+"""From this many nodes on, inference is skipped if the file declares all shapes. Measured: inference takes a second for
+15,000 nodes."""
 _SHOWN = 3
-"""Nodes that a note names. A choice: one line."""
+"""The most nodes that a note names. A choice: one line."""
 
 
 def with_shapes(model: ir.Model, *, own: bool) -> tuple[ir.Model, str, str | None]:
-    """Returns the model with the types that are known, what is said of them, and a note on trouble. A model that is not
-    the caller's `own` is copied first."""
+    """Returns the model with all known types, a text on their origin, and a note on problems. A model is copied first
+    unless it is the caller's `own`."""
     model = model if own else cloned(model)
     if not any(True for _ in walk.nested(model.graph)):
-        model.graph.meta[walk.FLAT] = True  # a dozen walks look for branches otherwise
+        model.graph.meta[walk.FLAT] = True  # else a dozen walks would look for branches
     values = [value for node in walk.all_nodes(model) for value in node.outputs if value.name]
     if len(values) > _MANY and all(value.shape is not None and value.type is not None for value in values):
         return model, "as the file declares them", None
@@ -147,8 +148,8 @@ def with_shapes(model: ir.Model, *, own: bool) -> tuple[ir.Model, str, str | Non
 
 
 def _unknown(values: Sequence[ir.Value]) -> str:
-    """Counts the results whose shapes nothing tells, and names the nodes at which that begins; "" without any. A map
-    has no shape."""
+    """Counts the results without a known shape, and names the nodes at which such results begin; "" if there are none.
+    Maps do not count, because they have no shape."""
     values = [value for value in values if value.type is not None or carried_fields.odd_type(value) is None]
     lost = set(values)
     first = dict.fromkeys(
@@ -166,7 +167,7 @@ def _unknown(values: Sequence[ir.Value]) -> str:
 
 
 def recorded(source: ir.Model) -> Program | None:
-    """Returns the program as the metadata of the nodes records it; None if they do not."""
+    """Returns the program that the metadata of the nodes records; None if they record none."""
     if not any(node.metadata_props or node.doc_string for node in walk.all_nodes(source)):
         return None
     try:

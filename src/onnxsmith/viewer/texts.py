@@ -7,11 +7,11 @@ import onnx_ir as ir
 from onnxsmith.graph.reading import exact_text
 
 _PAGE = exact_text.Style({ir.DataType.FLOAT: "float32", ir.DataType.DOUBLE: "float64"}, ", ")
-"""Dtypes as numpy names them."""
+"""Names dtypes as numpy does."""
 
 
 def value_type(value: ir.Value) -> str:
-    """Returns the type of a value; "" if nothing is known of it."""
+    """Returns the type of a value; "" if it is unknown."""
     return exact_text.value_type(value, _PAGE)
 
 

@@ -13,30 +13,32 @@ from onnxsmith.viewer.blocks import Block, folded
 from onnxsmith.viewer.box_partition import divided
 
 _SMALLEST = 3
-"""Nodes of the smallest module that gets a room. A choice: a Linear of MatMul and Add is clearer as two nodes."""
+"""The fewest nodes of a module that gets a room. A choice: a Linear of MatMul and Add is clearer as two nodes."""
 _DEEPEST = 24
-"""Modules inside each other that get rooms. A choice that bounds the cost of odd names."""
+"""The most levels of nested modules that get rooms. A choice that bounds the cost of odd names."""
 _BLOCKS = 12
-"""Nodes of the smallest graph in which repeats are looked for. A choice: fewer nodes are seen at once."""
+"""The fewest nodes of a graph in which repeats are searched. A choice: fewer nodes are seen at a glance."""
 
 Path = tuple[str, ...]
 
 
 @dataclass(eq=False)
 class Box:
-    """A room to be: its title, its path in links, and its items in the order of the file: nodes by index, and boxes."""
+    """A room before it is made: its title, its path in links, and its items in the order of the file (nodes by index,
+    and boxes)."""
 
     title: str
     path: str
     kind: str
     items: list[Box | int] = field(default_factory=list)
     also: list[str] = field(default_factory=list)
-    """Paths of modules that hold the same nodes, and so have no room of their own."""
+    """Paths of other modules with the same nodes, which therefore have no room of their own."""
 
 
 @dataclass(frozen=True)
 class Ways:
-    """How the nodes of a graph are divided: `paths` are the steps to each, whole paths of modules or scopes."""
+    """How the nodes of a graph are divided. `paths` are the steps to each node; each step is a whole path of a module
+    or scope."""
 
     kind: str
     paths: list[Path]
@@ -44,8 +46,8 @@ class Ways:
 
 def ways(nodes: Sequence[ir.Node], sources: Sequence[Sequence[int]], reads: Sequence[Sequence[int]]) -> Ways:
     """Returns the modules or scopes of each node. `kind` is `module`, `scope`, or `block` if the graph names neither.
-    Scopes are what stands before the last `/` of a name, if at least half of the names have one. `sources` are the
-    nodes that each node reads from, `reads` the values without constants."""
+    The scope of a node is the part of its name before the last `/`. Scopes are used if at least half of the names have
+    one. `sources` are the nodes that each node reads from, `reads` the values without constants."""
     calls = [provenance.calls(node)[0] for node in nodes]
     modules: list[Path | None] = [tuple(step for step in one if step)[:_DEEPEST] if one else None for one in calls]
     if any(modules):
@@ -59,9 +61,9 @@ def ways(nodes: Sequence[ir.Node], sources: Sequence[Sequence[int]], reads: Sequ
 def _completed(
     paths: Sequence[Path | None], sources: Sequence[Sequence[int]], reads: Sequence[Sequence[int]]
 ) -> list[Path]:
-    """Gives a node of unknown origin, which an optimiser made say, the module around all that it reads from and all
-    that reads from it; none to a node at an end of the graph. One that computes only from stored tensors, such as the
-    Identity or Cast of a weight, gets the module around its readers."""
+    """Gives a node of unknown origin, for example from an optimiser, the module around all nodes that it reads from and
+    all its readers. A node at an end of the graph gets no module. A node that computes only from stored tensors, such
+    as the Identity or Cast of a weight, gets the module around its readers."""
     stored: list[bool] = []
     for own, made in zip(reads, sources, strict=True):
         stored.append(len(own) == len(made) and all(stored[one] for one in made))
@@ -86,7 +88,7 @@ def _completed(
 
 
 def _around(paths: Iterable[Path | None]) -> Path | None:
-    """The longest path that all begin with; None if none is known."""
+    """Returns the longest common beginning of the paths; None if no path is known."""
     common: Path | None = None
     for path in paths:
         if common is None or path is None:
@@ -105,8 +107,9 @@ def _scopes(name: str) -> Path:
 def grown(
     box: Box, nodes: Sequence[int], how: Ways, letters: Sequence[Hashable], sources: Sequence[Sequence[int]]
 ) -> None:
-    """Fills a box with its nodes and the boxes in it. `nodes` are in the order of the file, `sources` are the nodes
-    that each node reads from; both, `letters` and `how.paths` are by number of the node in its graph."""
+    """Fills a box with its nodes and inner boxes. `nodes` are in the order of the file, and `sources` are the nodes
+    that each node reads from. All node numbers, also the indices of `letters` and `how.paths`, count the nodes of the
+    graph."""
     if how.kind == "block":
         if len(nodes) < _BLOCKS:
             box.items = list(nodes)
@@ -120,7 +123,7 @@ def grown(
             node: how.paths[node][depth] if len(how.paths[node]) > depth else None for node in held
         }
         names = set(keys.values())
-        if len(names) == 1 and None not in names:  # one module holds everything: show what is in it
+        if len(names) == 1 and None not in names:  # if a single module holds everything, show its contents instead
             room.also.append(str(names.pop()))
             waiting.append((room, held, depth + 1))
             continue
@@ -143,7 +146,8 @@ def grown(
 
 
 def _title(path: str, kind: str) -> str:
-    """The last steps of a path: `3` alone says little, so that `layer.3` keeps the name of its list."""
+    """Returns the last steps of a path. An index keeps the name of its list, as in `layer.3`, because `3` alone says
+    little."""
     steps = path.split("/" if kind == "scope" else ".")
     shown = steps[-2:] if steps[-1].isdigit() else steps[-1:]
     return ".".join(shown)
@@ -166,5 +170,5 @@ def _boxes(items: Sequence[Block | int], path: str) -> list[Box | int]:
 
 
 def letter(node: ir.Node) -> Hashable:
-    """What nodes of repeated blocks have in common: the operator, the number of operands and of results."""
+    """Returns what equal nodes of repeated blocks share: the operator, and the numbers of operands and results."""
     return op_name(node), tuple(value is not None for value in node.inputs), len(node.outputs)

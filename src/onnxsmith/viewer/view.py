@@ -1,4 +1,4 @@
-"""`view`: shows a model, or what differs between two, in one HTML page or as a picture."""
+"""`view`: shows a model, or the difference between two, in one HTML page or as a picture."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from onnxsmith.viewer.reports import Laid, read
 from onnxsmith.viewer.scene_assembly import made
 
 LARGE = 50_000_000
-"""Bytes from which a page is slow to open from a file. A choice: browsers parse some 50 MB of JSON in a second."""
+"""From this many bytes on, a page is slow to open from a file. A choice: browsers parse some 50 MB of JSON in a
+second."""
 _STATES = (
     "equal",
     "other attributes",
@@ -50,18 +51,19 @@ def view(
     png: str | Path | None = None,
     module: str = "",
 ) -> Result:
-    """Shows a model in one HTML page that needs no network; with `new`, what differs between two models.
+    """Shows a model in one HTML page that needs no network; with `new`, also the differences between the two models.
 
-    The page is written to `output`; without it, it is only in the result, which a notebook shows in place. `reports`
-    are reports of other verbs, or paths of reports that `--json` wrote: their figures colour the nodes. `svg` and `png`
-    are paths of pictures of one level of the model: of `module`, a torch module, scope, branch or function by its path,
-    or of the main graph; the first colours of `reports` are in the picture. The page opens at `module`. Nothing is run.
-    Weights are read for statistics, up to 64 MB, and are not in the page.
+    The page is written to `output`. Without `output` it is only in the result, which a notebook shows in place.
+    `reports` are reports of other verbs, or paths of reports that `--json` wrote; their figures colour the nodes.
+
+    `svg` and `png` are paths of pictures of one level of the model: of `module` (a torch module, scope, branch or
+    function, by its path) or of the main graph. The picture has the first colours of `reports`. The page opens at
+    `module`. Nothing is run. Weights are read for statistics, up to 64 MB, and are not in the page.
 
     Raises:
         OnnxsmithError: `model/…` if a file is not a valid model; `view/no-module` if nothing is called `module`;
             `view/report`, `report/unreadable`, `view/no-figures`, `view/other-model` for a report; `save/…` if a file
-            cannot be written. Nothing is written then.
+            cannot be written. After an error, nothing is written.
     """
     targets = [Path(path) for path in (output, svg, png) if path]
     given = [read(one) for one in reports]
@@ -182,7 +184,7 @@ def _room(shown: Viewed, module: str) -> scene.Room:
 
 
 def _bodies(model: scene.Model, name: str) -> list[scene.Room]:
-    """The branches, the body or the function of the node with this name."""
+    """Returns the branches, the body or the function of the node with this name."""
     nodes = zip(model.nodes.name, model.nodes.bodies, strict=True)
     return [model.rooms[room] for one, bodies in nodes if one == name for _, room in bodies]
 

@@ -1,4 +1,4 @@
-"""Finds the causes that a message matches, however it was pasted."""
+"""Finds the causes of an error message, in whatever form it was pasted."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LEAD = re.compile(
     r"^(?:E\s{2,}|(?:\s*[>|│❱]\s)+|[\w.-]+\s+\|\s|#\d+ \d+\.\d+ "
     r"|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?:?\s+|\[\s?(?:ERROR|WARNING|INFO)\s?\]\s*)+"
 )
-"""Prefixes of lines: pytest's, a quotation's or a frame's, docker's, a time, a log's level."""
+"""Prefixes of lines: those of pytest, quotations, frames and docker, times, and log levels."""
 _TAIL = re.compile(r"\s*│\s*$")
 _QUOTES = str.maketrans("\u2018\u2019\u201a\u201b\u00b4\u201c\u201d\u201e", "'" * 5 + '"' * 3)
-"""Quotation marks that word processors, forums and compilers put in the place of ' and "."""
+"""Quotation marks that word processors, forums and compilers use instead of ' and "."""
 _SYNTAX = re.compile(r"\(\?P<\w+>(?:[^()\\]|\\.)*\)|\[[^\]]*\]|\{\d*,?\d*\}|\\[a-zA-Z]|[\\^$.|?*+()]")
 _WORD = re.compile(r"[a-z][a-z_]{2,}")
 _FIELD = re.compile(
@@ -28,17 +28,17 @@ _FIELD = re.compile(
     r"|executionprovider|\bop_type|rknn|ncnn|\bmnn|\bqnn|cudnn|cublas",
     re.IGNORECASE,
 )
-"""Words of the field. A message without any of them is of another program, and no cause is near it."""
+"""Words of the field. A message without any of them comes from another program, and no cause is near it."""
 _NEAREST = 3
-"""Causes named for an unknown message. A choice: few enough to read."""
+"""The most causes named for an unknown message. A choice: few enough to read."""
 _ALIKE = 0.3
-"""Least cosine between the words of a message and those of a cause that is named as near. A choice: most messages
-of other programs stay below it."""
+"""The least cosine, between the words of a message and of a cause, for a cause to be named as near. A choice: most
+messages of other programs stay below it."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A cause that matches. `names` are what its pattern read, `text` is the part of the message that matched."""
+    """A matching cause. `names` are the names that its pattern read, `text` is the part of the message that matched."""
 
     message: Message
     names: dict[str, str]
@@ -46,13 +46,13 @@ class Found:
 
     @property
     def what(self) -> str:
-        """What the message means, with its names."""
+        """Returns the meaning of the message, with its names filled in."""
         return filled(self.message.what, self.names)
 
 
 def match(text: str) -> list[Found]:
-    """Returns the causes that match, the most specific first. General ones come last, and their names are given to
-    the first one if it has none of its own."""
+    """Returns the matching causes, the most specific first and general causes last. If the first has no names, it gets
+    those of the general causes."""
     found: list[tuple[int, Found]] = []
     for variant in _variants(text):
         found = sorted(_matching(variant), key=_order) or found
@@ -62,8 +62,8 @@ def match(text: str) -> list[Found]:
 
 
 def nearest(text: str) -> list[Message]:
-    """Returns causes with similar words, the nearest first; empty if none is similar, or if the message has no word of
-    the field. They are no answer."""
+    """Returns causes with similar words, the nearest first, as hints rather than as an answer. Empty if none is
+    similar, or if the message has no word of the field."""
     if not _FIELD.search(text):
         return []
     words, rarity = _counts(" ".join(_lines(text))), _rarity()
@@ -76,7 +76,7 @@ def nearest(text: str) -> list[Message]:
 
 
 def _variants(text: str) -> Iterator[str]:
-    """Yields the message on one line: as it is, with lines that a terminal broke joined, with written `\\n` undone,
+    """Yields the message on one line in several variants: as it is, with lines that a terminal broke joined, with written `\\n` undone,
     with written HTML undone and one kind of quotes."""
     lines = _lines(text)
     yield " ".join(" ".join(lines).split())
@@ -104,7 +104,7 @@ def _order(one: tuple[int, Found]) -> tuple[bool, int, str]:
 
 
 def _names(hit: re.Match[str]) -> dict[str, str]:
-    """The named groups; `node2` is another place for `node`."""
+    """Returns the named groups. `node2` is an alternative group for `node`."""
     names: dict[str, str] = {}
     for group, value in hit.groupdict().items():
         if value:
@@ -114,7 +114,7 @@ def _names(hit: re.Match[str]) -> dict[str, str]:
 
 @cache
 def _fixed(pattern: str) -> int:
-    """Counts the characters that a pattern prescribes: how specific it is."""
+    """Counts the literal characters of a pattern, as a measure of how specific it is."""
     return len(_SYNTAX.sub("", pattern))
 
 
@@ -136,7 +136,7 @@ def _counts(text: str) -> Counter[str]:
 
 @cache
 def _rarity() -> dict[str, float]:
-    """How much a word says: the logarithm of the share of the causes that use it, negated."""
+    """Returns the weight of each word: the negative logarithm of the share of causes that use it."""
     uses: Counter[str] = Counter()
     for message in known().values():
         uses.update(set(_counts(" ".join(example.text for example in message.examples))))

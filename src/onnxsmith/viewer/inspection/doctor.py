@@ -1,7 +1,7 @@
 """Checks the installed packages, and reports those that do not work together.
 
-Nothing heavy is imported: versions come from package metadata, and onnxruntime runs in a child process. So a broken
-installation is a finding here, not a crash.
+Versions come from package metadata, and onnxruntime runs in a child process. So nothing heavy is imported, and a broken
+installation is a finding, not a crash.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ OLDEST_ONNXRUNTIME = (1, 31)
 OLDEST_TORCH = (2, 11)
 """The oldest supported torch, as in pyproject.toml."""
 _BEYOND = 6
-"""Versions beyond onnx's newest that onnxruntime is tried with. A choice: onnxruntime is seldom far ahead of onnx."""
+"""How many versions beyond onnx's newest are tried with onnxruntime. A choice: onnxruntime is seldom far ahead of
+onnx."""
 
 
 @dataclass
@@ -99,7 +100,7 @@ def _versions() -> dict[str, str]:
     for name in dict.fromkeys((*_CORE, *_RUNTIMES, *_OPTIONAL, *_TENSORRTS, *NEWEST_TESTED)):
         try:
             found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:  # a missing package is a finding, made below
+        except metadata.PackageNotFoundError:  # `findings` reports a missing package
             continue
     return found
 
@@ -250,8 +251,11 @@ def _torch(found: Found) -> Iterator[Problem]:
 
 
 def _newer(found: Found) -> Iterator[Problem]:
-    """One problem for all packages that are newer than tested: they are often upgraded together."""
-    tested = {**NEWEST_TESTED, **dict.fromkeys(_RUNTIMES, NEWEST_TESTED["onnxruntime"])}  # their numbers are the same
+    """Yields one problem for all packages that are newer than tested, because these are often upgraded together."""
+    tested = {
+        **NEWEST_TESTED,
+        **dict.fromkeys(_RUNTIMES, NEWEST_TESTED["onnxruntime"]),
+    }  # all share onnxruntime's version numbers
     newer = {name: tested[name] for name in tested if is_newer(found.versions.get(name, ""), tested[name])}
     if newer:
         older = " ".join(f"'{name}~={'.'.join(map(str, release(version)[:2]))}.0'" for name, version in newer.items())
@@ -276,13 +280,13 @@ def _older(version: str, oldest: tuple[int, int]) -> bool:
 
 
 def _web() -> list[Package]:
-    """The packages of the runtime `web`, which pip does not install."""
+    """Returns the packages of the runtime `web`, which pip does not install."""
     from onnxsmith.runtimes import _web_package
 
     node, folder = _web_package.node(), _web_package.package()
     number = None
     if node is not None:
-        with contextlib.suppress(OSError, subprocess.SubprocessError):  # a broken node counts as none
+        with contextlib.suppress(OSError, subprocess.SubprocessError):  # a broken Node.js counts as missing
             done = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=20, check=True)
             number = done.stdout.strip().removeprefix("v")
     version = None if folder is None else _web_package.version(folder)

@@ -1,5 +1,4 @@
-"""Finds the page of every problem, in `viewer/pages/`, of every rule, in its docstring, and the cause of an error
-message."""
+"""Finds the page of a problem (in `viewer/pages/`) or a rule (its docstring), and the cause of an error message."""
 
 from __future__ import annotations
 
@@ -26,23 +25,24 @@ from onnxsmith.viewer.inspection.messages import filled, known, page
 
 EVERYTHING = "all"
 _SUGGESTED = 5
-"""Ids in a suggestion. A choice: one line."""
+"""The most ids in a suggestion. A choice: one line."""
 
 
 _MATCHED = 300
-"""Characters shown of the part of a message that was recognised. A choice: a few lines."""
+"""The most characters shown of the recognised part of a message. A choice: a few lines."""
 _ONLY_THE_PLACE = "this part of the message says where the tool stopped; the reason is in the words around it"
 _CAUSES = 3
-"""Causes that are shown. A choice: a long log may hold several errors, and the most specific match comes first."""
+"""The most causes that are shown. A choice: a long log may hold several errors, and the most specific match comes
+first."""
 
 
 @identifies("model")
 def explain(id: str, model: Source | None = None) -> Report:  # noqa: A002
-    """Reports the page of a problem or a rule. For `all`: the list of all ids with their first lines.
+    """Reports the page of a problem or a rule. For `all`, lists all ids with their first lines.
 
-    For an error message of a checker, runtime, converter or exporter: its cause, what was read from it, and what helps.
-    The message may be a whole traceback. With `model`, the node, tensor or operator that the message names is looked up
-    there; nothing is run.
+    For an error message of a checker, runtime, converter or exporter, reports its cause, the names in it, and what
+    helps. The message may be a whole traceback. With `model`, the node, tensor or operator that the message names is
+    looked up in the model; nothing is run.
 
     Raises:
         OnnxsmithError: `explain/nothing-given` for an empty text, `explain/unknown-id` when there is no page for the
@@ -94,7 +94,7 @@ def _cause(found: cause_matching.Found, model: Source | None) -> MessageCause:
 
 
 def _command(template: str, names: dict[str, str], model: Source | None) -> str:
-    """The command with the names of the message and the path of the model."""
+    """Fills the names of the message and the path of the model into a command."""
     words = [filled(word, names) for word in shlex.split(template)]
     path = str(model) if isinstance(model, str | Path) else "model.onnx"
     return shlex.join(path if word == "model.onnx" else word for word in words)

@@ -1,4 +1,4 @@
-"""Reports on a model: an outline, every node, every tensor, its text, or all about one name."""
+"""Reports on a model: its outline, its nodes, its tensors, its text, or all facts about one name."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def inspect(
     memory by torch module, as formulas and at these sizes; other dimensions get an example size. With `name`, the
     report has all facts about the nodes and tensors of that name instead of the outline.
 
-    With `program`, the report has the program that the model was exported from, as far as the nodes record it, beside
+    With `program`, the report has the program from which the model was exported, as far as the nodes record it, with
     the nodes that came from each line. With `weights`, a path to a `.safetensors` or `.npz`, all stored tensors are
     written there.
 

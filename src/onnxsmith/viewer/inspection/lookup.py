@@ -17,7 +17,7 @@ from onnxsmith.graph.structure.walk import node_label, op_name
 from onnxsmith.viewer.inspection.tables import look
 
 _SUGGESTED = 5
-"""Names in a suggestion. A choice: one line."""
+"""The most names in a suggestion. A choice: one line."""
 _TORCH = "pkg.torch.onnx."
 
 
@@ -136,7 +136,7 @@ def _name(value: ir.Value | None) -> str:
 
 
 def _source(value: ir.Value | None) -> tuple[str, ...]:
-    """Names the node that makes an operand, or its role: input, initializer."""
+    """Names the node that computes an operand, or the operand's role: input, initializer."""
     if value is None:
         return ()
     producer = value.producer()

@@ -1,4 +1,4 @@
-"""Reads the error messages of other tools and their causes: one file in `viewer/messages/` for each cause."""
+"""Reads the known error messages of other tools, with their causes: one file in `viewer/messages/` for each cause."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLACE = re.compile(r"\{(\w+)(?:\|([^}]*))?\}")
 
 @dataclass(frozen=True)
 class Help:
-    """One thing that helps. `run` is a command, or the name of a Python function; "" if there is none."""
+    """A remedy. `run` is a command, or the name of a Python function; "" if there is none."""
 
     say: str
     run: str
@@ -23,7 +23,7 @@ class Help:
 
 @dataclass(frozen=True)
 class Example:
-    """A message as users reported it at `link`, and names that its pattern has to read from it."""
+    """A message as users reported it at `link`, and the names that the pattern has to read from it."""
 
     link: str
     text: str
@@ -34,9 +34,9 @@ class Example:
 class Message:
     """Messages with one cause.
 
-    `id` is `tool/cause`, the path of the file. `what` and the commands have places for names read from the message:
-    `{op|an operator}` is the name `op`, or else the words behind the bar. A `general` message only says where a tool
-    stopped; another cause that matches the same text is the better answer.
+    `id` is `tool/cause`, the path of the file. `what` and the commands have placeholders for names from the message:
+    `{op|an operator}` is the name `op`, or the words after the bar if there is no such name. A `general` message only
+    says where a tool stopped; another cause that matches the same text is the better answer.
     """
 
     id: str
@@ -49,12 +49,12 @@ class Message:
 
     @property
     def tool(self) -> str:
-        """The tool that writes the messages."""
+        """Returns the tool that writes the messages."""
         return self.id.partition("/")[0]
 
     @property
     def links(self) -> tuple[str, ...]:
-        """The threads in which users reported the messages."""
+        """Returns the threads in which users reported the messages."""
         return tuple(dict.fromkeys(example.link for example in self.examples))
 
 
@@ -65,7 +65,7 @@ def known() -> dict[str, Message]:
 
 
 def filled(template: str, names: Mapping[str, str]) -> str:
-    """Puts names into the places of a template."""
+    """Fills names into the placeholders of a template."""
     text = _PLACE.sub(lambda place: names.get(place[1]) or place[2] or "", template)
     return re.sub(r" +", " ", text).replace(" ,", ",").strip()
 

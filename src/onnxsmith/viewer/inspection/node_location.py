@@ -17,15 +17,15 @@ from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.viewer.inspection import lookup
 
 _SHOWN = 3
-"""Nodes of one operator that are shown. A choice: each fills ten lines or more."""
+"""The most nodes of one operator that are shown. A choice: each fills ten lines or more."""
 _GROUP = re.compile(r"\.\.\.| \+ ")
 """Separates the names of nodes that TensorRT fused."""
 
 
 def located(source: Source, names: Mapping[str, str]) -> tuple[tuple[Part, ...], tuple[str, ...], tuple[Problem, ...]]:
-    """Returns views of the nodes and tensors that the names mean, notes, and the problem if the model cannot be read.
+    """Returns views of the named nodes and tensors, notes, and the problem if the model cannot be read.
 
-    The model is read even if the message names nothing in it: a fault of the file is often the cause.
+    The model is read even if the message names nothing in it, because a fault of the file is often the cause.
 
     A node is looked up by its name, then as the producer of the named tensor, then by its number, then by its operator.
     """
@@ -61,7 +61,7 @@ def _called(shaped: ir.Model, name: str) -> Iterator[Part]:
 
 
 def _numbered(shaped: ir.Model, names: Mapping[str, str]) -> Iterator[Part]:
-    """The node with the number of the message, if it has the operator of the message."""
+    """Yields the node with the number from the message, if its operator is the one in the message."""
     for index, (scope, node) in enumerate(nodes(shaped)):
         if str(index) == names.get("index") and node.op_type == names.get("op"):
             yield lookup.node_view(shaped, scope, node, index)

@@ -22,19 +22,19 @@ from onnxsmith.viewer.inspection.weight_formats import holds, is_widened, write
 
 _OTHER = {".npz": ".safetensors", ".safetensors": ".npz"}
 _RESERVED = "__metadata__"
-"""The key of a safetensors head that is not a tensor."""
+"""The key in the header of a safetensors file that is no tensor."""
 
 
 @dataclass(frozen=True)
 class WeightFile:
-    """What was said while a file was written: tensors that it lacks, and tensors with another name or dtype."""
+    """Notes from writing a file: tensors that it lacks, and tensors with another name or dtype."""
 
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
 
 
 def check_target(path: Path) -> None:
-    """Checks the path of a file to write, before the model is read.
+    """Checks the path of a file to write. Call it before the model is read.
 
     Raises:
         OnnxsmithError: `save/no-folder`, `bundle/suffix`.
@@ -50,11 +50,12 @@ def check_target(path: Path) -> None:
 
 
 def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
-    """Writes all initializers, those of branches, bodies and external data too, and constants of 16 elements or more.
+    """Writes all initializers, including those of branches, bodies and external data, and constants of 16 elements or
+    more.
 
-    Names are kept. If a name occurs in several graphs, the graph stands before it: `If_3/then_branch/w`. An integer
-    dtype of 2 or 4 bits becomes one of 8 bits. A dtype that only the other format has is refused; a dtype that no
-    format has is left out and named.
+    Names are kept. If a name occurs in several graphs, it is prefixed by its graph: `If_3/then_branch/w`. Integers of 2
+    or 4 bits become integers of 8 bits. Tensors with a dtype that only the other format has are refused. Tensors with a
+    dtype that no format has are left out and named.
 
     Raises:
         OnnxsmithError: `inspect/weights-missing`, `inspect/weights-dtype`, `save/failed`.
@@ -114,7 +115,7 @@ def _without_dtype(lost: Sequence[tuple[Held, ir.TensorProtocol]], path: Path, f
 
 
 def _names(items: Sequence[Held]) -> tuple[list[str], list[str]]:
-    """Returns a key for each tensor, each once, and the names that are not kept."""
+    """Returns a unique key for each tensor, and the names that are not kept."""
     counts = Counter(item.name for item in items)
     used: set[str] = {_RESERVED, ""}
     keys, renamed = [], []

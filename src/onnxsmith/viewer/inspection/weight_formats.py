@@ -1,4 +1,4 @@
-"""Writes stored tensors to a `.safetensors` or an `.npz`, in pieces, so that none is copied whole.
+"""Writes stored tensors to a `.safetensors` or an `.npz`, in pieces, so that no tensor is copied whole.
 
 Both formats hold the values in row-major order, low byte first.
 """
@@ -20,14 +20,14 @@ from onnxsmith.graph.reading.exact_text import flat
 _PIECE = 1 << 20
 """Elements in one piece. A choice: 8 MiB at most."""
 _WIDENED = {"INT2": "INT8", "INT4": "INT8", "UINT2": "UINT8", "UINT4": "UINT8"}
-"""Integers of a few bits, which both formats lack, and the dtype that holds every value of theirs."""
+"""Integer dtypes of few bits, which both formats lack, and the dtype that replaces them."""
 _CODES = {
     **{name.upper(): code for name, code in array_files.SAFETENSORS_CODES.items()},
     "FLOAT8E8M0": "F8_E8M0", "FLOAT8E4M3FNUZ": "F8_E4M3FNUZ", "FLOAT8E5M2FNUZ": "F8_E5M2FNUZ",
     "FLOAT4E2M1": "F4", "COMPLEX64": "C64",
 }  # fmt: skip
 _PACKED = "FLOAT4E2M1"
-"""The dtype of which two elements share a byte, the first in the low bits, as in ONNX."""
+"""The dtype with two elements in a byte, the first in the low bits, as in ONNX."""
 _NOT_NUMPY = {"BFLOAT16", _PACKED, *(name for name in _CODES if name.startswith("FLOAT8"))}
 _HELD = {
     ".safetensors": {*_CODES, *_WIDENED},
@@ -36,7 +36,7 @@ _HELD = {
 
 
 def holds(suffix: str, tensor: ir.TensorProtocol) -> bool:
-    """Whether the format has a dtype with the same values. A tensor of 4-bit floats has to fill its last byte."""
+    """Whether the format has a dtype with the same values. A tensor of 4-bit floats also has to fill its last byte."""
     name = tensor.dtype.name
     return name in _HELD[suffix] and not (name == _PACKED and tensor.size % 2)
 
@@ -47,10 +47,10 @@ def is_widened(dtype: ir.DataType) -> bool:
 
 
 def write(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> None:
-    """Writes tensors by name; the suffix is the format, and the format has their dtypes.
+    """Writes tensors by name, in the format of the suffix. The format must have their dtypes.
 
     Raises:
-        OSError, ValueError: when values cannot be read or written, or are not as many as the shape says.
+        OSError, ValueError: when values cannot be read or written, or when their number does not match the shape.
     """
     if path.suffix == ".npz":
         _write_npz(path, tensors)
@@ -84,7 +84,7 @@ def _write_npz(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> None:
 
 
 def _copy(tensor: ir.TensorProtocol, file: Any) -> None:
-    """Copies the values; unmaps a file of external data again if it was not mapped before."""
+    """Copies the values. Unmaps a file of external data afterwards if it was not mapped before."""
     mapped_here = isinstance(tensor, ir.ExternalTensor) and tensor.raw is None
     done = 0
     for piece in _pieces(tensor):
@@ -105,7 +105,7 @@ def _pieces(tensor: ir.TensorProtocol) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def _stored(tensor: ir.TensorProtocol) -> np.dtype[Any]:
-    """The numpy dtype of the stored values, low byte first."""
+    """Returns the numpy dtype of the stored values, low byte first."""
     wide = _WIDENED.get(tensor.dtype.name)
     dtype = np.dtype((ir.DataType[wide] if wide else tensor.dtype).numpy())
     return dtype if sys.byteorder == "little" or dtype.isbuiltin != 1 else dtype.newbyteorder("<")

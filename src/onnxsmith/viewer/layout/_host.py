@@ -1,9 +1,9 @@
-"""The process in which fast-sugiyama runs: native code that gets odd input may end its process or never return.
+"""Runs fast-sugiyama in a process of its own, because native code may crash or never return on odd input.
 
 Reads graphs from its standard input and writes a layout of each to its standard output, all as 64-bit numbers. A graph
-is the number of its edges, 1 if it is large, and its edges. A layout is the number of components, and for each the
-number of its vertices, their numbers, x and y, the number of its edges, and those. The file stands alone, so that
-nothing else has to be imported."""
+is the count of its edges, a flag that is 1 for a large graph, and its edges. A layout is the count of components. For
+each component it has the count of vertices, then number, x and y of each vertex, then the count of edges, then the
+edges. The file imports no other module of this package, so that the process starts quickly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from array import array
 from typing import Any, BinaryIO
 
 SPACING = 100
-"""Distance of neighbours in a row."""
+"""The distance of neighbours in a row."""
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
         flat.frombytes(questions.read(16 * count))
         edges = list(zip(flat[::2], flat[1::2], strict=True))
         how: dict[str, Any] = {"ranking_type": "up", "transpose": False} if large else {}
-        if large:  # "up" moves vertices to the start: turned round, each stands just above its reader
+        if large:  # "up" moves vertices to the start; in the reversed graph that is just above their readers
             edges = [(other, one) for one, other in edges]
         found = from_edges(edges, vertex_spacing=SPACING, dummy_vertices=True, check_layout=False, **how)
         _write(answers, found, 1 if large else -1)

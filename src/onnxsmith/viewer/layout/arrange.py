@@ -1,4 +1,4 @@
-"""Lays out graphs of any shape: connected parts by a library, single items by themselves, and all of them packed."""
+"""Lays out graphs of any shape: connected parts by a library, single items without it. Then packs all parts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from onnxsmith.viewer.layout import sugiyama
 from onnxsmith.viewer.layout.graph import Graph, Layout, components, from_end
 
 APART = 1.2
-"""The least distance of neighbours in a row; the widest item is 1 wide."""
+"""The least distance of neighbours in a row, where the widest item has a width of 1."""
 
 
 def arranged(graphs: Sequence[Graph]) -> tuple[dict[Graph, Layout], list[str]]:
-    """Returns a layout of each graph, equal ones once, and notes on those that the library could not lay out."""
+    """Returns a layout for each distinct graph, and notes on graphs that the library could not lay out."""
     parts = {graph: _parts(graph) for graph in dict.fromkeys(graphs)}
     wanted = list(dict.fromkeys(part for own in parts.values() for _, part in own if part.edges))
     found: dict[Graph, Layout] = {}
@@ -36,7 +36,7 @@ def _rooms(count: int) -> str:
 
 
 def _parts(graph: Graph) -> list[tuple[list[int], Graph]]:
-    """The connected parts of a graph: the items of each, and the part with numbers of its own."""
+    """Returns the connected parts of a graph: the items of each part, and the part as a graph with its own numbers."""
     groups = components(graph.count, graph.edges)
     place: dict[int, tuple[int, int]] = {}
     for number, items in enumerate(groups):
@@ -51,13 +51,13 @@ def _parts(graph: Graph) -> list[tuple[list[int], Graph]]:
 # Packs the components of a room side by side, and below each other where a line is full.
 
 _APART = 1.2
-"""Distance of neighbouring items."""
+"""The distance of neighbouring items."""
 _SHAPE = 2.0
 """Columns for each row of a full room. A choice: a screen is wider than high, and an item wider than a row."""
 
 
 def packed(parts: Sequence[tuple[Sequence[int], Layout]], count: int) -> Layout:
-    """Places components, in their order. A component is the numbers of its items, and the layout of them."""
+    """Places components in their order. A component has the numbers of its items, and their layout."""
     sizes = [_size(layout) for _, layout in parts]
     area = sum(width * height for width, height in sizes)
     most = max([math.sqrt(area * _SHAPE), *(width for width, _ in sizes)], default=0.0) + 1e-6
@@ -89,8 +89,8 @@ def _left(layout: Layout) -> float:
 
 
 def in_rows(graph: Graph) -> Layout:
-    """Lays out a graph. Each row is in the order of the places that its items read from; a bend stands between the
-    neighbours that leave it the shortest way."""
+    """Lays out a graph. Each row is sorted by the positions that its items read from. A bend is placed between the
+    neighbours that give its edge the shortest way."""
     rows = from_end(graph.count, graph.edges)
     read: list[list[int]] = [[] for _ in range(graph.count)]
     for one, other in graph.edges:
@@ -117,7 +117,7 @@ def in_rows(graph: Graph) -> Layout:
 
 
 def _between(wanted: float, ends: tuple[float, float]) -> float:
-    """The place nearest to `wanted` that is between two items of a row, whose items are evenly spaced."""
+    """Returns the position nearest to `wanted` that lies between two evenly spaced items of a row."""
     first, last = ends
     half = _APART / 2
     if wanted < first - half or wanted > last + half:

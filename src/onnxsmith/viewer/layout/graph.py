@@ -1,4 +1,4 @@
-"""The graph that is laid out, and the result."""
+"""Defines the graph to lay out, and its layout."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True)
 class Graph:
-    """Items by number, and edges between them, each once. No edge leads to a lower number, so that there are no
-    cycles. Two graphs that are equal have equal layouts."""
+    """Items by number, and the edges between them, each once. No edge leads to a lower number, so that there are no
+    cycles. Equal graphs have equal layouts."""
 
     count: int
     edges: tuple[Edge, ...]
@@ -19,7 +19,7 @@ class Graph:
 
 @dataclass(eq=False)
 class Layout:
-    """The row of each item, counted from the top, the x of its middle, and the x of each edge in the rows between its
+    """The row of each item, counted from the top; the x of its middle; and the x of each edge in the rows between its
     ends. Items of a row are at least `arrange.APART` apart."""
 
     rows: list[int]
@@ -41,8 +41,8 @@ class Layout:
 
 
 def from_end(count: int, edges: Sequence[Edge]) -> list[int]:
-    """Returns the rows of the items if each is as far down as its readers allow: the row of an item is just above the
-    uppermost of them, and items without readers are in the last row. Edges lead to higher numbers."""
+    """Returns the row of each item, as far down as its readers allow: directly above its uppermost reader, or in the
+    last row if it has no readers. Edges lead to higher numbers."""
     below = [0] * count
     for one, other in sorted(edges, reverse=True):
         below[one] = max(below[one], below[other] + 1)
@@ -51,7 +51,7 @@ def from_end(count: int, edges: Sequence[Edge]) -> list[int]:
 
 
 def components(count: int, edges: Sequence[Edge]) -> list[list[int]]:
-    """Returns the items that are connected, component by component, in the order of their first items."""
+    """Returns the connected components, each as a list of items, in the order of their first items."""
     parent = list(range(count))
 
     def root(item: int) -> int:

@@ -16,19 +16,19 @@ from onnxsmith.viewer.layout import _host
 from onnxsmith.viewer.layout.graph import Edge, Graph, Layout
 
 _SECONDS = 60.0
-"""How long the library may take for one room. Measured: a second for 20,000 items, 7 for 100,000."""
+"""The time limit of the library for one room, in seconds. Measured: a second for 20,000 items, 7 for 100,000."""
 _LARGE = 1000
-"""Edges from which the quick ranking is used. Measured: the other one takes 0.1 s for 1,000 edges, and its time grows
-with their square."""
+"""The number of edges from which the quick ranking is used. Measured: the slow ranking takes 0.1 s for 1,000 edges, and
+its time grows with the square of their number."""
 _RESTARTS = 3
-"""How often the process is started again after a crash. A choice: then something is wrong with all rooms."""
+"""How often the process is restarted after a crash. A choice: after more crashes something is wrong with all rooms."""
 _UNIT = 1.2 / _host.SPACING
-"""The width of the widest item is 1, so that a fifth of it is free between neighbours."""
+"""Scales x so that the widest item has a width of 1, with a fifth of that free between neighbours."""
 
 
 def layouts(graphs: Sequence[Graph]) -> Iterator[Layout | str]:
-    """Yields the layout of each connected graph, or what went wrong. Items have numbers from 0 on, and each has an
-    edge."""
+    """Yields the layout of each connected graph, or a text on what went wrong. Items have numbers from 0 on, and each
+    has an edge."""
     spec = importlib.util.find_spec("fast_sugiyama")
     if spec is None or spec.origin is None:
         yield from ["fast-sugiyama is not installed"] * len(graphs)
@@ -112,7 +112,7 @@ def _read(answers: IO[bytes], graph: Graph) -> Layout:
     for item in range(graph.count):
         for following in ways.get(item, ()):
             passed, end = [], following
-            while end >= graph.count:  # a vertex that the library added in a row between
+            while end >= graph.count:  # a vertex that the library added for an edge that crosses a row
                 passed.append(round((x[end] - left) * _UNIT, 3))
                 end = ways[end][0]
             bends[item, end] = passed

@@ -1,1 +1,1 @@
-"""The room of overlays: what a part of a report says about each node. A class is called as the part that it shows."""
+"""Turns parts of reports into figures for nodes. Each class has the name of the part that it shows."""

@@ -1,4 +1,4 @@
-"""The base class of overlays."""
+"""Defines the base of overlays."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import onnx_ir as ir
 from onnxsmith.viewer.scene import Figure
 
 _STORED = "initializer "
-"""What reports of `simplify` write before the name of a stored tensor."""
+"""The prefix that reports of `simplify` write before the name of a stored tensor."""
 
 
 class Names:
-    """Finds the nodes of a scene by the names that a report uses, and counts what it found."""
+    """Finds the nodes of a scene by the names in a report, and counts the names that it found."""
 
     def __init__(
         self,
@@ -26,50 +26,50 @@ class Names:
         source: ir.Model | None = None,
         numbers: Mapping[ir.Node, int] | None = None,
     ):
-        """`values` are the nodes that compute them, -1 for inputs and stored tensors. `source` is the model with
-        inferred shapes, `numbers` its nodes in the scene."""
+        """`values` has the node that computes each value, -1 for inputs and stored tensors. `source` is the model with
+        inferred shapes, and `numbers` has the number of each of its nodes in the scene."""
         self._nodes, self._values, self._modules = nodes, values, modules
         self.source, self._numbers = source, numbers or {}
         self._around = {"", *(path[:at] for path in modules for at, sign in enumerate(path) if sign in "./")}
-        """Modules that hold only modules."""
+        """Paths of modules that hold only modules."""
         self._asked: dict[str, bool] = {}
         self.absent: list[str] = []
-        """Names of nothing that the model has."""
+        """Names that nothing in the model has."""
         self.stored: list[str] = []
         """Names of inputs and stored tensors, which no node computes."""
 
     @property
     def asked(self) -> int:
-        """How many names the report uses: a name in several rows counts once."""
+        """Counts the names in the report. A name in several rows counts once."""
         return len(self._asked)
 
     @property
     def found(self) -> int:
-        """How many of these are names of the model."""
+        """Counts the names in the report that the model has."""
         return sum(self._asked.values())
 
     def node(self, name: str) -> list[int]:
-        """The nodes of a name: several, if graphs inside the model share it."""
+        """Returns the nodes of a name: several, if graphs of the model share the name."""
         return self._counted(name, self._nodes.get(name, []))
 
     def node_or_maker(self, name: str) -> list[int]:
-        """The nodes of a name, else the node that computes the value of that name."""
+        """Returns the nodes of a name, else the node that computes the value of that name."""
         return self._counted(name, self._nodes.get(name) or self._made(name))
 
     def seen(self, name: str) -> list[int]:
-        """As `node_or_maker`, for a name that most models do not have: it does not count."""
+        """Returns the same as `node_or_maker` without counting the name, because most models do not have it."""
         return self._nodes.get(name) or self._made(name)
 
     def every(self) -> list[int]:
-        """All nodes, which is no match of a name."""
+        """Returns all nodes, without counting a name."""
         return sorted({node for nodes in self._nodes.values() for node in nodes})
 
     def maker(self, value: str) -> list[int]:
-        """The node that computes the value of a name."""
+        """Returns the node that computes the value of a name."""
         return self._counted(value, self._made(value))
 
     def module(self, path: str) -> list[int]:
-        """The nodes of a torch module, without those of the modules in it."""
+        """Returns the nodes of a torch module, without those of the modules in it."""
         found = self._modules.get(path, [])
         if not found and path in self._around:
             self._asked[path] = True
@@ -81,7 +81,7 @@ class Names:
         return self._counted(name, nodes)
 
     def number(self, node: ir.Node) -> int | None:
-        """The number of a node of the model in the scene."""
+        """Returns the scene's number of a node of the model; None if it has none."""
         return self._numbers.get(node)
 
     def _made(self, value: str) -> list[int]:
@@ -99,8 +99,8 @@ class Names:
 
 @dataclass(eq=False)
 class Layer:
-    """Figures for nodes, with a line of text for each. `worst` is the bad end, `scale` is `linear`, `log` or
-    `classes`; with classes, a figure is an index into them."""
+    """Figures for nodes, each with a line of text. `worst` is the bad end of the scale. `scale` is `linear`, `log` or
+    `classes`; with `classes`, a figure is an index into the classes."""
 
     title: str
     unit: str = ""
@@ -111,23 +111,23 @@ class Layer:
 
 
 class Overlaying(ABC):
-    """Turns a part of a report into figures for nodes. One class each, called as the part's kind."""
+    """Turns a part of a report into figures for nodes. Each kind of part has a class of the same name."""
 
     newer: ClassVar[bool] = False
-    """Whether the part is about the newer of two models, if it fits both equally well."""
+    """Whether a part that fits two models equally well is about the newer one."""
     made: ClassVar[str] = ""
-    """Why the part may name nodes that the model does not have: the command made them. "" if it names only nodes of
-    the file."""
+    """Why the part may name nodes that the model does not have, because the command made them. "" if it names only
+    nodes of the file."""
 
     def subject(self, part: Any) -> str:
-        """The file whose nodes the part names, as the command was given it; "" if the part does not say."""
+        """Returns the file whose nodes the part names, as written on the command line; "" if the part does not say."""
         return ""
 
     def remarks(self, part: Any) -> Iterator[str]:
-        """Yields what the part says of the model as a whole, which no node can show: that it is refused, or that the
-        command found nothing."""
+        """Yields remarks on the model as a whole, which no node can show: that it is refused, or that the command found
+        nothing."""
         yield from ()
 
     @abstractmethod
     def layers(self, part: Any, names: Names) -> Iterator[Layer]:
-        """Yields what can be coloured; a layer without figures is left out."""
+        """Yields the layers that can colour nodes. Layers without figures are left out."""

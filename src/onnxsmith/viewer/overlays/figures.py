@@ -1,4 +1,4 @@
-"""Figures of nodes: costs, times and values."""
+"""Colours nodes by measured figures: costs, times and values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from onnxsmith.viewer.scene import figure
 
 @dataclass(frozen=True)
 class _Kind:
-    """One cost: of a row of the report, and of a node."""
+    """One kind of cost, read from a row of the report and from a node."""
 
     title: str
     unit: str
@@ -39,9 +39,9 @@ _KINDS = (
 class Costs(Overlaying):
     """Multiply-adds, weights and memory of nodes, by `inspect --costs`.
 
-    The report has figures of modules. Those of their nodes are counted in the model, at the sizes of the report;
-    they are shown where their sum is what the report says of the module. Elsewhere no node gets a figure: the report
-    may be of another version of the model, or the module may call functions.
+    The report has figures of modules. The figures of their nodes are counted in the model, at the sizes of the report.
+    They are shown only if their sum equals the module's figure in the report. Else the report may be of another version
+    of the model, or the module may call functions, and its nodes get no figure.
     """
 
     def layers(self, part: CostsPart, names: Names) -> Iterator[Layer]:
@@ -84,14 +84,14 @@ def _layer(
 
 
 _MOST_KERNELS = 4
-"""Kernels that the text of a node names. A choice: one line."""
+"""The most kernels that the text of a node names. A choice: one line."""
 
 
 class Profile(Overlaying):
-    """The time of each node, out of the profile of `bench`.
+    """The time of each node, from the profile of `bench`.
 
-    Seconds in a run. A kernel that computes several nodes gives its time to the node whose operator it has: a Conv
-    with an Add and a Relu in it is a Conv. The others get no time of that kernel, and say where it counts.
+    Figures are seconds in a run. A kernel that computes several nodes, such as a Conv with an Add and a Relu, gives its
+    time to the node with its own operator, here the Conv. The texts of the other nodes say where the time counts.
     """
 
     def subject(self, part: ProfilePart) -> str:
@@ -124,8 +124,8 @@ class Profile(Overlaying):
 
 
 def _main(kernel: KernelTime) -> set[str]:
-    """The nodes that a kernel is made for: those of its own operator, else those of the longest operator in its name,
-    as `MatMul` is in `FusedMatMul`, else the last one, by which the kernel is called."""
+    """Returns the nodes that get a kernel's time: those with its own operator, else those with the longest operator in
+    its name (`MatMul` in `FusedMatMul`), else the last node, after which the kernel is named."""
     named = {kernel.name} & set(kernel.nodes)
     ops = [op.rpartition("::")[2] for op in kernel.computes]
     longest = max((op for op in ops if op in kernel.op), key=len, default="")
@@ -134,7 +134,7 @@ def _main(kernel: KernelTime) -> set[str]:
 
 
 def _time_said(kernel: KernelTime, name: str, owners: list[str]) -> str:
-    """Says how much of a kernel's time counts at a node, as its figure does."""
+    """Says how much of a kernel's time counts in the figure of a node."""
     if name not in owners:
         where = ", ".join(owners)
         return f"it is computed in {kernel.name} ({kernel.op}), whose {duration(kernel.seconds)} count at {where}"
@@ -150,11 +150,11 @@ _CLASSES = ["finite", "infinity", "NaN"]
 
 
 class Values(Overlaying):
-    """Ranges and NaN of the values of a run, out of `dump`.
+    """The ranges and NaN of the values of a run, from `dump`.
 
-    The largest magnitude that each node computed, its spread, its share of zeros, and where NaN and infinity are.
-    Where there are some, that layer comes first: the page starts with the first. A node with NaN has the magnitude NaN,
-    which is worse than any number, and one with an infinity has that.
+    Layers show the largest magnitude that each node computed, the spread, the share of zeros, and NaN and infinities.
+    If there are NaN or infinities, their layer comes first, because the page starts with the first layer. A node with
+    NaN has the magnitude NaN, which is worse than any number; a node with an infinity has an infinite magnitude.
     """
 
     def subject(self, part: ValuesPart) -> str:

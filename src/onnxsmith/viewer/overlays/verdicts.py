@@ -1,4 +1,4 @@
-"""What a command decided about nodes: rewrites, precision, errors, targets."""
+"""Colours nodes by the decisions of a command: rewrites, precision, errors, targets."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from onnxsmith.viewer.scene import figure
 
 
 class Simplification(Overlaying):
-    """Where `simplify` rewrote something, and where it refused to.
+    """The nodes that `simplify` rewrote, and those at which it refused a rewrite.
 
-    The rules by the nodes that they removed and made. The simplified model has only those that were made, the model
-    before only those that were removed.
+    The layers show rules at the nodes that they removed and made. The simplified model has only made nodes, the
+    original only removed nodes.
     """
 
     made = "a rewrite made them, and a later one took them"
@@ -34,7 +34,7 @@ class Simplification(Overlaying):
 
 
 def rewritten(fired: Sequence[Entry], refused: Sequence[Entry], names: Names) -> Iterator[Layer]:
-    """Yields a layer of the rewrites that were made, and one of those that were refused."""
+    """Yields a layer of the rewrites that were made, and a layer of the refused rewrites."""
     for title, entries in (("rewrites", fired), ("refused rewrites", refused)):
         rules = list(dict.fromkeys(entry.rule for entry in entries))
         layer = Layer(title, scale="classes", classes=rules)
@@ -42,7 +42,7 @@ def rewritten(fired: Sequence[Entry], refused: Sequence[Entry], names: Names) ->
             said = f"{entry.rule}: {entry.why_not}" if entry.why_not else entry.rule
             if entry.gone or entry.made:
                 said += f": {', '.join(entry.gone) or 'nothing'} → {', '.join(entry.made) or 'nothing'}"
-            gone, _, _ = entry.where.partition(" = ")  # of two equal nodes, one takes the place of the other
+            gone, _, _ = entry.where.partition(" = ")  # `a = b`: node b took the place of its equal a
             others = (node for name in (*entry.gone_names, *entry.made_names) for node in names.seen(name))
             for node in dict.fromkeys((*names.node_or_maker(gone), *others)):
                 before = layer.figures.get(node)
@@ -51,9 +51,9 @@ def rewritten(fired: Sequence[Entry], refused: Sequence[Entry], names: Names) ->
 
 
 class Precision(Overlaying):
-    """The nodes that stay in float32, out of `bisect`.
+    """The nodes that stay in float32, from `bisect`.
 
-    Which nodes stay, and their own error in the narrow dtype.
+    The layers show which nodes stay, and their own errors in the narrow dtype.
     """
 
     def remarks(self, part: PrecisionPart) -> Iterator[str]:
@@ -73,9 +73,9 @@ class Precision(Overlaying):
 
 
 class Quantisation(Overlaying):
-    """What `quantize` made narrow, and what it cost.
+    """The layers that `quantize` made narrow, and their errors.
 
-    The precision of each layer, and its error if it alone is narrow.
+    Shows the precision of each layer, and its error if it alone is narrow.
     """
 
     made = "quantize simplifies a copy first, and the file does not have the new nodes of that copy"
@@ -105,10 +105,10 @@ _VERDICTS = (
 
 
 class Layers(Overlaying):
-    """The error of each tensor, out of `compare --per-layer`.
+    """The error of each tensor, from `compare --per-layer`.
 
-    Own and inherited error, relative to the tensor's scale, and what the comparison made of it. The names are
-    those of the candidate.
+    The layers show own and inherited errors, relative to the tensor's scale, and the verdict of the comparison. The
+    names are those of the candidate.
     """
 
     newer = True
@@ -140,10 +140,11 @@ _TAKEN = (Stage.FITS, Stage.PARSED, Stage.BUILT, Stage.RAN, Stage.AGREED)
 
 
 class TargetChecks(Overlaying):
-    """What each target says of the nodes, out of `check`.
+    """The verdict of each target on the nodes, from `check`.
 
-    A layer for each target, those that refuse the model first: the nodes that stopped it, and those of which nothing
-    is known. The other nodes are as far as the model, if the target took it.
+    Each target has a layer; the targets that refuse the model come first. The layer shows the nodes that the target
+    refuses, and those of which nothing is known. If the target accepts the model, all other nodes are shown as
+    accepted.
     """
 
     def remarks(self, part: TargetChecksPart) -> Iterator[str]:
@@ -161,7 +162,7 @@ class TargetChecks(Overlaying):
                 yield f"{_title(check)} takes fixed sizes only; with dynamic shapes: {check.symbols}"
 
     def layers(self, part: TargetChecksPart, names: Names) -> Iterator[Layer]:
-        for check in sorted(part.checks, key=lambda one: one.stage in _TAKEN):  # what is refused is looked at first
+        for check in sorted(part.checks, key=lambda one: one.stage in _TAKEN):  # refusals first
             taken = [check.stage.value] if check.stage in _TAKEN else []
             stages = list(dict.fromkeys([*taken, *(one.stage.value for one in check.nodes)]))
             layer = Layer(_title(check), scale="classes", classes=stages)

@@ -1,1 +1,1 @@
-"""The page: the template, and the script and style that are built from `viewer/`."""
+"""Holds the page: the template, and the script and style that are built from `viewer/`."""

@@ -12,15 +12,15 @@ from onnxsmith.viewer.picture.text_measurement import cut, width
 from onnxsmith.viewer.scene import CONSTANT, INPUT, NODE, OUTPUT, ROOM, STUB, Figure, Model, Overlay, Room
 
 _BOX, _GAP, _MARGIN = 44.0, 40.0, 20.0
-"""Height of a box, of the space between rows, and around the picture. A choice: room for two lines of text, and for
-one along an edge."""
+"""The height of a box, of the space between rows, and of the margin. A choice: two lines of text fit into a box, and
+one line along an edge."""
 _LARGE, _SMALL, _TINY = 13.0, 10.5, 9.5
 _ROW = 18.0
-"""Height of a row of the legend. A choice: one line of text."""
+"""The height of a row of the legend. A choice: one line of text."""
 _PORT = 16.0
-"""Distance of neighbouring ends of lines at a box. A choice: a little more than an arrow is wide."""
+"""The distance of neighbouring ends of lines at a box. A choice: a little more than the width of an arrow."""
 _NARROWEST, _WIDEST = 84.0, 260.0
-"""Width of a box, in pixels. A choice: `RMSNormalization` and a path of two steps fit."""
+"""The least and the largest width of a box, in pixels. A choice: `RMSNormalization` and a path of two steps fit."""
 _INK, _GREY, _LINE = "#1b1b1b", "#5a5a5a", "#6b7280"
 _FILLS = {
     "product": ("#dbe7fb", "#3d6fb8"),
@@ -34,9 +34,10 @@ _FILLS = {
     "constant": ("#f5f5f5", "#9a9a9a"),
     "other": ("#ffffff", "#5f6b7a"),
 }
-"""Fill and outline of a family: light enough for black print, and told apart by the outline without colour."""
+"""The fill and the outline of each family. Fills are light enough for black text, and outlines differ even without
+colour."""
 _TELLING = ("kernel_shape", "strides", "axis", "axes", "perm", "to", "equation", "mode", "num_heads", "hidden_size")
-"""Attributes that a box shows, if they are in the file. A choice: those that tell one node from the next."""
+"""Attributes that a box shows, if they are in the file. A choice: those that distinguish neighbouring nodes."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class _Drawing:
         return self._model.types[type_] if type_ >= 0 else ""
 
     def _telling(self, node: int) -> str:
-        """The shape of the weight that the node reads, then its telling attributes."""
+        """Returns the shape of the weight that the node reads, then the node's attributes from `_TELLING`."""
         nodes, values = self._model.nodes, self._model.values
         stored = [value for value in nodes.inputs[node] if value >= 0 and values.kind[value] == CONSTANT]
         shapes = [self._type(value).partition("[")[2].rstrip("]") for value in stored]
@@ -160,15 +161,15 @@ class _Drawing:
             points += [(self._x(bend), level), (self._x(bend), level + _BOX)]
         points.append((end + self._ports.reaching[at], last - _BOX / 2))
         self._picture.lines.append(Line(tuple(points), _LINE, dashed=items.kind[one] == STUB))
-        if items.kind[one] in (NODE, ROOM) and one not in self._told:  # several types would lie on each other
+        if items.kind[one] in (NODE, ROOM) and one not in self._told:  # texts of several types would overlap
             self._told.add(one)
             type_ = cut(self._type(value), _TINY, 1.1 * self._unit)
             self._picture.texts.append(Text(start + 6, y + _BOX / 2 + 13, type_, _TINY, _GREY, anchor="start"))
 
 
 class _Ports:
-    """Where the edges of a room leave and reach their items, in pixels from the middle: several lines that meet in one
-    point cannot be told apart."""
+    """The positions at which the edges of a room leave and reach their items, in pixels from the middle. Lines that met
+    in one point could not be told apart."""
 
     def __init__(self, room: Room, widths: list[float]) -> None:
         edges, items = room.edges, room.items
@@ -181,7 +182,8 @@ class _Ports:
 
     @staticmethod
     def _spread(ends: list[int], towards: list[float], keys: list[tuple[int, int]], widths: list[float]) -> list[float]:
-        """The place of each edge at its end, in the order of where it goes. Edges with one key share a place."""
+        """Returns the position of each edge at an item, sorted by where the edges go. Edges with equal keys share a
+        position."""
         groups: dict[int, dict[tuple[int, int], list[float]]] = {}
         for at, end in enumerate(ends):
             groups.setdefault(end, {}).setdefault(keys[at], []).append(towards[at])
@@ -197,7 +199,7 @@ class _Ports:
 # The colours that a report gives to the nodes of a picture, and the legend under it.
 
 _LIGHT, _STRONG = (255, 247, 230), (240, 120, 60)
-"""The ends of the ramp. A choice: black text is legible on both, and they differ in print without colour."""
+"""The ends of the colour ramp. A choice: black text is legible on both, and they differ in print without colour."""
 _CLASSES = ("#cfe3f7", "#f8cfc0", "#d5ecc8", "#e6d5f3", "#fbeab0", "#c9ecea", "#f7cfe0", "#dcdcdc")
 _ODD = "#c08fd8"
 """The colour of NaN and infinity."""
@@ -212,7 +214,7 @@ def fills(overlay: Overlay) -> dict[int, str]:
 
 
 def legend(overlay: Overlay) -> list[tuple[str, str]]:
-    """Returns colours with what they stand for; the first row is the title, without a colour."""
+    """Returns the rows of the legend: colours and their meanings. The first row is the title, without a colour."""
     rows = [("", f"{overlay.title}{f', {overlay.unit}' if overlay.unit else ''} ({overlay.from_})")]
     if overlay.scale == "classes":
         used = {value for value in overlay.figures if isinstance(value, int)}

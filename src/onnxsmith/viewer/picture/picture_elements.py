@@ -1,4 +1,4 @@
-"""What a picture consists of: boxes, lines and texts, in pixels from the upper left corner."""
+"""Defines the elements of a picture: boxes, lines and texts, in pixels from the upper left corner."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Box:
-    """A rounded box. `stacked` draws a second one behind it, for what can be opened."""
+    """A rounded box. `stacked` draws a second box behind it, for items that can be opened."""
 
     x: float
     y: float

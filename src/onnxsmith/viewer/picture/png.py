@@ -12,11 +12,11 @@ from onnxsmith.viewer.picture.svg import STEEP
 from onnxsmith.viewer.picture.text_measurement import font
 
 _SCALE = 2.0
-"""Pixels of the file for each pixel of the picture. A choice: print needs about 200 dots an inch."""
+"""Pixels of the file along each pixel of the picture. A choice: print needs about 200 dots an inch."""
 _MOST = 60e6
-"""Pixels of the largest file. A choice: 180 MB while it is painted."""
+"""The most pixels of a file. A choice: 180 MB while it is painted."""
 _STEPS = 12
-"""Straight pieces of a curve."""
+"""The number of straight pieces of a curve."""
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
@@ -56,7 +56,7 @@ def _line(pen: ImageDraw.ImageDraw, line: Line, scale: float) -> None:
 
 
 def _curve(line: Line) -> list[Point]:
-    """The points of the line that `svg.way` writes."""
+    """Returns points on the curve that `svg.way` writes."""
     found = [line.points[0]]
     for (x, y), (to_x, to_y) in zip(line.points, line.points[1:], strict=False):
         for step in range(1, _STEPS + 1):

@@ -1,4 +1,4 @@
-"""Writes a picture as SVG: no script, no fonts of its own, every name escaped."""
+"""Writes a picture as SVG, without scripts or embedded fonts, and with every name escaped."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from xml.sax.saxutils import escape
 from onnxsmith.viewer.picture.picture_elements import Box, Line, Picture, Text
 
 _STACK = 4.0
-"""How far the second box of a stack stands out, in pixels."""
+"""The offset of the second box of a stack, in pixels."""
 STEEP = 0.65
-"""How far a curve keeps to the vertical at both ends, as a part of its height."""
+"""How far a curve stays near the vertical at both ends, as a share of its height."""
 _ARROW = (
     '<defs><marker id="arrow" markerWidth="8" markerHeight="8" refX="6" refY="3" orient="auto">'
     '<path d="M0,0 L6,3 L0,6 z" fill="#6b7280"/></marker></defs>'
@@ -41,7 +41,7 @@ def _line(line: Line) -> str:
 
 
 def way(line: Line) -> str:
-    """Returns the path: each piece leaves and reaches its points vertically."""
+    """Returns the SVG path of a line. Each piece leaves and reaches its points vertically."""
     (x, y), *rest = line.points
     found = [f"M{x:.1f},{y:.1f}"]
     for to_x, to_y in rest:

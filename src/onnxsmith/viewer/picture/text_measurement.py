@@ -1,4 +1,4 @@
-"""Measures texts, and cuts those that are too long. Pillow's built-in font stands for the one that a reader has."""
+"""Measures texts, and shortens texts that are too long. Pillow's built-in font stands in for the reader's font."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from functools import cache
 from PIL import ImageFont
 
 _WIDER = 1.06
-"""How much wider other fonts are than the built-in one. Measured: DejaVu Sans, the widest of the usual ones, by 6%."""
+"""How much wider other fonts are than the built-in font. Measured: DejaVu Sans, the widest of the usual fonts, by
+6%."""
 _REFERENCE = 20
 
 

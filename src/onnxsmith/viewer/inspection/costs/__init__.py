@@ -1,1 +1,1 @@
-"""The costs of a model: multiply-accumulates, parameters and memory, by torch module."""
+"""Counts the costs of a model: multiply-accumulates, parameters and memory, by torch module."""

@@ -1,4 +1,4 @@
-"""Counts the costs of each node, by the rules that count those of modules."""
+"""Counts the costs of each node, by the same rules as the costs of modules."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from onnxsmith.viewer.inspection.costs.parameters import Stored, stored
 
 @dataclass(frozen=True)
 class NodeCost:
-    """The costs of one node in one run. `group` is the row of the report that the node counts in. `activations` are
-    bytes of its results, `weight_bytes` those of the stored tensors that no node before it reads."""
+    """The costs of one node in one run. `group` is the node's row in the report. `activations` are the bytes of its
+    results. `weight_bytes` are the bytes of the stored tensors that it is the first to read."""
 
     group: str
     macs: int
@@ -30,8 +30,8 @@ class NodeCost:
 def by_node(shaped: ir.Model, sizes: Mapping[str, int]) -> dict[ir.Node, NodeCost]:
     """Returns the costs of the nodes of a model with inferred shapes, at the `sizes` of a report.
 
-    Nodes of a branch that the report does not count have none, and so have calls of local functions: the report counts
-    what is in a function for each call.
+    Nodes of a branch that the report does not count have no costs. Calls of local functions have none either, because
+    the report counts the nodes of a function for each call.
     """
     names = {node: (str(at),) for at, node in enumerate(walk.all_nodes(shaped))}
     known = Sizes(sizes, batches(signature(shaped)))

@@ -1,4 +1,4 @@
-"""Groups nodes by torch module, or where the file names none, by the scope in their names or by operator."""
+"""Groups nodes by torch module; if the file names no modules, by the scopes in node names, or by operator."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ Path = tuple[str, ...]
 """The steps to a group: ("layers", "0", "conv")."""
 
 _DEEPEST = 12
-"""Steps of the longest path; deeper modules belong to it. A choice that bounds the cost of odd names."""
+"""The most steps of a path; deeper modules count in their ancestor of this depth. A choice that bounds the cost of odd
+names."""
 
 
 def grouping(nodes: Iterable[ir.Node]) -> tuple[str, str, Callable[[ir.Node], Path]]:
     """Returns how to group: `module`, `scope` or `operator`, the separator of a path's steps, and the function for the
     path of a node.
 
-    Modules are those that torch's exporter wrote into the nodes' metadata. Scopes are what stands before the last `/`
-    of a node's name (`/layer1/conv/Conv`), if at least half of the names have one."""
+    Modules are those that torch's exporter wrote into the nodes' metadata. A scope is the part of a node's name before
+    the last `/` (`/layer1/conv/Conv`). Scopes are used if at least half of the names have one."""
     found = list(nodes)
     if any(provenance.module_of(node) for node in found):
         return "module", ".", lambda node: tuple(provenance.module_of(node).split(".")[:_DEEPEST])

@@ -21,7 +21,7 @@ from onnxsmith.viewer.inspection.costs.liveness import Liveness
 from onnxsmith.viewer.inspection.costs.parameters import Stored, stored
 
 _MOST_ASSUMPTIONS = 10
-"""Assumptions in a report. A choice: more are not read; the others are counted."""
+"""The most assumptions that a report lists. A choice: nobody reads more; the others are counted."""
 
 
 def costs(shaped: ir.Model, given: Mapping[str, int], where: str) -> Costs:
@@ -80,7 +80,7 @@ def _refuse_unused(sizes: Sizes, where: str) -> None:
 
 
 def _rows(tally: Tally, weights: Mapping[Path, Stored], sizes: Sizes, separator: str) -> tuple[CostRow, ...]:
-    """Makes a row for each group and for each one around it, the inner ones after their outer one."""
+    """Makes a row for each group and each enclosing group. Inner groups follow their outer group."""
     groups: dict[Path, Group] = {}
     held: dict[Path, Stored] = {}
     inside: dict[Path, dict[Path, None]] = {}

@@ -1,4 +1,4 @@
-"""The sizes at which symbolic costs become numbers: given ones, and example sizes for the others."""
+"""Holds the sizes at which symbolic costs become numbers: given sizes, and example sizes for all other symbols."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from onnxsmith.viewer.inspection.costs.trip_counts import UNKNOWN
 from onnxsmith.viewer.inspection.mac_rules.base import Dim
 
 _BATCH, _OTHER = 1, 64
-"""Example sizes of batches and unknown numbers of runs, and of other dimensions. A choice: one sample, one run; 64
-suits images and sequences, and many networks need a multiple of 32."""
+"""The example sizes: 1 for batches and unknown numbers of runs, 64 for other dimensions. A choice: one sample, one run;
+64 suits images and sequences, and many networks need a multiple of 32."""
 
 
 class Sizes:
     """Sizes of symbols. A symbol without a given size gets an example size when it is first met.
 
-    A dimension that cannot be computed, such as `Broadcast(a, b)` with different sizes, is a symbol itself."""
+    A dimension that cannot be computed, such as `Broadcast(a, b)` with different sizes, is treated as a symbol."""
 
     def __init__(self, given: Mapping[str, int], batches: Set[str]) -> None:
         self._given, self._batches = dict(given), batches
@@ -40,15 +40,15 @@ class Sizes:
         return number
 
     def used(self) -> dict[str, int]:
-        """The sizes of the symbols that were met."""
+        """Returns the sizes of the symbols that were met."""
         return dict(self._values)
 
     def unused(self) -> list[str]:
-        """The given names that no dimension has."""
+        """Returns the given names that no dimension has."""
         return [name for name in self._given if name not in self._values]
 
     def examples(self) -> list[str]:
-        """The symbols that were met and have an example size."""
+        """Returns the symbols that were met and have an example size."""
         return [name for name in self._values if name not in self._given]
 
     def _value(self, dim: str) -> int:

@@ -1,4 +1,4 @@
-"""Adds up the costs of a graph's nodes by group, with branches and bodies."""
+"""Adds up the costs of a graph's nodes by group, branches and bodies included."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Group:
 
 @dataclass
 class Tally:
-    """The costs of some nodes; operators with their numbers of nodes."""
+    """The costs of some nodes, by group, and counts of operators."""
 
     groups: dict[Path, Group] = field(default_factory=dict)
     counted: int = 0
@@ -47,7 +47,7 @@ class Tally:
     assumptions: list[str] = field(default_factory=list)
 
     def total(self) -> Group:
-        """The costs of all groups."""
+        """Returns the costs of all groups together."""
         whole = Group()
         for group in self.groups.values():
             whole.merge(group)
@@ -61,7 +61,7 @@ class Tally:
         self.note(other)
 
     def note(self, other: Tally) -> None:
-        """Adds what other nodes leave out, without their costs."""
+        """Adds the remarks on operators of other nodes that are not counted, without the costs of these nodes."""
         self.uncounted += other.uncounted
         self.unknown_shape += other.unknown_shape
         self.without_macs += other.without_macs
@@ -70,14 +70,14 @@ class Tally:
 
 
 class Tallying:
-    """Adds up the costs of graphs, with the group of each node and the sizes that choose between branches."""
+    """Adds up the costs of graphs. Needs the group of each node, and the sizes by which it chooses between branches."""
 
     def __init__(self, path_of: Callable[[ir.Node], Path], sizes: Sizes) -> None:
         self._path_of, self._sizes = path_of, sizes
 
     def tally(self, graph: ir.Graph, times: Dims = ()) -> Tally:
         """Returns the costs of a graph whose nodes run `times` (a product). Tensors of a body count once in the memory,
-        because each run can reuse it."""
+        because each run can reuse their memory."""
         found = Tally()
         for node in graph:
             self._add(found, node, times)
@@ -115,8 +115,8 @@ class Tallying:
             group.macs.add((*product, *times))
 
     def _choose(self, found: Tally, node: ir.Node, branches: list[tuple[str, ir.Graph]], times: Dims) -> None:
-        """Adds the branch with the most multiply-accumulates, then the most bytes, at the sizes; names what the other
-        leaves out, too."""
+        """Adds the branch with the most multiply-accumulates, then the most bytes, at the sizes. Also notes the
+        operators of the other branch that are not counted."""
         tallies = [(name, self.tally(branch, times)) for name, branch in branches]
         if not tallies:
             return

@@ -1,4 +1,4 @@
-"""The most memory that inputs and intermediate tensors take at once."""
+"""Computes the most memory that inputs and intermediate tensors take at once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from onnxsmith.viewer.inspection.costs.sums import Monomial, Sum, split
 
 @dataclass
 class _Most:
-    """The largest memory of a graph: `bits` at the sizes, as a sum, and the node that runs then. `bound` has for each
-    product of symbols its largest coefficient over the run, so that the peak is at most this sum for all sizes."""
+    """The largest memory of a graph: `bits` at the sizes, the same as a sum, and the node that runs then. `bound` has
+    the largest coefficient of each product of symbols over the run, so that the peak is at most this sum for all
+    sizes."""
 
     bits: int = 0
     live: Sum = field(default_factory=Sum)
@@ -27,15 +28,15 @@ class _Most:
 
 
 _Piece = tuple[Monomial, int, int]
-"""A tensor's symbolic factors, its number, and its bits at the sizes."""
+"""The symbolic factors of a tensor's bits, their numeric factor, and the bits at the sizes."""
 
 
 class Liveness:
     """Follows which tensors are live while the nodes of a graph run in the order of the file.
 
-    Graph inputs are live throughout, because the caller holds them; an output, from the node that computes it to the
-    end; any other tensor to its last reader, or the node whose branch or body reads it. Weights and constants are not
-    counted. No memory is reused in place."""
+    A tensor is live until its last reader, or until the node whose branch or body reads it last. Graph outputs are live
+    from the node that computes them to the end. Graph inputs are always live, because the caller holds them. Weights
+    and constants are not counted. No memory is reused in place."""
 
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
@@ -64,7 +65,8 @@ class Liveness:
         return _Most()
 
     def _steps(self, graph: ir.Graph) -> Iterator[tuple[ir.Node | None, Sum, int, list[Monomial]]]:
-        """Yields for the start and for each node: what is live, its bits, and the products that grew."""
+        """Yields for the start and for each node: the node, the live tensors as a sum, their bits, and the products
+        that grew."""
         live, bits = Sum(), 0
         ends = _ends(graph)
         sizes: dict[ir.Value, _Piece] = {}

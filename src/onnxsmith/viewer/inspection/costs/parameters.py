@@ -23,7 +23,7 @@ _BUFFERS = {
     "Resize": (1, 2),
     "Upsample": (1,),
 }
-"""Operands that are stored, but are not parameters, by operator."""
+"""Stored operands that are no parameters, by operator."""
 _INTEGER_BIAS = {"DequantizeLinear": 0, "QLinearConv": 8}
 """Operands whose int32 values are parameters."""
 
@@ -37,11 +37,11 @@ class Stored:
 
 
 def stored(model: ir.Model, path_of: Callable[[ir.Node], Path]) -> dict[Path, Stored]:
-    """Returns the parameters and bytes by group; () is the group of tensors that no node reads.
+    """Returns the parameters and bytes by group; () is the group for tensors that no node reads.
 
     Each tensor counts once, for its first reader in the order of the file. Parameters are float and complex tensors,
-    and integers of at most 8 bits, which are quantised ones: initializers, and constants of 16 elements or more. Not
-    among them are running statistics, scales, zero points and limits."""
+    and integers of at most 8 bits, which are quantised weights. They are initializers, or constants of 16 elements or
+    more. Running statistics, scales, zero points and limits are no parameters."""
     tensors = {item.value: item for item in held(model) if not item.constant or _size(item) >= SMALLEST}
     found: dict[Path, Stored] = {}
     seen: set[int] = set()

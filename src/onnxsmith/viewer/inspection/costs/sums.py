@@ -1,4 +1,4 @@
-"""Sums of products of sizes: numbers and symbolic dimensions."""
+"""Adds products of sizes, which are numbers and symbolic dimensions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from onnxsmith.viewer.inspection.mac_rules.base import Dim
 
 _MOST_TERMS = 16
 _LONGEST = 400
-"""Terms and characters of the longest formula in a report. A choice: a longer one is not read; its number is."""
+"""The most terms, and the most characters, of a formula in a report. A choice: of a longer formula only the number is
+read."""
 _CANONICAL = 200
-"""Characters of the longest dimension that is brought into the canonical form. A choice that bounds the cost."""
+"""The most characters of a dimension that is brought into canonical form. A choice that bounds the cost."""
 
 Monomial = tuple[str, ...]
 """Symbolic factors, sorted; () is 1."""
@@ -41,7 +42,7 @@ class Sum:
         return sum(count * sizes.product(monomial) for monomial, count in self.terms.items())
 
     def amount(self, sizes: Sizes, per: int = 1) -> Amount:
-        """Returns the sum divided by `per`, rounded up, for a report; its formula only if it is short."""
+        """Returns the sum divided by `per`, rounded up, for a report. The formula is included only if it is short."""
         ordered = sorted(
             ((monomial, count) for monomial, count in self.terms.items() if count),
             key=lambda item: (len(item[0]), -item[1], item[0]),

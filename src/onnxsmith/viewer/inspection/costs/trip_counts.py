@@ -1,4 +1,4 @@
-"""How often the body of a loop runs."""
+"""Finds how often the body of a loop runs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from onnxsmith.graph.structure.walk import node_label
 from onnxsmith.viewer.inspection.mac_rules.base import Dim, dims_in, operand
 
 UNKNOWN = "trips_"
-"""Prefix of the symbol for a number of runs that is unknown."""
+"""The prefix of the symbol for an unknown number of runs."""
 _ENDLESS = 1 << 31
-"""Trip counts from here on mean "until the condition ends it". A choice: exporters write the largest int64."""
+"""Trip counts of at least this mean "until the condition is false". A choice: exporters write the largest int64."""
 
 
 def trips(node: ir.Node, body: ir.Graph) -> tuple[Dim, str]:
-    """Returns the number of runs of a body, which may be symbolic, and what it assumes; "" if it is certain.
+    """Returns the number of runs of a body, which may be symbolic, and the assumption that it needs; "" if it is
+    certain.
 
-    If nothing is known, it is the symbol `trips_NODE`, which is 1 unless a user gives it a size."""
+    An unknown number is the symbol `trips_NODE`, which is 1 unless a user gives it a size."""
     label = node_label(node)
     found = _scanned(node, body) if node.op_type == "Scan" else _counted(node) if node.op_type == "Loop" else None
     if found is None:
@@ -54,7 +55,7 @@ def _counted(node: ir.Node) -> Dim | None:
 
 
 def _whole(node: ir.Node, body: ir.Graph) -> bool:
-    """Whether the condition is true at first, and stays so."""
+    """Whether the condition is always true, so that the loop runs its whole trip count."""
     start = operand(node, 1)
     given = body.inputs[1] if len(body.inputs) > 1 else None
     kept: ir.Value | None = body.outputs[0] if body.outputs else None

@@ -1,4 +1,4 @@
-"""Operators that by convention have no multiply-accumulates."""
+"""Lists the operators that by convention have no multiply-accumulates."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ _WITHOUT = frozenset(f"{_ELEMENTWISE}{_OVER_AXES}{_MOVES}{_DRAWS}".split())
 
 def without_products(node: ir.Node) -> bool:
     """Whether the operator counts as 0 multiply-accumulates: it works element by element, reduces, normalises or pools
-    along axes, moves data, or draws numbers. The convention of torch.utils.flop_counter, which counts products of
-    matrices, convolutions and attention only. A node with a body is what its body is.
+    along axes, moves data, or draws numbers. This is the convention of torch.utils.flop_counter, which counts only
+    matrix products, convolutions and attention. For a node with a body, the operators in the body decide.
 
-    Operators that interpolate (Resize, GridSample, RoiAlign) are not among them: they are named as not counted."""
+    Operators that interpolate (Resize, GridSample, RoiAlign) are not among them; the report names them as not
+    counted."""
     return op_name(node) in _WITHOUT or walk.has_subgraphs(node)

@@ -1,1 +1,1 @@
-"""How many multiply-accumulates an operator has: a class for each family of operators."""
+"""Counts the multiply-accumulates of operators. Each family of operators is a class."""

@@ -1,4 +1,4 @@
-"""Defines a rule for multiply-accumulates: the formula of a family of operators."""
+"""Defines the base of rules: the formula for the multiply-accumulates of a family of operators."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Dim = int | str
 """A size, or a symbolic dimension."""
 Dims = tuple[Dim, ...]
 Products = Sequence[Sequence[Dim]]
-"""The products whose sum is a count."""
+"""Products of sizes; their sum is the count."""
 
 
 class MacRule(ABC):
     """Counts the multiply-accumulates of some operators. Rules are found by walking this folder.
 
-    A multiply-accumulate is one multiplication and one addition to a sum. Bias additions are not counted; products with
-    padded zeros are, as usual.
+    A multiply-accumulate is one multiplication and one addition to a sum. Bias additions are not counted. Products with
+    padded zeros are counted, as usual.
     """
 
     operators: ClassVar[tuple[str, ...]]
@@ -36,7 +36,7 @@ class MacRule(ABC):
 
 
 def rule_of(node: ir.Node) -> MacRule | None:
-    """Returns the rule for a node's operator; None without one."""
+    """Returns the rule for a node's operator; None if there is none."""
     return _by_operator().get(op_name(node))
 
 
@@ -61,15 +61,15 @@ def dims(value: ir.Value | None) -> Dims | None:
 
 
 def operand(node: ir.Node, index: int) -> ir.Value | None:
-    """Returns an input; None if it is left out."""
+    """Returns an input; None if it is absent."""
     return node.inputs[index] if index < len(node.inputs) else None
 
 
 def dims_in(node: ir.Node, index: int) -> Dims | None:
-    """Returns the shape of an input; None if it is unknown or the input is left out."""
+    """Returns the shape of an input; None if the shape is unknown or the input absent."""
     return dims(operand(node, index))
 
 
 def dims_out(node: ir.Node, index: int = 0) -> Dims | None:
-    """Returns the shape of an output; None if it is unknown or the output is left out."""
+    """Returns the shape of an output; None if the shape is unknown or the output absent."""
     return dims(node.outputs[index]) if index < len(node.outputs) else None

@@ -1,4 +1,4 @@
-"""The multiply-accumulates of convolutions and matrix products."""
+"""Counts the multiply-accumulates of convolutions and matrix products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The multiply-accumulates of attention and recurrent layers."""
+"""Counts the multiply-accumulates of attention and recurrent layers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Attention(MacRule):
 
     Source: softmax(Q·Kᵀ)·V (Vaswani et al., "Attention Is All You Need", 2017, equation 1; ONNX, Attention): the scores
     need a dot product of a row of Q for each key, and each element of the output a sum over the keys. Masked and causal
-    scores are counted, too; the softmax is not.
+    scores are counted too; the softmax is not.
     """
 
     operators = ("Attention",)
@@ -31,7 +31,7 @@ class Attention(MacRule):
 
 
 _PAST = {"MultiHeadAttention": 6, "GroupQueryAttention": 3}
-"""The input that has the cached keys, of [batch, heads, length, size]."""
+"""The index of the input with the cached keys, of shape [batch, heads, length, size]."""
 
 
 class RuntimeAttention(MacRule):

@@ -1,4 +1,4 @@
-"""The multiply-accumulates of Fourier transforms."""
+"""Counts the multiply-accumulates of Fourier transforms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def transform(length: int) -> int:
 
     Source: J. W. Cooley, J. W. Tukey, "An Algorithm for the Machine Calculation of Complex Fourier Series" (1965): N ·
     (r₁ + … + rₘ) operations, each a complex multiplication and addition, which are four real ones. A prime length has
-    the N² operations of the definition. Real input is not counted as less.
+    the N² operations of the definition. Real input counts the same as complex input.
     """
     rest, factor, total = length, 2, 0
     while factor * factor <= rest:
