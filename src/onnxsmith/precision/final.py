@@ -66,7 +66,7 @@ class Final:
 
     @property
     def merit(self) -> float:
-        """The product of size and time, each relative to the given model. Smaller is better."""
+        """Returns the product of size and time, each relative to the given model. Smaller is better."""
         return self.nbytes / max(1, self.nbytes_before) * (self.ratio if self.ratio is not None else 1.0)
 
     def said(self, before: float) -> str:

@@ -24,7 +24,7 @@ class Search:
 
     @property
     def evaluations(self) -> int:
-        """How many lists were evaluated."""
+        """Counts the evaluated lists."""
         return len(self._seen)
 
     def smallest(self, always: Keep = frozenset()) -> Keep | None:

@@ -42,7 +42,7 @@ class Units:
 
     @property
     def by_name(self) -> dict[str, Unit]:
-        """The nodes by name."""
+        """Returns the nodes by name."""
         return {unit.name: unit for unit in self.units}
 
 

@@ -48,7 +48,7 @@ class Range:
 
     @property
     def largest(self) -> float:
-        """The largest magnitude."""
+        """Returns the largest magnitude."""
         return max(abs(self.low), abs(self.high))
 
 

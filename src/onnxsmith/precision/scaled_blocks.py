@@ -32,12 +32,12 @@ class Blocks:
 
     @property
     def columns(self) -> int:
-        """The number of columns."""
+        """Returns the number of columns."""
         return int(self.data.shape[0])
 
     @property
     def block(self) -> int:
-        """The number of elements in a block."""
+        """Returns the number of elements in a block."""
         return int(self.data.shape[2]) * 8 // self.bits
 
     def numbers(self) -> Array:

@@ -36,7 +36,7 @@ class Stored:
 
     @property
     def name(self) -> str:
-        """The name of the node."""
+        """Returns the name of the node."""
         return self.node.name or ""
 
     @property
@@ -56,20 +56,20 @@ class Stored:
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The dimensions of the constant."""
+        """Returns the dimensions of the constant."""
         tensor = self.value.const_value
         assert tensor is not None
         return tuple(tensor.shape.numpy())
 
     @property
     def rows(self) -> int:
-        """The number of elements that a product sums over; for the table of a Gather, the number of elements in one of
-        its rows."""
+        """Returns the number of elements that a product sums over; for the table of a Gather, the number of elements in
+        one of its rows."""
         return self.dims[-1] if self.by_columns else self.dims[-2]
 
     @property
     def columns(self) -> int:
-        """The number of output channels of a product; for the table of a Gather, the number of its rows."""
+        """Returns the number of output channels of a product; for the table of a Gather, the number of its rows."""
         return self.dims[-2] if self.by_columns else self.dims[-1]
 
     def array(self) -> Array:

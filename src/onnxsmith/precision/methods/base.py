@@ -87,7 +87,7 @@ class Work:
 
     @property
     def model(self) -> ir.Model:
-        """The float32 model."""
+        """Returns the float32 model."""
         return self.prepared.model
 
 

@@ -76,8 +76,8 @@ def nearest(text: str) -> list[Message]:
 
 
 def _variants(text: str) -> Iterator[str]:
-    """Yields the message on one line in several variants: as it is, with lines that a terminal broke joined, with written `\\n` undone,
-    with written HTML undone and one kind of quotes."""
+    """Yields the message on one line in several variants: as it is, with lines joined that a terminal broke, with
+    escaped `\\n` replaced, and with HTML unescaped and one kind of quotes."""
     lines = _lines(text)
     yield " ".join(" ".join(lines).split())
     yield " ".join("".join(line.removesuffix("\r") for line in lines).split())

@@ -26,8 +26,8 @@ class Names:
         source: ir.Model | None = None,
         numbers: Mapping[ir.Node, int] | None = None,
     ):
-        """`values` has the node that computes each value, -1 for inputs and stored tensors. `source` is the model with
-        inferred shapes, and `numbers` has the number of each of its nodes in the scene."""
+        """Indexes the names. `values` has the node that computes each value, -1 for inputs and stored tensors. `source`
+        is the model with inferred shapes, and `numbers` has the number of each of its nodes in the scene."""
         self._nodes, self._values, self._modules = nodes, values, modules
         self.source, self._numbers = source, numbers or {}
         self._around = {"", *(path[:at] for path in modules for at, sign in enumerate(path) if sign in "./")}
