@@ -212,6 +212,7 @@ class _Search:
         self.before = _worst(whole)
 
     def _search(self) -> None:
+        # Tried before `_order`, which runs the model to rank the nodes.
         if self.trials.passes(frozenset()):
             found: tuple[str, ...] | None = ()
         else:
@@ -258,6 +259,7 @@ class _Search:
         part, worst = checks[-1]
         if part.equal:
             return True
+        # The typed variant failed where the rounded variant passed: from now on tries run both.
         self.trials.typed |= len(checks) == 2
         run = None if worst is None else Run(worst, self._reference.run(worst.values))
         self.trials.again(run)

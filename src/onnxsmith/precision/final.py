@@ -223,6 +223,7 @@ def time_ratio(old: Path, new: Path, given: Given, target: str | None = None) ->
     default = runtimes.default()
     for name in dict.fromkeys((_runtime_of(target) or default, default)):
         try:
+            # Only times count here, so any outputs are accepted; the score judges them.
             found = bench(old, new, subjects=(name,), inputs=feeds or {}, seconds=_SECONDS, tolerance=math.inf)
         except OnnxsmithError:
             continue
@@ -270,6 +271,7 @@ def _also(
                 continue
             within[name], refusals[name] = False, _said(error)
             feeds = next((dict(one.feeds) for one in given.scoring.samples), {})
+            # A runtime that refuses the given model too says nothing against the new file.
             is_new = not refusal(name, old, feeds)
             found[f"on {name}"] = f"refused: {_said(error)}" if is_new else "takes neither this file nor the given one"
             continue

@@ -40,6 +40,7 @@ def compensated(matrix: Array, moments: Array, block: int, rounded: Callable[[Ar
         zeros[:, index] = 8 if part.zeros is None else part.zeros[:, 0]
         whole = rounded_in_turn(left, factor, (start, end), part.scales[:, 0], (0, 15), zeros[:, index])
         numbers[:, start:end] = whole.T
+        # The padding of the last block is 0: it has the number of the zero point.
         numbers[:, end : (index + 1) * block] = zeros[:, index, None]
     data = packed(numbers, plain.bits).reshape(columns, count, -1)
     found = Blocks(rows, plain.bits, data, scales, None if plain.zeros is None else zeros)

@@ -141,6 +141,7 @@ def _moments(graph: ir.Graph, node: ir.Node, names: Names) -> ir.Value:
         assert node.inputs[1].const_value is not None
         _, channels, *kernel = node.inputs[1].const_value.shape.numpy()
         places = math.prod(kernel)
+        # An identity kernel copies each element of a patch into a channel of its own.
         each = np.eye(places, dtype=np.float32).reshape(places, 1, *kernel)
         kept = {name: one.value for name, one in node.attributes.items() if name != "group"}
         parts = add("Conv", source, constant(np.tile(each, (channels, *(1 for _ in each.shape[1:])))),

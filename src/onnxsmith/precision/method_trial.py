@@ -97,6 +97,7 @@ class Trying:
             return None
         self.work.scheme, self.work.kept_as, self.work.is_asked = last, "", False
         self.work.always = always = frozenset(self._why)
+        # This list is evaluated even if no evaluations are left.
         self.seen.most = max(self.seen.most, len(self.seen.curve) + 1)
         self._needed = because
         with stage("search"):
@@ -221,6 +222,7 @@ class Trying:
             raise refused
         said = f"{refused.problem.what}: {refused.problem.why}"[:WORDS]
         why |= dict.fromkeys((layer.name for layer in layers if layer.name in found), said)
+        # Notes of the refused attempt do not hold for the result.
         del self.work.notes[noted:]
         always = self.work.always = self.seen.whole = frozenset(why)
         return self._schemes.smallest(always)

@@ -34,6 +34,7 @@ def without(trials: Trials, runtime: str) -> dict[str, str]:
     refused = {op: said for op, units in by_op.items() if (said := _refusal(trials, units))}
     computing = set(by_op) - MOVING
     taken = [unit for op, units in by_op.items() if op not in refused for unit in units]
+    # If each operator alone is accepted, the refusal of the whole variant stands.
     left = _refusal(trials, taken) if refused and taken else whole
     if left or (computing and computing <= set(refused)):
         raise _nothing(trials, runtime, left or whole)

@@ -177,6 +177,7 @@ class _Typed(_Form):
         return not value.is_graph_output() and all((node, i) in self.slots for node, i in value.uses())
 
     def _initializer(self, value: ir.Value, graph: ir.Graph, tensor: ir.TensorProtocol) -> ir.Value:
+        # No reader needs the float32 weight, so that it is converted in place.
         if self._is_all_narrow(value):
             value.const_value, value.type = self._lazy(tensor, value.name), ir.TensorType(self.to)
             return value

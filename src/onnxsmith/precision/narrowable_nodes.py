@@ -175,6 +175,7 @@ def _outputs(node: ir.Node, known: Schema, free: set[str], to: ir.DataType) -> t
         formal = known.output(i)
         if not _is_float(value) or not _allows(formal, to):
             continue
+        # An output has the dtype of the inputs with its type variable, and stays wide if these do.
         if _type(formal) in bound:
             if _type(formal) in free:
                 found.append(i)

@@ -170,6 +170,7 @@ def _generated(model: ir.Model, session: Session, request: Request) -> Samples:
     runs = list(Explorer(session, Plan(generator, known=request.sizes, seed=request.seed), roundings(model)).runs())[
         :_GENERATED
     ]
+    # Inputs with an empty tensor may give an empty prediction, which has no score.
     full = [run for run in runs if all(np.size(value) for value in run.feed.values.values())] or runs
     samples = [Sample(dict(run.feed.values), None, run.feed.label) for run in full]
     return Samples(lambda: iter(samples), "generated inputs")

@@ -61,6 +61,7 @@ class Schemes:
         refused: OnnxsmithError | None = None
         with stage("schemes"):
             for scheme in schemes if len(schemes) > 1 else ():
+                # At least one scheme is scored, even if no evaluations are left.
                 if (scores and seen.is_spent) or not seen.method.offers(work, scheme):
                     continue
                 work.scheme = scheme

@@ -167,6 +167,7 @@ def _reason(one: Stored, form: WeightForm) -> str:
         sizes = ", ".join(str(size) for size in form.blocks if size <= wanted)
         return f"{one.rows} is no multiple of {sizes if form.standard else _LEAST}, the size of a block"
     count = -(-one.rows // block)
+    # In each block: numbers of 4 bits, a float32 scale and a zero point.
     nbytes = one.columns * count * (block // 2 + 4 + 1)
     whole = one.value.const_value.nbytes if one.value.const_value is not None else 0
     return "" if nbytes < whole else f"in blocks of {block} it would not be smaller"

@@ -84,6 +84,7 @@ def _fill(graph: ir.Graph, operators: Operators) -> None:
         for body in bodies:
             _fill(body, operators)
         found = list(_from_bodies(node, bodies) if bodies else _from_schema(node, operators.of(node)))
+        # Shape inference only guessed the types of a runtime's own operator.
         if operators.is_own(node):
             for value in node.outputs:
                 value.type = None

@@ -59,6 +59,7 @@ class Evaluations:
     def meets(self, keep: Keep) -> bool:
         """Whether the list meets the budget in the current scheme and way; False if no evaluations are left."""
         work = self.work
+        # If the list keeps no further layers, the way to keep them makes no difference.
         key = work.scheme, work.kept_as if keep > work.always or work.is_asked else "", work.always, keep
         if key not in self._known:
             if self.curve and self.is_spent:

@@ -48,9 +48,9 @@ def is_layer(node: ir.Node) -> bool:
 
 
 def apart(model: ir.Model, keep: Keep) -> set[str]:
-    """Returns the nodes that are not next to a quantised product, because converting for them alone costs accuracy and
-    time. Also returns readers of graph outputs: the quantiser would give the output the range of a Relu that reads
-    it."""
+    """Returns the nodes, layers aside, that are not next to a quantised layer, because converting for them alone costs
+    accuracy and time. Also returns products and Gathers that are no layers, and readers of graph outputs: the quantiser
+    would give an output the range of a Relu that reads it."""
     beside: set[ir.Value | None] = set()
     for node in model.graph:
         if is_layer(node) and node.name not in keep:

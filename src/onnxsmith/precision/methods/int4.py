@@ -106,6 +106,7 @@ def _schemes(work: Work) -> list[Scheme]:
     the errors of a table are not averaged by a sum."""
     form = work.form.weights
     layers = list(stored(work.model, form))
+    # Sizes that give every layer the same blocks are one scheme.
     ways = dict.fromkeys(tuple(one.block(size, form) for one in layers) for size in form.blocks)
     blocks = [max((size for size in way if size), default=form.blocks[0]) for way in ways]
     if form.standard:
@@ -122,6 +123,7 @@ def _blocks(one: Stored, work: Work, scheme: Scheme, bits: int, inputs: Mapping[
     width = max(bits, scheme.table) if one.is_table else bits
 
     def moments() -> Array | None:
+        # Tables sum over nothing, and GPTQ is written for 4 bits (`gptq_blocks.compensated`).
         if work.moments is None or not one.is_product or bits != _FOUR:
             return None
         try:

@@ -102,6 +102,7 @@ class Int8(Method):
         made = self._quantised(work, keep) if is_narrow else cloned(self.reference(work))
         if not stored:
             return made
+        # Without folding, a Cast and a Mul would run each time.
         if not work.form.folds_casts:
             return store(made, stored, by_cast=False)
         if FLOATS not in (work.kept_as, work.scheme):

@@ -27,10 +27,12 @@ class Choice:
         channels. One channel of a group can be many channels of a layer, such as an attention head."""
         wide = min(group.each, default=1) * len(group.channels) >= WIDE
         multiple = (BLOCK if wide else 1) if self.multiple is None else self.multiple
+        # A layer with `each` channels in one of the group's reaches the multiple in fewer steps.
         return math.lcm(*(multiple // math.gcd(multiple, each) for each in group.each or (1,)))
 
     def gone(self, groups: Sequence[Group], scores: Sequence[Floats], share: float) -> list[Channel]:
-        """Returns the channels to remove: a `share` with the least scores, and all channels that nothing reads."""
+        """Returns the channels to remove: a `share` of them, those with the least scores. Of a group that nothing
+        reads, all channels but one are removed."""
         found: list[Channel] = []
         limit = self._limit(scores, share) if self.is_global else None
         for group, own in zip(groups, scores, strict=True):

@@ -85,6 +85,7 @@ def _improved(
     known = seen | set(best.links.divided)
     for division, ways in list(best.links.divided.items()):
         for place in range(ways) if division not in seen else ():
+            # An axis of size 1 holds no channels to choose from.
             if division[1][place] == 1:
                 continue
             found_views = {**views, division: place}
@@ -97,7 +98,8 @@ def _improved(
 
 
 _DEEPEST = 12
-"""The most divisions that are decided. A choice: each way is a walk over the graph."""
+"""Once this many divisions were seen, the divisions that a way leads to are no longer decided. A choice: each way is a
+walk over the graph."""
 _BETTER = 1.01
 """The factor by which another way to follow a division has to be better. A choice."""
 
@@ -209,6 +211,7 @@ def twins(model: ir.Model) -> list[tuple[str, str]]:
         if array.dtype.kind != "f":
             continue
         rows, columns = array.shape
+        # Transposes share both corners, so that few matrices are compared whole.
         corners = array[0, 0], array[-1, -1]
         for other, matrix in seen.get((columns, rows, *corners), []):
             if np.array_equal(matrix.T, array) and len(np.unique(array)) > array.size // 2:
