@@ -68,8 +68,10 @@ class _Division:
     def _joins(self, part: int, read: set[int]) -> bool:
         """Lets a part read from the parts `read`, if none of these depends on it. Returns whether it does."""
         for other in sorted(read - self._before[part], key=self._rank.__getitem__):
+            # The order already has `other` before the part: no path can lead from the part to it.
             if self._rank[other] < self._rank[part]:
                 continue
+            # A path from the part to `other` would close a cycle; else both sides change places in the order.
             behind = self._reached(part, self._after, 0, self._rank[other])
             if behind is None or other in behind:
                 return False

@@ -67,6 +67,7 @@ def connect(reads: Reads, homes: Sequence[Draft], root: Draft) -> None:
 
 def _lead(home: Draft, one: Key, target: Draft, other: Key, value: int) -> None:
     while home is not target:
+        # Climbs from the deeper side, until both ends are in the same room.
         if home.depth >= target.depth:
             home.lead(one, (OUTPUT, value), value)
             one = (ROOM, home.number)
@@ -108,6 +109,7 @@ def drawn(draft: Draft) -> Drawn:
     places = [0] * len(keys)
     at = 0
     for item in range(len(number)):
+        # A stub stands directly before its reader, so that its edge crosses no row.
         for one in (*before.get(item, ()), item):
             places[one] = at
             at += 1

@@ -70,6 +70,7 @@ def _completed(
     known = [None if of_stored and not path else path for path, of_stored in zip(paths, stored, strict=True)]
     ahead, behind = list(known), list(known)
     for at, read in enumerate(sources):
+        # Two walks: forwards from the sources of a node, then backwards from its readers.
         if known[at] is None:
             ahead[at] = _around(ahead[one] for one in read)
     readers: list[list[int]] = [[] for _ in known]
@@ -170,5 +171,6 @@ def _boxes(items: Sequence[Block | int], path: str) -> list[Box | int]:
 
 
 def letter(node: ir.Node) -> Hashable:
-    """Returns what equal nodes of repeated blocks share: the operator, and the numbers of operands and results."""
+    """Returns what equal nodes of repeated blocks share: the operator, which operands are present, and the number of
+    results."""
     return op_name(node), tuple(value is not None for value in node.inputs), len(node.outputs)

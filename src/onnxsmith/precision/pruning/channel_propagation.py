@@ -90,6 +90,6 @@ def _pin_shared(model: ir.Model, links: Links) -> None:
         if others:
             said = f"{walk.op_name(others[0])} {walk.node_label(others[0])!r} reads all of the weight {slot[0]!r}, too"
             links.pin(value, slot[1], said)
-        # The last case: a node reads the weight in two places, of which its ties may follow one.
+        # The last condition: one node reads the weight twice, and its ties may follow only one use.
         elif slot[0] in outputs or slot[0] in inner or len(readers) < len(value.uses()):
             links.pin(value, slot[1], f"the weight {slot[0]!r} is shared")

@@ -47,6 +47,7 @@ def pruned(model: ir.Model, kept: Kept) -> ir.Model:
             _cut(value, axes)
         if not value.uses() and not value.is_graph_output():
             del made.graph.initializers[value.name or ""]
+    # Inference from the cut weights is compared with the shapes that the cut should give.
     expected = _forget_shapes(made, cuts)
     note = infer(made)
     _check(made, expected, note)

@@ -27,7 +27,7 @@ class Choice:
         channels. One channel of a group can be many channels of a layer, such as an attention head."""
         wide = min(group.each, default=1) * len(group.channels) >= WIDE
         multiple = (BLOCK if wide else 1) if self.multiple is None else self.multiple
-        # A layer with `each` channels in one of the group's reaches the multiple in fewer steps.
+        # If a channel of the group is `each` channels of a layer, fewer of them make a multiple.
         return math.lcm(*(multiple // math.gcd(multiple, each) for each in group.each or (1,)))
 
     def gone(self, groups: Sequence[Group], scores: Sequence[Floats], share: float) -> list[Channel]:

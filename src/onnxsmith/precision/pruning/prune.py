@@ -262,6 +262,7 @@ class _Pruning:
             save_for_now(self.loaded, old)
             scores, _ = scores_of(path, self._given, self._runtime)
             ratio, on = time_ratio(old, path, self._given) if self._request.measure_time else (None, "")
+            # Without a search there is no budget that a score could miss.
             refused = () if not self._curve or all(map(self._allows, scores)) else (refusals.levels_differ(scores),)
             return replace(
                 done,
