@@ -1,14 +1,14 @@
-/** Moves the camera to what a jump leads to. */
+/** Moves the camera to the target of a jump. */
 
 import { around } from "./picture";
 import type { Chosen, Side } from "./side";
 
-/** A jump zooms in to this, where words are legible, and out to NEAR. */
+/** The zoom to which a jump zooms in: words are legible there. It zooms out to NEAR. */
 const LEGIBLE = 0.75;
 const NEAR = 1.2;
 /** Several things are shown whole down to this zoom, where titles can still be read; below it, the first of them is. */
 const LEAST_WHOLE = 0.6;
-/** Around several things, in pixels. */
+/** The margin around several things, in pixels. */
 const MARGIN = 40;
 
 /**

@@ -1,4 +1,4 @@
-/** The state of the page and all that can be done to it. Panels and keys call this; this calls the panels. */
+/** Holds the state of the page and its actions. Panels and keys call the app, and the app calls the panels. */
 
 import { aim } from "./aim";
 import { Differences } from "./differences";
@@ -207,7 +207,7 @@ export class App {
     else if (this.page.clearSearch()) this.say("The search is cleared");
   }
 
-  /** Selects what lies anywhere in the model and moves there; opens or enters rooms as needed. */
+  /** Selects something anywhere in the model and moves there. Opens or enters rooms as needed. */
   jump(model: number, chosen: Chosen): void {
     this.jumpToAll(model, [chosen]);
   }
@@ -327,7 +327,7 @@ export class App {
     this.page.searchFor(text);
   }
 
-  /** Marks what was found, for each model. */
+  /** Marks the search results in each model. */
   highlight(found: Chosen[][]): void {
     this.highlights.found(found);
   }
@@ -340,7 +340,7 @@ export class App {
     this.page.step(tab, by);
   }
 
-  /** Says in sight why a key does nothing here. */
+  /** Shows a visible text on why a key does nothing here. */
   refuse(text: string): void {
     this.page.toast(text);
   }

@@ -1,10 +1,10 @@
-/** What part of the picture is visible: the point in the middle and the size of a pixel. */
+/** The visible part of the picture: the point in the middle and the size of a pixel. */
 
 import type { Box } from "./picture";
 
 export const NEAREST = 4;
 export const FARTHEST = 0.0005;
-/** What is shown by a jump lies in this share of the view: beside the minimap, not under it. */
+/** A jump puts its target into this share of the view, so that the minimap does not cover it. */
 const MIDDLE = 0.4;
 
 export class Camera {

@@ -1,4 +1,4 @@
-/** What a click on the picture does: select, open, show alone, or follow the end of an edge. */
+/** Handles clicks on the picture: selects, opens, shows alone, or follows the end of an edge. */
 
 import type { App } from "./app";
 import { enterSelected } from "./levels";
@@ -21,7 +21,7 @@ export function clicked(app: App, model: number, hit: Hit | null, how: { shift: 
   app.choose(model, chosen, { add: how.shift });
 }
 
-/** A stub at the end of an edge leads to a reader, one at its beginning to what computes the value. */
+/** A stub at the end of an edge leads to a reader; a stub at its beginning leads to the producer of the value. */
 function followStub(app: App, model: number, hit: Hit, chosen: Chosen): void {
   const { graph } = app.sides[model];
   const { start } = hit.frame.rows.leaving;

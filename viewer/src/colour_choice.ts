@@ -1,4 +1,4 @@
-/** The choice of what colours stand for. */
+/** Lets the user choose what colours stand for. */
 
 import type { App } from "./app";
 import { el } from "./dom";

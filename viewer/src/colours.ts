@@ -81,9 +81,9 @@ const HUES: Record<string, string> = {
 export const FAMILIES = Object.keys(HUES);
 
 export interface Paint {
-  /** For rectangles far out, and for the stripe of a card. */
+  /** The colour of rectangles far out, and of the stripe of a card. */
   strong: string;
-  /** For the ground of a card. */
+  /** The ground of a card. */
   soft: string;
   line: string;
   text: string;

@@ -5,7 +5,7 @@ import type { Graph } from "./graph";
 export interface Offer {
   title: string;
   command: string;
-  /** What to know before it is run; "" for nothing. */
+  /** A remark to read before running the command; "" if there is none. */
   note: string;
 }
 
@@ -36,8 +36,8 @@ export interface Boundary {
 }
 
 /**
- * The tensors that a set of nodes reads from outside, and gives to outside. Constants are part of the set, and so are the
- * nodes in its branches and bodies: what these read from outside counts, too.
+ * Returns the tensors that a set of nodes reads from outside, and those that it gives to the outside. Constants are part
+ * of the set, and so are the nodes in its branches and bodies: what these read from outside counts, too.
  */
 export function boundary(graph: Graph, nodes: number[]): Boundary {
   const { inputs, outputs } = graph.model.nodes;
@@ -60,7 +60,7 @@ export function boundary(graph: Graph, nodes: number[]): Boundary {
 /** So many tensors fit into a command that a person reads. */
 const MOST_TENSORS = 60;
 
-/** What can be done with nodes of one model; with `other`, the other of two models, also in both. */
+/** Returns commands for nodes of one model; with `other`, the second of two models, also commands for both. */
 export function offers(graph: Graph, nodes: number[], other?: Graph): Offer[] {
   if (!nodes.length) return [];
   const chosen = new Set(nodes);

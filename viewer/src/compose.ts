@@ -95,7 +95,7 @@ export class Composer {
     });
   }
 
-  /** How far to the side the edges below each row run, at most. */
+  /** The largest sideways distance of the edges below each row. */
   private reaches(frame: Frame): Float64Array {
     const { edges } = this.graph.model.rooms[frame.room];
     const far = new Float64Array(frame.rows.count);

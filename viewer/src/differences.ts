@@ -1,4 +1,4 @@
-/** What changed from the first model to the second, by node. */
+/** Holds the changes from the first model to the second, by node. */
 
 import { drawnOrder } from "./drawn_order";
 import type { Graph } from "./graph";
@@ -8,7 +8,7 @@ import { plural } from "./words";
 
 export type State =
   "equal" | "attributes" | "weights" | "both" | "operator" | "wiring" | "removed" | "added" | "otherwise";
-/** What a change is listed, coloured and counted as. */
+/** The group under which a change is listed, coloured and counted. */
 export type Group = "removed" | "added" | "changed" | "otherwise";
 export const GROUPS: Group[] = ["removed", "added", "changed", "otherwise"];
 const STATES: State[] = ["equal", "attributes", "weights", "both", "operator", "wiring"];
@@ -170,7 +170,7 @@ export class Differences {
     return this.states[model].get(node);
   }
 
-  /** What is said of a node's state: its sentence, then the lines of what changed or was rounded otherwise. */
+  /** Describes a node's state: a sentence, then a line for each change or other rounding. */
   words(model: number, node: number): string[] {
     const state = this.state(model, node);
     if (!state) return [];

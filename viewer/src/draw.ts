@@ -1,4 +1,4 @@
-/** Draws what the camera sees of a picture, as finely as its size on the screen allows. */
+/** Draws the visible part of a picture, in as much detail as its size on the screen allows. */
 
 import type { Camera } from "./camera";
 import type { Palette } from "./colours";
@@ -13,7 +13,7 @@ import { TITLE } from "./sizes";
 import type { Surface } from "./surface";
 import type { TextMeasure } from "./text";
 
-/** What is pointed out in a picture. */
+/** The highlights of a picture. */
 export interface Marks {
   nodes: ReadonlySet<number>;
   rooms: ReadonlySet<number>;

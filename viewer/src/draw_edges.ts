@@ -5,7 +5,7 @@ import type { View } from "./draw";
 import type { Box } from "./picture";
 import type { Surface } from "./surface";
 
-/** So many pieces of edges are drawn at once; of more, each second or third edge is left out while far out. */
+/** The most pieces of edges that are drawn at once. If there are more, each second or third edge is left out while far out. */
 const MOST_PIECES = 5000;
 const MOST_WHILE_MOVING = 1500;
 /** Rows nearer than this on the screen have no visible edges between them. */

@@ -14,7 +14,7 @@ export function walk(app: App, direction: Direction): void {
   else app.refuse("Nothing further this way");
 }
 
-/** Goes to a reader of the selection ("down") or to what computes its first operand ("up"), wherever that is. */
+/** Goes to a reader of the selection ("down") or to the producer of its first operand ("up"), wherever that is. */
 export function followEdge(app: App, way: "up" | "down"): void {
   const { graph, selection } = app.side;
   const last = selection.at(-1);

@@ -58,7 +58,7 @@ export class Figures {
     return (this.ofLevels ? this.figures?.levels : this.figures?.order)?.length ?? 0;
   }
 
-  /** Where figures add up, a level has its sum: nodes and levels are listed apart, because a sum holds its nodes. */
+  /** If figures add up, a level has their sum. Nodes and levels are listed apart, because a sum includes its nodes. */
   private showChips(): void {
     const { levels, order } = this.figures ?? { levels: [], order: [] };
     const made = (ofLevels: boolean, text: string, count: number): HTMLButtonElement => {

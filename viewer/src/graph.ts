@@ -1,4 +1,4 @@
-/** What follows from a model of the scene, computed once: readers of values, places of nodes, parents of rooms. */
+/** Computes, once, what the page derives from a model: readers of values, places of nodes, parents of rooms. */
 
 import type { Model, Room } from "./scene";
 

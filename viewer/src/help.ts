@@ -1,4 +1,4 @@
-/** The overlay that lists the keys, and what can be written into the search. */
+/** The overlay that lists the keys and the forms of search queries. */
 
 import { button, el } from "./dom";
 import { KEYS } from "./keyboard";

@@ -1,4 +1,4 @@
-/** What is pointed out besides the selection: search results, lines of the program, partners in the other model. */
+/** Highlights besides the selection: search results, lines of the program, partners in the other model. */
 
 import type { App } from "./app";
 import type { Chosen } from "./side";

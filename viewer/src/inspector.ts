@@ -1,4 +1,4 @@
-/** The panel that tells all about what is selected. */
+/** The panel with all facts about the selection. */
 
 import type { App } from "./app";
 import { offersForTwo } from "./commands";
@@ -31,7 +31,7 @@ export class Inspector {
     this.element.scrollTop = 0;
   }
 
-  /** What is told without a selection: the level that is shown alone, or the model. */
+  /** The facts without a selection: on the level that is shown alone, or on the model. */
   private shown(side: Side): Part[] {
     return side.room ? this.rooms.parts(side, side.room) : this.model(side);
   }

@@ -7,7 +7,7 @@ import { section, type Part } from "./inspector_parts";
 import { copyCommand } from "./saving";
 import type { Side } from "./side";
 
-/** What can be done with nodes, as commands to be copied. */
+/** Offers commands for nodes, to be copied. */
 export function commands(app: App, side: Side, nodes: number[]): Part {
     return section(
       "Go on",
@@ -15,7 +15,7 @@ export function commands(app: App, side: Side, nodes: number[]): Part {
     );
   }
 
-/** A command with its title, a button that copies it, and what to know before it is run. */
+/** A command with its title, a button that copies it, and a remark to read before running it. */
 export function offerPart(app: App, { title, command, note }: Offer): HTMLElement {
     return el(
       "div",

@@ -1,4 +1,4 @@
-/** Parts that the inspector is made of: sections, tables of facts, types and constants. */
+/** Makes the parts of the inspector: sections, tables of facts, types and constants. */
 
 import { el } from "./dom";
 import { histogram } from "./histogram";
@@ -35,7 +35,7 @@ export function typeOf(side: Side, value: number): Part {
   return el("span", { class: "type" }, parts.dtype, "[", ...dims, "]");
 }
 
-/** What is known of a constant: its size, its values or their figures and histogram; null for other values. */
+/** The facts on a constant: its size, and its values or their figures and histogram; null for other values. */
 export function constantOf(side: Side, value: number): Part {
   const constant = side.graph.model.constants[value];
   if (!constant) return null;

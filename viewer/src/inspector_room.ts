@@ -1,4 +1,4 @@
-/** What the inspector says of a room. */
+/** Makes the inspector's facts on a room. */
 
 import type { App } from "./app";
 import { GROUP_SIGNS, GROUP_WORDS, GROUPS } from "./differences";

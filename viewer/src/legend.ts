@@ -1,4 +1,4 @@
-/** What the colours of the picture mean. */
+/** Explains the colours of the picture. */
 
 import type { App } from "./app";
 import type { Palette } from "./colours";

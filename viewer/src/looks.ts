@@ -1,4 +1,4 @@
-/** How items look: by the family of their operator, by an overlay, or by what changed. */
+/** Gives items their looks: by the family of their operator, by an overlay, or by their changes. */
 
 import { familyPaints, filled, mix, paintOf, type Paint, type Palette } from "./colours";
 import { GROUP_SIGNS, GROUPS, groupOf, type Differences, type Group, type RoomChanges } from "./differences";
@@ -59,7 +59,7 @@ export class FamilyLook implements Look {
   }
 }
 
-/** For what an overlay or a difference says nothing about. */
+/** The look of items about which an overlay or a difference says nothing. */
 function mutedPaint(palette: Palette): Paint {
   return {
     strong: mix(palette.muted, palette.dim, 0.22),

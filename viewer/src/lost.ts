@@ -1,4 +1,4 @@
-/** What an address names and the page does not have: said in words, with the nearest that exists. */
+/** Describes the names in an address that the page does not have, with the nearest existing names. */
 
 import type { Graph } from "./graph";
 import { chosenByLink } from "./naming";
@@ -28,7 +28,7 @@ export function chosenIn(graph: Graph, place: PlaceInUrl): Chosen | null {
 
 const WORDS: Record<string, string> = { room: "level", node: "node", tensor: "tensor", "node-number": "node", "tensor-number": "tensor" };
 
-/** All that an address names and that is not here. `colours` are the titles of what colours can stand for. */
+/** Returns all names in an address that the page does not have. `colours` are the titles of the possible colourings. */
 export function lostIn(place: PlaceInUrl, graphs: Graph[], colours: string[]): Lost[] {
   const graph = graphs[place.model];
   if (!graph) return [{ text: "There is no second model", near: [] }, ...lostIn({ ...place, model: 0 }, graphs, colours)];

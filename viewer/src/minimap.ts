@@ -11,7 +11,7 @@ const WIDTH = 160;
 const HEIGHT = 220;
 /** Its distance from the edges of the pane, in pixels, as in the style. */
 const GAP = 12;
-/** The most of a pane that it covers, in each direction. */
+/** The largest share of a pane that the map covers, in each direction. */
 const SHARE = 0.28;
 /** Least width and height of a picture that is stretched. */
 const LEAST = 48;
@@ -21,7 +21,7 @@ const CORNERS = [false, true].flatMap((top) => [false, true].map((left) => ({ le
 const MUCH = 1e6;
 /** In a pane narrower than this, in pixels, a map would cover a good part of the nodes. */
 const NARROW = 420;
-/** So many items are drawn; of more, a part. */
+/** The most items that are drawn; of more items, only a part is. */
 const MOST_ITEMS = 20_000;
 
 export class Minimap {

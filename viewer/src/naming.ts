@@ -11,7 +11,7 @@ export function nameInLink(graph: Graph, { kind, ref }: Chosen): string {
   return name && graph.nodeByName.get(name) === ref ? `node:${name}` : `node-number:${ref}`;
 }
 
-/** What a name in a link stands for; null if the model doesn't have it. */
+/** Returns the thing that a name in a link stands for; null if the model doesn't have it. */
 export function chosenByLink(graph: Graph, text: string): Chosen | null {
   const [, way, name] = /^([a-z-]+):(.*)$/s.exec(text) ?? [];
   const found = (kind: Chosen["kind"], ref: number | undefined, length: number): Chosen | null =>

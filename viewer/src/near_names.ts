@@ -1,4 +1,4 @@
-/** Names that are like another one, for an address that was made for another version of the model. */
+/** Finds names similar to a given name, for addresses made for another version of the model. */
 
 /** So many names are offered, and only those at least so alike, from 0 to 1. Choices. */
 const MOST = 3;

@@ -1,4 +1,4 @@
-/** A line above the picture that stays until it is closed: what an address names and the page does not have. */
+/** A line above the picture that stays until it is closed, on names in an address that the page does not have. */
 
 import { button, el, replace } from "./dom";
 import type { Lost } from "./lost";

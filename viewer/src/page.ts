@@ -48,7 +48,7 @@ export class Page {
   private readonly legend = el("div", { class: "legend", role: "note", "aria-label": "Legend" });
   private readonly live = el("div", { class: "offscreen", role: "status", "aria-live": "polite" });
   private readonly message = el("div", { class: "toast", hidden: true });
-  /** What is printed; empty while nothing is. */
+  /** The content to print; empty while nothing is printed. */
   readonly paper = el("div", { class: "paper" });
   private readonly stage = el("div", { class: "panes" });
   private readonly zoom = button("100 %", () => this.app.pane.zoomBy(1 / this.app.side.camera.zoom), {

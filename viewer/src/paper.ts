@@ -9,11 +9,11 @@ const ACROSS = { width: 255, height: 152 };
 const PIXELS = 96 / 25.4;
 /** On paper, words are legible at this zoom; a picture that is smaller is cut into strips. A choice. */
 const LEGIBLE = 0.5;
-/** So many strips, at most, stand beside each other. A choice: a chain of 20,000 nodes fills a page with them. */
+/** The most strips that stand beside each other. A choice: a chain of 20,000 nodes fills a page with them. */
 const MOST_STRIPS = 40;
-/** Between strips, in units of the picture. */
+/** The space between strips, in units of the picture. */
 export const GAP = 40;
-/** Around the picture. */
+/** The margin around the picture. */
 const MARGIN = 12;
 
 export interface Sheet {

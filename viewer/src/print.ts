@@ -14,7 +14,7 @@ export interface Table {
   rows: string[][];
 }
 
-/** So many rows of a list are printed; the rest is counted. A choice: some forty pages. */
+/** The most rows of a list that are printed; the rest is counted. A choice: some forty pages. */
 const MOST_ROWS = 2000;
 
 export function listenToPrinting(app: App): void {

@@ -67,7 +67,7 @@ export class ProgramPanel {
     };
   }
 
-  /** What is said above the lines: where the program is from, or the source of a line. */
+  /** The text above the lines: the origin of the program, or the source of a line. */
   private describe(at: number): void {
     const { program, models } = this.app.scene;
     const line = program?.lines[at];

@@ -1,6 +1,6 @@
 /**
- * Reads the scene, and mends what is broken in it, so that all later code may rely on lists of equal length and on
- * indices that point somewhere. What was mended is said in the notes; what can't be read is an `Unreadable`.
+ * Reads the scene, and repairs broken parts, so that all later code may rely on lists of equal length and on
+ * indices that point somewhere. The notes list the repairs; a scene that can't be read is an `Unreadable`.
  */
 
 import type { Difference, Edges, Items, Model, Nodes, Overlay, Program, Room, Scene, Values } from "./scene";

@@ -37,7 +37,7 @@ export class Results {
   private shown: Found[] = [];
   private at = -1;
 
-  /** `changed` is called when the results that are listed, or the chosen one, are others. */
+  /** `changed` is called when the listed results, or the chosen result, change. */
   constructor(
     private readonly app: App,
     private readonly changed: () => void,

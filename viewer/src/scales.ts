@@ -32,7 +32,7 @@ export interface Scale {
   ticks(count: number): number[];
 }
 
-/** Log scales end here below the highest figure, however small others are: beyond, nothing would be told apart. */
+/** Log scales end this far below the highest figure, however small others are. A longer scale would tell nothing apart. */
 const DECADES = 12;
 
 /** The scale of the figures of nodes, or of other figures of the same kind, such as sums of levels. */

@@ -10,7 +10,7 @@ export type Figure = number | "nan" | "inf" | "-inf";
 export interface Scene {
   format: 1;
   headline: string;
-  /** What could not be shown, and why; what is shown in part. */
+  /** Notes on parts that are not shown, or shown only in part, and why. */
   notes: string[];
   /** One model, or two for a difference: the first is the older one. */
   models: Model[];

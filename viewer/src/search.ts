@@ -7,7 +7,7 @@ import type { Chosen } from "./side";
 export interface Result {
   kind: Kind;
   chosen: Chosen;
-  /** What matched. */
+  /** The text that matched. */
   text: string;
 }
 
@@ -44,7 +44,7 @@ function withNodes(graph: Graph, term: Term, results: Map<Kind, Result[]>): Map<
   return results;
 }
 
-/** What each of the words finds, in the order and the kinds of the first word. */
+/** Returns the results that all words find, in the order and the kinds of the first word. */
 function allOf(found: Map<Kind, Result[]>[]): Map<Kind, Result[]> {
   const key = ({ chosen }: Result): string => `${chosen.kind} ${chosen.ref}`;
   const others = found.slice(1).map((results) => {

@@ -4,10 +4,10 @@ import { el } from "./dom";
 import type { Results } from "./results";
 import { grouped } from "./words";
 
-/** Typing rests so long, in milliseconds, before the search begins. */
+/** The pause in typing, in milliseconds, before the search begins. */
 const TYPING = 140;
 
-/** What the search needs of the page. */
+/** The parts of the page that the search uses. */
 export interface Searching {
   /** Shows the list of results. */
   open(): void;

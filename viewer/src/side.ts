@@ -13,7 +13,7 @@ import { firstOf } from "./walk";
 
 export type Chosen = { kind: "node" | "room" | "value"; ref: number };
 
-/** "Open all" stops at so many items, so that the picture stays one that is looked at. */
+/** The most items that "Open all" opens, so that the picture stays readable. */
 export const MOST_OPENED = 5000;
 /** A picture is first shown whole if it is still this large, else from its top. */
 const LEAST_FIRST_ZOOM = 0.75;
@@ -32,7 +32,7 @@ export class Side {
   selection: Chosen[] = [];
   found: Chosen[] = [];
   pointed: ReadonlySet<number> = new Set();
-  /** How items look; the page sets it. */
+  /** The looks of items; the page sets them. */
   paint!: Look;
   marks: Marks;
 
@@ -170,7 +170,7 @@ export class Side {
     return this.camera.holds(whole) ? whole : boxes[0];
   }
 
-  /** What an item stands for. */
+  /** Returns the thing that an item stands for. */
   chosenAt({ frame, item }: Spot): Chosen | null {
     if (item < 0) return { kind: "room", ref: frame.room };
     const { kind, ref } = this.graph.model.rooms[frame.room].items;

@@ -12,7 +12,7 @@ export interface Stored {
   elements: number;
   /** Nodes that read it, those in whose bodies it is read included. */
   readers: number[];
-  /** What a filter looks at, in small letters. */
+  /** The text that a filter searches, in small letters. */
   words: string;
 }
 

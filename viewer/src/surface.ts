@@ -1,4 +1,4 @@
-/** What the picture is drawn on: the canvas of the page, or SVG. All positions are pixels of the screen.
+/** The surfaces on which the picture is drawn: the canvas of the page, or SVG. All positions are pixels of the screen.
  *
  * Parameters are declared in `Surface` only; the two classes take their types from it. */
 
@@ -38,7 +38,7 @@ export class CanvasSurface implements Surface {
 
   constructor(readonly context: CanvasRenderingContext2D) {}
 
-  /** Forgets what it knows of the context, which a resize has reset. */
+  /** Forgets the state of the context, because a resize has reset it. */
   begin(ratio: number, width: number, height: number, ground: string, moving: boolean): void {
     this.grain = moving ? 1 : 4;
     this.font = this.fill = "";

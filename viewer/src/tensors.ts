@@ -28,7 +28,7 @@ export class Tensors {
   private total = 0;
   private shown: Stored[] = [];
   private at = -1;
-  /** Which reader of the chosen tensor was gone to. */
+  /** The reader of the chosen tensor that was visited last. */
   private reader = -1;
 
   constructor(private readonly app: App) {

@@ -5,9 +5,9 @@ export interface PlaceInUrl {
   room: string;
   /** Paths of opened rooms; ["*"] for all. */
   open: string[];
-  /** What is selected, such as "node:Conv_1". */
+  /** The selection, such as "node:Conv_1". */
   at: string;
-  /** The title of what colours stand for. */
+  /** The title of the colouring. */
   colour: string;
   model: number;
   /** Whether two models are side by side; null if the page decides. */
@@ -18,7 +18,7 @@ export interface PlaceInUrl {
 /** More opened rooms than these aren't named one by one. */
 const MOST_OPEN = 200;
 
-/** Percent-encodes what would end a part; slashes, colons and the like stay legible. */
+/** Percent-encodes characters that would end a part. Slashes, colons and similar characters stay legible. */
 function encoded(text: string): string {
   return encodeURIComponent(text).replace(/%2F/g, "/").replace(/%3A/g, ":").replace(/%20/g, "+");
 }

@@ -1,4 +1,4 @@
-/** Keeps the address up to date, and goes where an address leads. */
+/** Keeps the address up to date, and goes to the place of an address. */
 
 import type { App, Colour } from "./app";
 import { chosenIn, lostIn, nearestRoom } from "./lost";

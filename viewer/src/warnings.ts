@@ -1,4 +1,4 @@
-/** The lines above the picture: what a reader must not overlook, such as a report of another model. */
+/** The lines above the picture that a reader must not overlook, such as a report about another model. */
 
 import { button, el } from "./dom";
 import type { Scene } from "./scene";

@@ -1,8 +1,8 @@
-/** How figures are written. */
+/** Writes figures as text. */
 
 import type { Figure } from "./scene";
 
-/** What the two models of a difference are called. */
+/** The names of the two models of a difference. */
 export const SIDE_WORDS = ["old", "new"];
 
 /** A figure as a number; the strings of the scene become NaN and infinities. */
