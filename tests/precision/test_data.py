@@ -189,7 +189,12 @@ def test_why_data_cannot_be_read(tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "a.csv").write_text("a,b", encoding="utf-8")
     (tmp_path / "a.py").write_text("x = 1", encoding="utf-8")
-    said = {"empty": "no images", "a.csv": ".csv is of no kind", "a.py": "after a colon", "gone": "does not exist"}
+    said = {
+        "empty": "no images",
+        "a.csv": ".csv is not a supported kind of data",
+        "a.py": "after a colon",
+        "gone": "does not exist",
+    }
     for name, why in said.items():
         with refused("quantize/data") as refusal:
             read(str(tmp_path / name), Reading(IMAGE))

@@ -75,5 +75,5 @@ def test_a_reader_that_was_forgotten_is_seen() -> None:
 
 def test_shapes_that_do_not_follow_are_an_error() -> None:
     work, _, kept, _ = cut(model(TEXT))
-    with pytest.raises(OnnxsmithError, match="the shapes behind the removed channels"):
+    with pytest.raises(OnnxsmithError, match="the inferred shapes of the pruned model differ"):
         pruned(work, {slot: indices for slot, indices in kept.items() if slot != ("w2", 0)})

@@ -90,14 +90,14 @@ class Final:
                 "quantize/target-differs",
                 f"the {self.name} file is out of budget on {target}",
                 where=f"{self.also[f'on {target}']}, at worst {self.bound:.6g} is allowed",
-                why=f"{target} computes it otherwise than onnxruntime, where it is {self.scored.value:.6g}",
+                why=f"{target} gives other outputs than onnxruntime, where the score is {self.scored.value:.6g}",
                 fix="try another --to; or leave --target out, and compare the file on both: "
                 f"`onnxsmith compare FILE@onnxruntime FILE@{target} --per-layer`",
             )
         if not self.is_within:
             yield Problem(
                 "quantize/levels-differ",
-                f"the {self.name} file is out of budget where onnxruntime optimises it otherwise",
+                f"the {self.name} file is out of budget at one of onnxruntime's optimisation levels",
                 where=f"all optimisations: {self.scored.value:.6g}, none: {self.plain.value:.6g}, "
                 f"at worst {self.bound:.6g} is allowed",
                 fix="give a wider --budget, or another --to",
@@ -243,7 +243,7 @@ def _not_asked(target: str | None) -> dict[str, str]:
     """Returns the report's remark on a target that does not run here."""
     if target is None or _runtime_of(target):
         return {}
-    return {f"on {target}": f"not tried: the file has its form; `onnxsmith check FILE --target {target}` asks more"}
+    return {f"on {target}": f"not tried: the file is in its form; check it: `onnxsmith check FILE --target {target}`"}
 
 
 def times_said(ratio: Ratio | None, where: str = "") -> str:
@@ -273,7 +273,7 @@ def _also(
             feeds = next((dict(one.feeds) for one in given.scoring.samples), {})
             # A runtime that refuses the given model too says nothing against the new file.
             is_new = not refusal(name, old, feeds)
-            found[f"on {name}"] = f"refused: {_said(error)}" if is_new else "takes neither this file nor the given one"
+            found[f"on {name}"] = f"refused: {_said(error)}" if is_new else "refuses this file and the given model"
             continue
         better = given.scoring.score.better
         fits = {value: given.budget.allows(before.value, value, better) for value in (by_default, exact)}

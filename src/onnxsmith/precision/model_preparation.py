@@ -55,7 +55,9 @@ def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepar
     if is_double(model):
         plain, _ = inlined(model)
         made = single(plain)
-        notes.append("" if made is None else "the model is in float64: what is not made narrower computes in float32")
+        notes.append(
+            "" if made is None else "the model is in float64: nodes that are not made narrower compute in float32"
+        )
         model = model if made is None else made
     if simplified:
         model = simplify(model, verify=False).model or model

@@ -147,7 +147,7 @@ def _divided(request: Request, reading: Reading) -> tuple[Samples, Samples]:
                 "quantize/same-data",
                 "a sample of the test is one of the calibration, too",
                 where=f"{sample.name} = {twin}",
-                why="what was calibrated on says nothing about other data",
+                why="a score on calibration data says nothing about other data",
                 fix="give other samples as --calibration, or leave it out: then each fourth sample of --data is used",
             )
     return limited, data
@@ -242,7 +242,7 @@ def refuse_worthless(scored: Scored, score: Score) -> None:
     if score.worst is not None and sign * value <= sign * score.worst:
         raise problem(
             "quantize/metric",
-            f"the score of the given model is {value:.6g}, as if it were right nowhere",
+            f"the score of the given model is {value:.6g}, as if it were always wrong",
             where=score.title,
             why=f"each other model would meet a budget; a prediction is {score.expects}",
             fix="check the labels, --preprocess and --decode on a few samples: `onnxsmith run MODEL --input …` shows "

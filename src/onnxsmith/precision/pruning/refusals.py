@@ -52,7 +52,7 @@ def levels_differ(scores: Sequence[Scored]) -> Problem:
     """Makes the problem for a score that depends on the runtime's optimisations."""
     return Problem(
         "prune/levels-differ",
-        "the pruned file is out of budget where onnxruntime optimises it otherwise",
+        "the pruned file is out of budget at one of onnxruntime's optimisation levels",
         where=f"all optimisations: {scores[0].value:.6g}, none: {scores[1].value:.6g}",
         fix="give a wider --budget, or a smaller --share",
     )
