@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
@@ -18,7 +18,9 @@ from onnxsmith.base.report.parts.written import Written
 from onnxsmith.base.report.parts.written import written as files_written
 from onnxsmith.base.settings import Save
 from onnxsmith.graph.files.save import staged
-from onnxsmith.optimizer import faulty_rewrites
+
+if TYPE_CHECKING:
+    from onnxsmith.optimizer import faulty_rewrites
 
 
 class _TooLargeError(Exception):
@@ -118,6 +120,8 @@ def _without_culprits(
             raise
         trouble = error
     with stage("blame"):
+        from onnxsmith.optimizer import faulty_rewrites
+
         kept = faulty_rewrites.without_culprits(run, delivery.verified, delivery.check)
     if kept is not None:
         part = replace(kept.part, notes=part.notes)

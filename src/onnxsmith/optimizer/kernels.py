@@ -9,7 +9,6 @@ import onnx_ir as ir
 
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.structure import schema, walk
-from onnxsmith.graph.structure.type_texts import of_dtype
 from onnxsmith.runtimes.base import Runtime, default, get
 
 ONNX = ("", "ai.onnx")
@@ -117,4 +116,6 @@ def _takes_dtype(kernel: dict[str, Any], dtype: ir.DataType | None, op_type: str
     known = schema.find(op_type, domain, version)
     variables = (known.inputs[0].type,) if known is not None and known.inputs else ("T", "T1")
     allowed = next((kernel["types"][name] for name in variables if name in kernel["types"]), None)
+    from onnxsmith.graph.structure.type_texts import of_dtype
+
     return allowed is None or of_dtype(dtype) in allowed

@@ -13,8 +13,6 @@ import onnx_ir as ir
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.edits import Rewrites
-from onnxsmith.base.report.parts.graph_changes import operator_changes
 from onnxsmith.base.report.parts.simplification import Simplification
 from onnxsmith.base.report.parts.timing import Timing
 from onnxsmith.base.report.parts.verification import Verification, nothing_verified
@@ -30,7 +28,6 @@ from onnxsmith.graph.structure import carried_fields, walk
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.optimizer import contrib_domain, growth, kernels, newer_opset
-from onnxsmith.optimizer import rule_explanation as questions
 from onnxsmith.optimizer.delivery import Delivery, delivered
 from onnxsmith.optimizer.signature_changes import Interface, defaults
 from onnxsmith.optimizer.simplification_rounds import simplified
@@ -143,10 +140,19 @@ def simplify(
     part, verification = found.part, found.verification
     more = newer_opset.note(part, opsets.of(found.model)) if target is None else ()
     part = replace(part, notes=(*narrowed, *conversion, *part.notes, *more))
-    extra: list[Part] = [Rewrites(tuple(one for one in part.fired if one.is_rewrite), part.refused)] if explain else []
+    extra: list[Part] = []
+    if explain:
+        from onnxsmith.base.report.parts.edits import Rewrites
+
+        extra.append(Rewrites(tuple(one for one in part.fired if one.is_rewrite), part.refused))
     if diff:
+        from onnxsmith.base.report.parts.graph_changes import operator_changes
+
         extra.append(operator_changes(before, dict(walk.histogram(found.model)), part.fired))
-    extra += [questions.why(question, load(read.original), found.model, part) for question in why]
+    if why:
+        from onnxsmith.optimizer import rule_explanation as questions
+
+        extra += [questions.why(question, load(read.original), found.model, part) for question in why]
     change = f"{several(part.nodes_before, 'node')} → {part.nodes_after:,}"
     report = Report(
         command="simplify",

@@ -4,21 +4,16 @@ notation."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.graph.patterns.match import Match as Found
-from onnxsmith.graph.patterns.match_filter import Producers
-from onnxsmith.graph.patterns.pattern import AttributeVariable, Operand, Pattern, Result, Variable
-from onnxsmith.graph.patterns.pattern_conversion import pattern_of, replacement_of
-from onnxsmith.graph.patterns.pattern_search import every_match
-from onnxsmith.graph.patterns.search_plan import Plan
 from onnxsmith.optimizer.rules._patterns import read_elsewhere, too_old
 from onnxsmith.optimizer.rules.base import Match, NoMatch, Rule
+
+if TYPE_CHECKING:  # the patterns are read when a rule meets its first node
+    from onnxsmith.graph.patterns.match import Match as Found
+    from onnxsmith.optimizer.rules._pattern_text import Text
 
 Answer = Mapping[str, Any] | NoMatch | None
 """Values for names in the replacement, in addition to those of the match; arrays become constants. None means no
@@ -43,7 +38,10 @@ class PatternRule(Rule):
         return {}
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        text = _read(self.pattern, self.replacement)
+        from onnxsmith.graph.patterns.pattern_search import every_match
+        from onnxsmith.optimizer.rules._pattern_text import read
+
+        text = read(self.pattern, self.replacement)
         if not text.producers.may_be_those_of(node):
             return None
         for found in every_match(text.plan, node):
@@ -58,54 +56,11 @@ class PatternRule(Rule):
                 return refusal or Match(node, every, {"values": {**found.values, **found.attributes, **more}})
         return None
 
-    def _made(self, text: _Text) -> str:
+    def _made(self, text: Text) -> str:
         made = text.replacement.nodes[-1].op_type
         return f"{made} with {self.form}" if self.form else made
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return _written(tape, _read(self.pattern, self.replacement).replacement, match.found["values"])
+        from onnxsmith.optimizer.rules._pattern_text import read, written
 
-
-@dataclass(frozen=True)
-class _Text:
-    """A pattern and a replacement, read once. `keeps` are the names that the replacement reads."""
-
-    plan: Plan
-    producers: Producers
-    replacement: Pattern
-    keeps: frozenset[str]
-
-
-@cache
-def _read(pattern: str, replacement: str) -> _Text:
-    plan, by = Plan(pattern_of(pattern), apart=None), replacement_of(replacement)
-    return _Text(plan, Producers(plan), by, frozenset(one.name for one in by.variables))
-
-
-def _attribute(name: str, wanted: Any, values: Mapping[str, Any]) -> Any:
-    """Returns the value of an attribute of the replacement; None leaves it out."""
-    value = values[wanted.name] if isinstance(wanted, AttributeVariable) else wanted
-    return ir.Attr(name, value.type, value.value, value.ref_attr_name) if isinstance(value, ir.Attr) else value
-
-
-def _written(tape: ir.tape.Tape, by: Pattern, values: Mapping[str, Any]) -> ir.Value:
-    """Makes the nodes of the replacement, and returns its result."""
-    made: list[ir.Value] = []
-
-    def operand(one: Operand) -> ir.Value | None:
-        if isinstance(one, Result):
-            return made[one.node]
-        assert isinstance(one, Variable), one
-        value: ir.Value = values[one.name]
-        return tape.initializer(ir.Tensor(value), name=one.name) if isinstance(value, np.ndarray) else value
-
-    for node in by.nodes:
-        given = {key: _attribute(key, one, values) for key, one in node.attributes}
-        attributes = {name: value for name, value in given.items() if value is not None}
-        inputs = [operand(one) for one in node.inputs]
-        while inputs and inputs[-1] is None:
-            inputs.pop()
-        made.append(tape.op(node.op_type, inputs, attributes, domain=node.domain))
-    answer = operand(by.outputs[0])
-    assert answer is not None
-    return answer
+        return written(tape, read(self.pattern, self.replacement).replacement, match.found["values"])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import onnx_ir as ir
 
-from onnxsmith.graph.patterns.match import Match
 from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
 from onnxsmith.optimizer.rules.base import Exactness, NoMatch
+
+if TYPE_CHECKING:
+    from onnxsmith.graph.patterns.match import Match
 
 _T = ir.DataType
 _INTEGERS = {  # the smallest and the largest number

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from onnxsmith.graph.patterns.match import Match
+from typing import TYPE_CHECKING
+
 from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
 from onnxsmith.optimizer.rules.base import Exactness
+
+if TYPE_CHECKING:
+    from onnxsmith.graph.patterns.match import Match
 
 
 class CastSame(PatternRule):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
-from onnxsmith.optimizer.rules._equal_operators import Alike, Row
 from onnxsmith.optimizer.rules._patterns import integer
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+
+if TYPE_CHECKING:
+    from onnxsmith.optimizer.rules._equal_operators import Alike, Row
 
 
 class ConcatBranches(Rule):
@@ -49,6 +52,8 @@ class ConcatBranches(Rule):
         dims, axis = facts.dims(node.outputs[0]), integer(node, "axis", 1)
         if dims is None or axis is None or not -len(dims) <= axis < len(dims):
             return None
+        from onnxsmith.optimizer.rules._equal_operators import Alike
+
         refusal = None
         for start, row in _rows(node):
             alike = Alike(node, row, axis % len(dims))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from onnxsmith.graph.patterns.match import Match
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _views
 from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
 from onnxsmith.optimizer.rules._slices import TO_THE_END
 from onnxsmith.optimizer.rules.base import Exactness
+
+if TYPE_CHECKING:
+    from onnxsmith.graph.patterns.match import Match
 
 
 class GatherUnsqueeze(PatternRule):

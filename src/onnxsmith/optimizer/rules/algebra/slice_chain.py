@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from onnxsmith.graph.patterns.match import Match
 from onnxsmith.optimizer.rules import _slices
 from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
 from onnxsmith.optimizer.rules.base import Exactness, NoMatch
+
+if TYPE_CHECKING:
+    from onnxsmith.graph.patterns.match import Match
 
 
 class SliceChain(PatternRule):

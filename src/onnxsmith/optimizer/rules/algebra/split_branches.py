@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
-from onnxsmith.optimizer.rules import _bundle_ops, _split
-from onnxsmith.optimizer.rules._bundles import Region, bundle
+from onnxsmith.optimizer.rules import _split
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+
+if TYPE_CHECKING:
+    from onnxsmith.optimizer.rules._bundles import Region
 
 
 class SplitBranches(Rule):
@@ -55,6 +58,9 @@ class SplitBranches(Rule):
         found = _split.parts(node)
         if found is None or len(node.outputs) < 2:
             return None
+        from onnxsmith.optimizer.rules import _bundle_ops
+        from onnxsmith.optimizer.rules._bundles import bundle
+
         axis, sizes = found
         for start, end in _runs(node):
             root = bundle(node.outputs[start:end], axis)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
-from onnxsmith.optimizer.rules._ranks import Supposed, fails
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+
+if TYPE_CHECKING:
+    from onnxsmith.optimizer.rules._ranks import Supposed
 
 _MOST = 64
 """The most operators after the If that are examined. A choice that bounds the cost."""
@@ -57,6 +61,8 @@ class ImpossibleBranch(Rule):
         maker = condition.producer() if condition is not None else None
         if condition is None or maker is None or facts.is_constant(condition):
             return None
+        from onnxsmith.optimizer.rules._ranks import Supposed, fails
+
         cases = {holds: Supposed(condition, holds=holds) for holds in (True, False)}
         if not any(_differ(value, cases) for value in node.outputs):
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
@@ -12,10 +13,15 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts, symbols
 from onnxsmith.graph.shapes.uniform_tensors import uniform
 from onnxsmith.optimizer.rules import _views
-from onnxsmith.optimizer.rules._attention_masks import Added, Chosen, Mask, Step
 from onnxsmith.optimizer.rules._patterns import fits, integer, maker, read_elsewhere, too_old, two_ways
 from onnxsmith.optimizer.rules._views import perm
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+
+if TYPE_CHECKING:
+    from onnxsmith.optimizer.rules._attention_masks import Mask, Step
+
+    _Product = tuple[ir.Node, float, list[ir.Node]]
+    _Masked = tuple[_Product, tuple[Step, ...], tuple[ir.Node, ...]]
 
 _MOST_MASKS = 3
 """The most masks in a row on the same scores. A choice: models have two."""
@@ -38,6 +44,8 @@ class _Scores:
     @property
     def mask(self) -> Mask | None:
         """All masks together."""
+        from onnxsmith.optimizer.rules._attention_masks import Mask
+
         dtype = self.query.dtype
         return Mask(self.masks, self.guarded, dtype) if self.masks and dtype is not None else None
 
@@ -132,10 +140,6 @@ def _scores(node: ir.Node) -> _Scores | None:
     return _Scores(every, query, keys, scale, masks, guard is not None)
 
 
-_Product = tuple[ir.Node, float, list[ir.Node]]
-_Masked = tuple[_Product, tuple[Step, ...], tuple[ir.Node, ...]]
-
-
 def _masked(value: ir.Value | None, node: ir.Node, most: int) -> _Masked | None:
     """Returns the scaled product, its masks, the innermost first, and the masking nodes, the outermost first."""
     product = _product(value, node)
@@ -151,6 +155,8 @@ def _masked(value: ir.Value | None, node: ir.Node, most: int) -> _Masked | None:
 
 def _steps(node: ir.Node) -> Iterator[tuple[ir.Value, Step]]:
     """Yields the ways to read an Add or a Where as a mask of scores, each with the scores."""
+    from onnxsmith.optimizer.rules._attention_masks import Added, Chosen
+
     if node.op_type == "Add":
         yield from ((one, Added(other)) for one, other in two_ways(node))
         return

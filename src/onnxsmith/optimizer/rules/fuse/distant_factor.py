@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
-from onnxsmith.optimizer.rules import _factors
 from onnxsmith.optimizer.rules._patterns import fits, two_ways
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+
+if TYPE_CHECKING:
+    from onnxsmith.optimizer.rules import _factors
 
 
 class DistantFactor(Rule):
@@ -81,6 +84,8 @@ def _match(node: ir.Node, source: ir.Value, factor: _factors.Array) -> Match | N
         ways += [
             (value, factor, reader) for value in reader.inputs if value is not None and value is not node.outputs[0]
         ]
+    from onnxsmith.optimizer.rules import _factors
+
     for value, numbers, by in ways:
         if by is not node and (numbers.size > 1 or node.outputs[0].is_graph_output() or facts.is_constant(value)):
             continue

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from onnxsmith.graph.patterns.match import Match
+from typing import TYPE_CHECKING
+
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
 from onnxsmith.optimizer.rules._patterns import FLOATS
 from onnxsmith.optimizer.rules.base import Exactness, NoMatch
+
+if TYPE_CHECKING:
+    from onnxsmith.graph.patterns.match import Match
 
 
 class MatmulAddGemm(PatternRule):

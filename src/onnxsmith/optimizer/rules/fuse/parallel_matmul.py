@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
-from onnxsmith.optimizer.rules import _bundle_ops, _node_order
-from onnxsmith.optimizer.rules._bundles import Region, bundle
+from onnxsmith.optimizer.rules import _node_order
 from onnxsmith.optimizer.rules._patterns import FLOATS
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+
+if TYPE_CHECKING:
+    from onnxsmith.optimizer.rules._bundles import Region
 
 _MOST_WIDTHS = 8
 """The largest ratio of the joined product's width to the width of x. A choice: the whole joined product is in memory at
@@ -65,6 +67,9 @@ class ParallelMatmul(Rule):
         own = [other for other in twins if _is_own(other.inputs[1])]
         if len(own) < 2 or node not in own:
             return None if node in own else NoMatch("the matrix is used elsewhere too")
+        from onnxsmith.optimizer.rules import _bundle_ops
+        from onnxsmith.optimizer.rules._bundles import bundle
+
         for products in _groups(_node_order.first_to_last(own), node):
             root = bundle([product.outputs[0] for product in products], -1)
             found = _bundle_ops.region(root) if root is not None else None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from onnxsmith.graph.patterns.match import Match
+from typing import TYPE_CHECKING
+
 from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
 from onnxsmith.optimizer.rules._patterns import is_number
 from onnxsmith.optimizer.rules.base import Exactness
+
+if TYPE_CHECKING:
+    from onnxsmith.graph.patterns.match import Match
 
 
 class ReciprocalDiv(PatternRule):

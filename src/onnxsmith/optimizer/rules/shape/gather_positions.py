@@ -11,7 +11,6 @@ from onnxsmith.graph.shapes import facts, symbols
 from onnxsmith.graph.shapes.affine import Affine, affine
 from onnxsmith.graph.structure.uses import freed
 from onnxsmith.optimizer.rules import _views
-from onnxsmith.optimizer.rules._counting_limits import limit_of
 from onnxsmith.optimizer.rules._patterns import integer, maker
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -150,6 +149,8 @@ def _ones(taken: _Taken) -> list[int] | None:
 
 def _ends(taken: _Taken) -> dict[int, ir.Value] | None:
     """Returns the number of taken elements for each axis that is not provably taken as a whole; None if unknown."""
+    from onnxsmith.optimizer.rules._counting_limits import limit_of
+
     dims, ends = facts.dims(taken.data), {}
     for place, (indices, axis) in enumerate(zip(taken.indices, taken.along, strict=True)):
         there = None if dims is None else dims[taken.first + place]
