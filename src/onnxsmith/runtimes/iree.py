@@ -8,7 +8,6 @@ from onnxsmith.base.problem import Problem
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes._isolated import Isolated, Turn
 from onnxsmith.runtimes._lacking import not_installed, refuse_other_devices, refuse_ports
-from onnxsmith.runtimes._sized import SizedTurn
 from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source
 
 _DTYPES = {
@@ -62,4 +61,6 @@ class _Isolated(Isolated):
         )
 
     def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
+        from onnxsmith.runtimes._sized import SizedTurn
+
         return SizedTurn(self, interface, request, options, weight)

@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.graph.structure.versions import newest
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source
@@ -37,6 +36,8 @@ class OnnxRuntime(Runtime):
         )
 
     def newest_opset(self) -> int:
+        from onnxsmith.graph.structure.versions import newest
+
         known = newest()
         return int(limits(ir_version=known.ir, opset=known.opset)["opset"])
 

@@ -8,10 +8,8 @@ from onnxsmith.base.problem import Problem, problem
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import Signature
-from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.runtimes._isolated import Isolated, Turn
 from onnxsmith.runtimes._lacking import not_installed, refuse_other_devices, refuse_ports
-from onnxsmith.runtimes._sized import SizedTurn
 from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source, onnx_source
 
 _DTYPES = {
@@ -60,6 +58,8 @@ class _Isolated(Isolated):
 
     def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
         ports = [(port.name, port.dtype, port.shape) for port in interface.inputs]
+        from onnxsmith.runtimes._sized import SizedTurn
+
         return SizedTurn(self, interface, {**request, "inputs": ports}, options, weight)
 
 
@@ -67,6 +67,8 @@ def _plain(source: Source) -> Source:
     """Returns the model without calls of local functions, which tract takes for missing operators, and without the
     declared shapes of intermediate tensors: tract trusts them, and their symbols have no sizes in tract."""
     model = load(onnx_source(source))
+    from onnxsmith.graph.surgery.inlining import inlined
+
     copy, reason = inlined(model)
     if reason:
         raise problem(

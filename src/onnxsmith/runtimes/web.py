@@ -11,8 +11,6 @@ from onnxsmith.base.problem import Problem, problem
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import Port, Signature
-from onnxsmith.graph.structure.versions import newest
-from onnxsmith.runtimes import _web_package
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes._isolated import Isolated, Turn
 from onnxsmith.runtimes._lacking import refuse_defaults, refuse_other_devices, refuse_ports
@@ -40,6 +38,8 @@ class Web(Runtime):
     levels = ("all", "extended", "basic", "disable")
 
     def missing(self) -> Problem | None:
+        from onnxsmith.runtimes import _web_package
+
         node, package = _web_package.node(), _web_package.package()
         if node is not None and package is not None:
             return None
@@ -57,6 +57,8 @@ class Web(Runtime):
     def newest_opset(self) -> int:
         child = Child(_HOST, "main", what="onnxruntime-web")
         try:
+            from onnxsmith.graph.structure.versions import newest
+
             head, _ = child.ask({"do": "newest", "opset": newest().opset}, time_limit=60)
             return int(head["opset"])
         finally:

@@ -14,7 +14,6 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.structure import provenance, walk
-from onnxsmith.graph.surgery.graph_cuts import cut
 from onnxsmith.graph.surgery.taken_branches import choices
 from onnxsmith.runtimes.base import Session
 from onnxsmith.verification.input_trials import Run
@@ -45,6 +44,8 @@ class Sides:
                 self._nodes.setdefault(condition.name, node)
         self._session: Session | None = None
         if self._nodes:
+            from onnxsmith.graph.surgery.graph_cuts import cut
+
             try:
                 self._session = probe.prepared(cut(model, (), self._nodes).model)
             except OnnxsmithError:  # the runtime takes the model but not this part of it: the sides stay unknown

@@ -16,7 +16,6 @@ from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.graph.shapes.dims import symbols as symbols_of
 from onnxsmith.verification.input_trials import Run, Tries, has_finite_output
 from onnxsmith.verification.inputs import size_proposals as proposals
-from onnxsmith.verification.inputs import size_refusals
 from onnxsmith.verification.inputs.draw_description import SPREADS, Manner
 from onnxsmith.verification.runtime_choice import LACKS, LacksError
 
@@ -115,6 +114,8 @@ class Search:
         if found is not None or refusal is None or self._fallback is not None:
             return found, []
         found = self._with_less(sizes, refusal, whatever=whatever)
+        from onnxsmith.verification.inputs import size_refusals
+
         suggested = size_refusals.sizes(f"{refusal.what} {refusal.why}", sizes, self._plan.known)
         return found, list(itertools.islice(suggested, _PER_REFUSAL))
 
@@ -135,6 +136,8 @@ class Search:
         if not self._has_integers:
             return None
         manners = []
+        from onnxsmith.verification.inputs import size_refusals
+
         if size_refusals.is_of_index(text):
             limit = size_refusals.index_limit(text)
             manners = [replace(self.manner, most=most) for most in dict.fromkeys((limit, 1)) if most is not None]

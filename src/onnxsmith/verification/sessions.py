@@ -22,14 +22,7 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Session
-from onnxsmith.verification import (
-    float64_session,
-    foreign_nodes,
-    intermediate_outputs,
-    random_draws,
-    runtime_choice,
-    single_precision,
-)
+from onnxsmith.verification import random_draws, runtime_choice
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.explore import Plan, Run
 from onnxsmith.verification.inputs.generate import Feed, Generator
@@ -80,6 +73,8 @@ def verify_models(
     except runtime_choice.OfferedError:
         raise
     except OnnxsmithError as error:
+        from onnxsmith.verification import foreign_nodes
+
         lacks = error.problem.id in runtime_choice.LACKS or foreign_nodes.holds_foreign(load(read[0]))
         cut = foreign_nodes.around(load(read[0]), load(read[1]), settings.runtime) if lacks else None
         if cut is None:
@@ -176,6 +171,8 @@ class _Pair(Subject):
 
     def opened(self) -> Self | None:
         """Returns the pair with common intermediate tensors as outputs."""
+        from onnxsmith.verification import intermediate_outputs
+
         pair = intermediate_outputs.with_common_tensors(load(self.read[0]), load(self.read[1]))
         if pair is None or self.settings.tolerance is not None:
             return None
@@ -193,6 +190,8 @@ class _Pair(Subject):
         """Returns the pair in float32."""
         if self.settings.tolerance is not None:
             return None
+        from onnxsmith.verification import single_precision
+
         copies = [single_precision.single(load(source)) for source in self.read]
         if copies[0] is None or copies[1] is None:
             return None
@@ -267,12 +266,16 @@ class _Copies(Subject):
 
     def compared(self) -> Verification:
         """Compares the copies, with their further comparisons."""
+        from onnxsmith.verification import single_precision
+
         given, settings = single_precision.feeds_of(self.plan.given), replace(self.settings, seed=self.plan.seed)
         return verify_models(*self.pair, settings, given=given, generate=self.plan.generate, names=self.names)
 
 
 def _in_double(source: Path | ir.Model) -> Session | None:
     """Prepares one side in float64, for outputs in which the two sides differ."""
+    from onnxsmith.verification import float64_session
+
     return float64_session.in_double(load(source))
 
 

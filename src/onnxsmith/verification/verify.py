@@ -28,8 +28,6 @@ from onnxsmith.verification.noise import Noise
 from onnxsmith.verification.output_checks import Checks
 from onnxsmith.verification.probe import Probe
 from onnxsmith.verification.rounding import Rounding, quantises_values
-from onnxsmith.verification.unseen_nodes import unseen_nodes
-from onnxsmith.verification.unseen_weights import unseen_weights
 from onnxsmith.verification.value_comparison import Difference, difference
 
 _BEYOND = {"runtime/timeout", "runtime/memory"}
@@ -282,7 +280,11 @@ def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: b
     plainly = _differs_unoptimised(evidence.original, evidence.faults, runs, checks)
     if plainly:
         return (plainly,)
+    from onnxsmith.verification.unseen_weights import unseen_weights
+
     found = unseen_weights(evidence.original, evidence.faults, runs, checks)
+    from onnxsmith.verification.unseen_nodes import unseen_nodes
+
     nodes = () if asked else unseen_nodes(evidence.original, evidence.faults, runs, checks)
     return (*((found,) if found else ()), *nodes)
 

@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.graph.files import external, file_kind, tensor_validation
+from onnxsmith.graph.files import external, tensor_validation
 from onnxsmith.graph.structure import name_validation, sparse, utf8_checks
 
 PROTOBUF_LIMIT = 2**31 - 1
@@ -155,6 +155,8 @@ def _parse(path: Path) -> onnx.ModelProto:
             return parse_text(data.decode(), where=str(path))
         except UnicodeDecodeError as error:
             raise problem("model/text-syntax", "the file is not text", where=str(path), why=str(error)) from error
+    from onnxsmith.graph.files import file_kind
+
     try:
         proto: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except DecodeError as error:

@@ -7,8 +7,6 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.words import first_few
-from onnxsmith.graph.surgery.lowering import lowered
-from onnxsmith.graph.surgery.raising import raised
 
 _SHOWN = 3
 """The most nodes that a refusal names. A choice."""
@@ -47,6 +45,8 @@ def inlined_functions(before: ir.Model, after: ir.Model) -> list[str]:
 
 
 def _lower(model: ir.Model, now: int, target: int) -> ir.Model:
+    from onnxsmith.graph.surgery.lowering import lowered
+
     found = lowered(model, target)
     if found.stuck:
         first = found.stuck[:_SHOWN]
@@ -62,6 +62,8 @@ def _lower(model: ir.Model, now: int, target: int) -> ir.Model:
 
 def _nearest(model: ir.Model, now: int, target: int) -> str:
     """Returns the lowest opset above the requested one to which the model can be converted, found by trying each."""
+    from onnxsmith.graph.surgery.lowering import lowered
+
     found = next((one for one in range(target + 1, now) if not lowered(model, one).stuck), None)
     if found is None:
         return f"omit the opset: the model stays at {now}"
@@ -69,6 +71,8 @@ def _nearest(model: ir.Model, now: int, target: int) -> str:
 
 
 def _raise(model: ir.Model, now: int, target: int) -> ir.Model:
+    from onnxsmith.graph.surgery.raising import raised
+
     copy, errors = raised(model, target)
     if errors:
         raise problem(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,7 @@ from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.symbolic_inference import infer
 from onnxsmith.graph.structure import carried_fields
 from onnxsmith.graph.structure.signature import Port, Signature, signature
-from onnxsmith.graph.surgery.inlining import inlined
-from onnxsmith.verification.inputs import boundary_values, input_ranges, map_inputs, ranks, roles
+from onnxsmith.verification.inputs import boundary_values, input_ranges, ranks, roles
 from onnxsmith.verification.inputs.draw_description import EDGES, SCALES, Manner
 from onnxsmith.verification.inputs.example_variants import like_example, spread_like
 from onnxsmith.verification.inputs.input_readers import Owners, owners
@@ -25,10 +24,13 @@ from onnxsmith.verification.inputs.seeds import refuse_negative
 from onnxsmith.verification.inputs.shapes import shape_of
 from onnxsmith.verification.inputs.size_constraints import Numbers, numbers
 from onnxsmith.verification.inputs.size_proposals import Sizes
-from onnxsmith.verification.inputs.string_inputs import Texts, texts
 from onnxsmith.verification.inputs.structured_arrays import Draw
 from onnxsmith.verification.inputs.tree_ensembles import ensembles
 from onnxsmith.verification.inputs.tree_rows import SPLITS, Table
+
+if TYPE_CHECKING:
+    from onnxsmith.verification.inputs import map_inputs
+    from onnxsmith.verification.inputs.string_inputs import Texts
 
 Array = npt.NDArray[Any]
 Values = dict[str, Any]
@@ -90,6 +92,8 @@ class Generator:
         """Makes a generator with the limits, roles and numbers that the graph shows for its inputs."""
         own = model
         if model.functions:
+            from onnxsmith.graph.surgery.inlining import inlined
+
             model, _ = inlined(model)
             infer(model)
         inside = owners(model)
@@ -100,9 +104,9 @@ class Generator:
             for v in inputs
             if v.dtype == ir.DataType.BOOL and (both := input_ranges.branches(v, inside))
         }
-        strings = {v.name or "": texts(v, inside) for v in inputs if v.dtype == ir.DataType.STRING}
+        strings = {v.name or "": _texts(v, inside) for v in inputs if v.dtype == ir.DataType.STRING}
         found = {v.name or "": found for v in inputs if (found := roles.role(v, inside)) is not None}
-        keys = {v.name or "": map_inputs.keys(v, inside) for v in inputs if carried_fields.map_types(v) is not None}
+        keys = {v.name or "": _keys(v, inside) for v in inputs if carried_fields.map_types(v) is not None}
         floating = [v for v in inputs if v.dtype is not None and v.dtype.is_floating_point()]
         compared = {v.name or "": met for v in floating if (met := boundary_values.compared(v, inside))}
         lacking = {v.name or "": ranks.guessed(v, inside) for v in inputs if v.shape is None}
@@ -188,6 +192,8 @@ class Generator:
                 continue
             draw = Draw(np.random.default_rng([seed, zlib.crc32(port.name.encode())]))
             if port.kind == "map" and port.keys and not port.many:
+                from onnxsmith.verification.inputs import map_inputs
+
                 values[port.name] = map_inputs.drawn(port, self.keys.get(port.name, ()), draw.rng)
                 continue
             shape = shape_of(port, sizes)
@@ -212,6 +218,8 @@ class Generator:
         known: Mapping[str, int],
     ) -> Array:
         if port.dtype == "string":
+            from onnxsmith.verification.inputs.string_inputs import Texts
+
             return self.texts.get(port.name, Texts()).drawn(draw.rng, shape)
         kind = ir.DataType[port.dtype.upper()]
         dtype = np.dtype(kind.numpy())
@@ -318,6 +326,18 @@ class Generator:
             return drawn
         moved = boundary_values.near_limits(drawn, limits, rng)
         return moved if mixed else np.clip(moved, low, high)
+
+
+def _keys(value: ir.Value, inside: Owners) -> map_inputs.Keys:
+    from onnxsmith.verification.inputs import map_inputs
+
+    return map_inputs.keys(value, inside)
+
+
+def _texts(value: ir.Value, inside: Owners) -> Texts:
+    from onnxsmith.verification.inputs.string_inputs import texts
+
+    return texts(value, inside)
 
 
 def _lacks_rank(port: Port) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure.signature import Port, Signature, signature
 from onnxsmith.verification.inputs.generate import Feed, Generator
-from onnxsmith.verification.inputs.input_files import IMAGES, read_image, read_npz
 from onnxsmith.verification.inputs.size_proposals import of_feed
-from onnxsmith.verification.inputs.spec import InputSpec, parse
+
+if TYPE_CHECKING:
+    from onnxsmith.verification.inputs.spec import InputSpec
 
 Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any] | Feed]
 """Inputs as a caller gives them: arrays by name, texts as on the command line, or an iterable with one mapping of
@@ -156,6 +157,8 @@ class _Part:
 
 def _parts(texts: Sequence[str], interface: Signature, *, in_samples: bool = False) -> list[_Part]:
     """Returns the inputs that the texts give, each with its own values only."""
+    from onnxsmith.verification.inputs.spec import parse
+
     own: list[_Part] = []
     first = 0
     """The first input of the last archive: a later value that none of its samples has is for all samples."""
@@ -206,12 +209,18 @@ def _free(interface: Signature, found: dict[str, Any]) -> list[Port]:
 
 
 def _values(spec: InputSpec, interface: Signature, found: dict[str, Any]) -> dict[str, Any]:
+    from onnxsmith.verification.inputs.input_files import read_npz
+
     if spec.path is not None and _is_archive(spec):
         return read_npz(spec.path)
     port = _port(spec, interface, found)
     if spec.path is None:
         return {port.name: _filled(port, spec)}
+    from onnxsmith.verification.inputs.input_files import IMAGES
+
     if spec.path.suffix.lower() in IMAGES:
+        from onnxsmith.verification.inputs.input_files import read_image
+
         return {port.name: read_image(spec.path, port)}
     arrays = read_npz(spec.path)
     if len(arrays) != 1:
