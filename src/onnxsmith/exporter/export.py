@@ -110,9 +110,6 @@ def export(
     runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
     from onnxsmith.exporter.export_run import Job, evaluating
     from onnxsmith.exporter.inputs.examples import with_inputs
-    from onnxsmith.exporter.pretrained import unsupported_axes
-    from onnxsmith.exporter.state import state_axes
-    from onnxsmith.exporter.state.state_arguments import carrying
     from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
     from onnxsmith.exporter.tracing.on_cpu import on_cpu
     from onnxsmith.exporter.translating.register import also
@@ -130,6 +127,9 @@ def export(
             was_training = stack.enter_context(evaluating(torch_model.module))
             stack.enter_context(also(custom_translation_table))
             if chosen.state:
+                from onnxsmith.exporter.state import state_axes
+                from onnxsmith.exporter.state.state_arguments import carrying
+
                 torch_model, carried = stack.enter_context(carrying(torch_model, chosen.state))
                 axes = state_axes.dynamic(torch_model, carried, chosen.dynamic)
                 chosen = replace(chosen, carried=carried, dynamic=axes)
@@ -137,6 +137,8 @@ def export(
                 try:
                     return Job(name, torch_model, chosen, was_training).run(output, clock)
                 except FrozenAxisError as error:
+                    from onnxsmith.exporter.pretrained import unsupported_axes
+
                     left = unsupported_axes.without(torch_model, defaults, error.axes)
                     if left is None:
                         raise

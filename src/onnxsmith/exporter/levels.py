@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.base.seams.torch.saturation import multiplies_bytes, saturates_here
 from onnxsmith.exporter.module import called_paths
-from onnxsmith.exporter.state.state_feeding import Feeding
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes import base as runtimes
@@ -25,6 +24,9 @@ from onnxsmith.verification.probe import Probe
 from onnxsmith.verification.rounding import Rounding, quantises, quantises_inside, roundings
 from onnxsmith.verification.session_view import View
 from onnxsmith.verification.verify import Evidence, Side, verify
+
+if TYPE_CHECKING:
+    from onnxsmith.exporter.state.state_feeding import Feeding
 
 _KEPT = 4
 """Sessions that one process keeps: the exported model at two levels, a probe of it, and one to spare."""
@@ -76,7 +78,7 @@ class AtLevels:
                 inner = replace(self, tolerances=_wider(self.tolerances, roundings(model, inside=True)))
                 found = self._once(off, plan, evidence, runs)
                 return found if found.differs else inner._again(session, plan, found, Evidence(), ("off", "on"), runs)
-            may_saturate = quantises(model) and saturates_here()
+            may_saturate = _may_saturate(model)
             found = self._once(session, plan, evidence, runs)
             if found.differs:
                 return self._without_saturation(preparer, off, plan, evidence, found, runs) if may_saturate else found
@@ -133,6 +135,8 @@ class AtLevels:
         if not again.differs:
             runs[:] = kept
             return replace(again, untried=(*again.untried, _SATURATES))
+        from onnxsmith.base.seams.torch.saturation import multiplies_bytes
+
         module = self.reference.program.module
         return replace(found, unsure=(_OWN_SATURATION,)) if multiplies_bytes(module) else found
 
@@ -144,6 +148,14 @@ class AtLevels:
         except OnnxsmithError:  # onnxruntime does not load every graph without saturation: then this shows nothing
             return False
         return not verify(self._side(off), self._side(precise), some, self.tolerances).differs
+
+
+def _may_saturate(model: ir.Model) -> bool:
+    if not quantises(model):
+        return False
+    from onnxsmith.base.seams.torch.saturation import saturates_here
+
+    return saturates_here()
 
 
 def _wider(asked_for: Mapping[str, Rounding], wide: Mapping[str, Rounding]) -> Mapping[str, Rounding]:

@@ -6,27 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
-from onnxsmith.exporter import inner_tensors
 from onnxsmith.exporter.graph import program_capture as capturing
 from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.inputs.state_pairs import Carried
 from onnxsmith.exporter.levels import AtLevels
 from onnxsmith.exporter.module import called_paths
-from onnxsmith.exporter.state.state_feeding import Feeding
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double, in_single
-from onnxsmith.verification import runtime_choice, single_precision
+from onnxsmith.verification import runtime_choice
 from onnxsmith.verification.arbiter import Arbiter
-from onnxsmith.verification.by_layer.part_verification import Inside
 from onnxsmith.verification.explore import Plan, Run
 from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.generate import Feed, Generator
@@ -34,6 +31,9 @@ from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.ladder import Subject
 from onnxsmith.verification.rounding import Rounding, asked, roundings
 from onnxsmith.verification.runtime_choice import RuntimeChoice
+
+if TYPE_CHECKING:
+    from onnxsmith.verification.by_layer.part_verification import Inside
 
 
 @dataclass
@@ -94,7 +94,11 @@ class ModuleAndGraph(Subject):
 
             def on(name: str) -> Verification:
                 self.runs.clear()
-                feeding = Feeding(self.carried, reference.program) if self.carried.initial else None
+                feeding = None
+                if self.carried.initial:
+                    from onnxsmith.exporter.state.state_feeding import Feeding
+
+                    feeding = Feeding(self.carried, reference.program)
                 sized = partial(_sized, self.shaped)
                 sides = AtLevels(name, reference, self.candidate, self.tolerances, arbiter, sized, feeding)
                 return sides.compared(self.plan, self.runs)
@@ -115,6 +119,8 @@ class ModuleAndGraph(Subject):
 
     def single(self) -> Subject | None:
         """Returns the comparison of float32 copies of module and graph."""
+        from onnxsmith.verification import single_precision
+
         copy = single_precision.single(load(self.candidate)) if self.has_inside else None
         if copy is None:
             return None
@@ -131,6 +137,8 @@ class ModuleAndGraph(Subject):
             return None
         runtime = runtimes.parse(self.choice.runtime)
         graph = load(self.candidate)
+        from onnxsmith.exporter import inner_tensors
+
         return inner_tensors.inside(self.program, self.built.example, graph, runtime, self.runs, self.seed)
 
 

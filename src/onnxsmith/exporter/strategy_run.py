@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import onnx_ir as ir
 
@@ -23,7 +23,6 @@ from onnxsmith.base.report.parts.written import written as files_written
 from onnxsmith.exporter.export_settings import Settings
 from onnxsmith.exporter.graph import baked_inputs
 from onnxsmith.exporter.graph import program_capture as capturing
-from onnxsmith.exporter.graph.omitted_weights import Weights
 from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.module import called_paths
 from onnxsmith.exporter.module_verification import ModuleAndGraph
@@ -36,11 +35,13 @@ from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import Stage, commit, staged
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.structure.signature import Signature
-from onnxsmith.graph.surgery import graph_input_edits
 from onnxsmith.optimizer.kernels import of_check
 from onnxsmith.optimizer.simplification_rounds import simplified
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.verification.ladder import climbed
+
+if TYPE_CHECKING:
+    from onnxsmith.exporter.graph.omitted_weights import Weights
 
 
 def option(strategy: Strategy) -> str:
@@ -92,13 +93,13 @@ class Maker:
         if self.settings.simplify:
             with stage("simplify"):
                 whole = self.settings.weights
-                simplify = partial(simplified if whole else Weights.of(built.program.module).simplified, graph.model)
+                simplify = partial(simplified if whole else _weights(built).simplified, graph.model)
                 wanted = self.settings.target
                 if wanted is not None:
                     model, simplification = wanted.fitting(simplify)()
                 else:
                     model, simplification = simplify(kernels=of_check(self.settings.verify))
-        dropped = graph_input_edits.drop_unused_inputs(model) if self.settings.drop_unused else ()
+        dropped = _drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model, built)
         sides = turning(graph.branches, graph.sizes, dynamic_axes(built.program))
         built = replace(built, numbers=graph.numbers, turned=(*below(graph.bounds, graph.sizes), *sides))
@@ -106,7 +107,7 @@ class Maker:
             state_handover.check_fits(model, self.settings.carried)
             state_handover.record(model, self.settings.carried)
         verification, written = self._deliver(strategy, built, model, output)
-        weightless = "" if self.settings.weights else Weights.of(built.program.module).left_out(model)[1]
+        weightless = "" if self.settings.weights else _weights(built).left_out(model)[1]
         other_path = self._other_path(strategy, built, model, verification)
         return Made(graph, model, simplification, dropped, verification, written, lost, other_path, weightless)
 
@@ -148,7 +149,7 @@ class Maker:
                     why = "the check cannot tell whether the exported model is equal; --write-unsure writes it anyway"
                     return verification, Written({}, why)
             if not self.settings.weights:
-                weights = Weights.of(built.program.module)
+                weights = _weights(built)
                 left = {target: weights.left_out(one)[0] for target, one in files.items()}
                 self._stage(left, external_data=False)
             with stage("save"):
@@ -218,6 +219,19 @@ class Maker:
         }
         model.metadata_props["onnxsmith.export"] = json.dumps({k: v for k, v in asked.items() if v})
         model.metadata_props["onnxsmith.version"] = __version__
+
+
+def _weights(built: programs.Built) -> Weights:
+    """The weights of the module, for a file that leaves them out."""
+    from onnxsmith.exporter.graph.omitted_weights import Weights
+
+    return Weights.of(built.program.module)
+
+
+def _drop_unused_inputs(model: ir.Model) -> tuple[str, ...]:
+    from onnxsmith.graph.surgery import graph_input_edits
+
+    return graph_input_edits.drop_unused_inputs(model)
 
 
 def _refuse_single_size(verification: Verification, given: Signature) -> None:

@@ -13,7 +13,6 @@ from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.exporter.graph import stored_integers
 from onnxsmith.exporter.graph.padded_pools import keep_apart
-from onnxsmith.exporter.inputs.resized_examples import resized
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
@@ -108,6 +107,8 @@ def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
     small = {symbol: 2 for symbol, size in now.items() if size < 2}
     if not small:
         return dict(example), ()
+    from onnxsmith.exporter.inputs.resized_examples import resized
+
     made = resized(program, example, {**now, **small})
     with TorchEager().prepare(program) as session:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -11,9 +11,10 @@ from onnxsmith.base.problem import problem
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs.forward_parameters import signature
 from onnxsmith.runtimes.torch_eager import to_tensor
-from onnxsmith.verification.inputs.input_files import read_npz
-from onnxsmith.verification.inputs.spec import InputSpec, parse
 from onnxsmith.verification.inputs.user_inputs import is_array, twice
+
+if TYPE_CHECKING:
+    from onnxsmith.verification.inputs.spec import InputSpec
 
 
 def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
@@ -31,6 +32,8 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
         )
     if not given:
         return model
+    from onnxsmith.verification.inputs.spec import parse
+
     tensors: dict[str, Any] = {}
     for text in given:
         found = _tensors(parse(text))
@@ -72,6 +75,8 @@ def _tensors(spec: InputSpec) -> dict[str, Any]:
             where=str(spec.path),
             fix=f"give --input {spec.name or 'x'}=float32[1,3,224,224], or an .npz with the array",
         )
+    from onnxsmith.verification.inputs.input_files import read_npz
+
     arrays = read_npz(spec.path)
     if spec.name and len(arrays) == 1:
         arrays = {spec.name: next(iter(arrays.values()))}

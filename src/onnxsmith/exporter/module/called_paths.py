@@ -17,7 +17,6 @@ from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.seams.torch.flags import exporting, without_kernels
 from onnxsmith.base.words import several
-from onnxsmith.exporter.module.first_difference import find
 from onnxsmith.exporter.rewrites.attention_modules import NestedEncoder
 from onnxsmith.runtimes.base import Feeds, Outputs, Session, Value
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
@@ -90,6 +89,8 @@ def _nans(value: Value) -> int:
 
 def located(found: Problem, program: TorchProgram, feeds: Feeds) -> Problem:
     """Adds to the problem the line at which the two code paths diverge on this input."""
+    from onnxsmith.exporter.module.first_difference import find
+
     return replace(found, where=find(program, as_traced(program), feeds).line)
 
 
@@ -112,6 +113,8 @@ def explained(
 def other_path(program: TorchProgram, feeds: Feeds, differs: str) -> Problem:
     """Returns the problem of a graph that agrees with the module as traced, but not as called, on this input. `differs`
     names the output and the difference."""
+    from onnxsmith.exporter.module.first_difference import find
+
     parting = find(program, as_traced(program), feeds)
     kernel = parting.is_torchs
     return Problem(

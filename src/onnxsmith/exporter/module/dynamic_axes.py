@@ -10,7 +10,6 @@ import numpy as np
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.exporter.factory import TorchModel
-from onnxsmith.exporter.inputs import nested_dynamic_axes
 from onnxsmith.exporter.inputs.dynamic_axes_syntax import Asked, Dynamic, is_auto, is_text, parse, unreadable
 from onnxsmith.exporter.inputs.module_program import Axes, Built
 from onnxsmith.graph.structure.signature import Signature
@@ -68,7 +67,12 @@ def asked(dynamic: Dynamic | Sequence[str], model: TorchModel, built: Built) -> 
     """
     if is_auto(dynamic):
         return Asked({name: dict(axes) for name, axes in probe(built).axes.items()})
-    found = parse(dynamic if is_text(dynamic) else nested_dynamic_axes.by_input(dynamic, model, built.arguments))
+    if is_text(dynamic):
+        found = parse(dynamic)
+    else:
+        from onnxsmith.exporter.inputs import nested_dynamic_axes
+
+        found = parse(nested_dynamic_axes.by_input(dynamic, model, built.arguments))
     outputs = {port.name for port in built.program.signature.outputs} - built.example.keys()
     found.outputs = tuple(name for name in found.axes if name in outputs)
     known = {*built.example, *built.arguments.values()}

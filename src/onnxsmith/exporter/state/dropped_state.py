@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from onnxsmith.base.words import first_few
 from onnxsmith.exporter.factory import TorchModel
-from onnxsmith.exporter.state import module_steps
 
 _SHOWN = 3
 """The most names in the clause; a choice."""
@@ -17,6 +16,8 @@ def clause(model: TorchModel, writes: Sequence[str]) -> str:
     names what one call changes; if it is empty, the module is not run."""
     if not writes:
         return ""
+    from onnxsmith.exporter.state import module_steps
+
     try:
         steps = module_steps.stepped(model)
     except Exception:  # noqa: BLE001 — the module takes one call only; then no later call reads anything

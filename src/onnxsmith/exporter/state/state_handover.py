@@ -12,7 +12,6 @@ import onnx_ir as ir
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.state import State, StatePair
 from onnxsmith.exporter.inputs.state_pairs import METADATA, Carried
-from onnxsmith.exporter.state.state_feeding import CALLS
 from onnxsmith.graph.structure.signature import Port, signature
 
 
@@ -53,6 +52,8 @@ def part(model: ir.Model, carried: Carried, *, steps: bool) -> State | None:
         StatePair(port.name, output.name, carried.places[port.name], _said(carried.initial[port.name], port))
         for port, output in _ports(model, carried)
     )
+    from onnxsmith.exporter.state.state_feeding import CALLS
+
     return State(pairs, METADATA, CALLS if steps else 0)
 
 

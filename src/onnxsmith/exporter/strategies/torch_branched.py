@@ -14,7 +14,6 @@ from onnxsmith.exporter.strategies.base import Captured, Example, numbers_of
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.strategies.torch_recomposed import TorchRecomposed
 from onnxsmith.exporter.tracing.data_branches import Decisions
-from onnxsmith.exporter.tracing.idle_conversions import is_raised
 from onnxsmith.graph.surgery.alternative_models import Condition, either
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
@@ -140,6 +139,8 @@ def _without_last(model: ir.Model) -> ir.Model:
 
 def _raises(error: OnnxsmithError) -> bool:
     """Whether a statement of the module raised the error that stopped the trace, and not torch's own code."""
+    from onnxsmith.exporter.tracing.idle_conversions import is_raised
+
     cause = error.__cause__
     if cause is None or not is_raised(cause.__traceback__):
         return False

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import onnx_ir as ir
 import torch
 from torch.export import ExportedProgram
 
-from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.problem import problem
 from onnxsmith.base.words import several
-from onnxsmith.exporter.causes._message_text import line_in, plain, sentence
-from onnxsmith.exporter.causes.base import recognise
-from onnxsmith.exporter.factory import model_line
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.data_branches import Decisions
 from onnxsmith.exporter.tracing.flat_module import own_name, restore_names
-from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError
-from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.tracing.size_guards import compared_with
-from onnxsmith.exporter.tracing.trace import Tracing, tracing
+from onnxsmith.exporter.tracing.trace import tracing
 from onnxsmith.exporter.translating import required_opset
 from onnxsmith.exporter.translating.export_folding import fold
-from onnxsmith.exporter.translating.missing_operators import problem_of, shapeless, untranslated
 from onnxsmith.exporter.translations.base import asked_for
 from onnxsmith.graph.structure import allowed_dtypes
 from onnxsmith.runtimes.torch_eager import TorchProgram
@@ -64,7 +57,9 @@ class TorchExport(Strategy):
             try:
                 exported = trace.exported(strict=self.strict)
             except Exception as error:
-                raise _explain_capture(error, program, trace) from error
+                from onnxsmith.exporter.strategies import _failures
+
+                raise _failures.of_trace(error, program, trace) from error
             numbers = compared_with(exported)
             emitted = _emitted(opset, required_opset.needed(exported) if self.own else 0)
             try:
@@ -76,7 +71,9 @@ class TorchExport(Strategy):
                         translated = _translated(exported, emitted, folds=program.folds)
                 trace.uses.attach(translated.model, emitted)
             except Exception as error:
-                raise _explain_translation(error, exported) from error
+                from onnxsmith.exporter.strategies import _failures
+
+                raise _failures.of_translation(error, exported) from error
         assert translated.exported_program is not None
         bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
         how = f"{self.title}, torch {torch.__version__}, {several(len(exported.graph.nodes), 'node')} captured"
@@ -140,65 +137,3 @@ def _mutations(exported: ExportedProgram, program: TorchProgram) -> Iterator[str
             continue
         own = inputs.get(name, name)
         yield f"forward writes to its input {own!r} (as {output}); an ONNX model cannot write to an input"
-
-
-def _explain_capture(error: Exception, program: TorchProgram, trace: Tracing) -> OnnxsmithError:
-    if isinstance(error, OnnxsmithError):  # raised by a translation of this package
-        return error
-    text = str(error)
-    if trace.watch.frozen:
-        return _frozen(trace.watch.frozen, program, tuple(trace.questions.found.values()))
-    where = model_line(error) or line_in(text)
-    lacking = shapeless(error, where)
-    if lacking:
-        return OnnxsmithError(problem_of(lacking))
-    known = recognise(text, where)
-    if known is not None:
-        return OnnxsmithError(known)
-    return problem(
-        "export/capture-failed",
-        "torch.export could not trace the model",
-        where=where,
-        why=sentence(text),
-        fix="rewrite the line at which tracing stopped with tensor operations",
-    )
-
-
-def _frozen(found: Sequence[Frozen], program: TorchProgram, branches: Sequence[SizeBranch]) -> OnnxsmithError:
-    first = found[0]
-    dims = {port.name: port.shape or () for port in program.signature.inputs}
-    named = "".join(f" ({dim})" for dim in dims[first.port][first.axis : first.axis + 1])
-    said = Problem(
-        "export/frozen-axis",
-        f"axis {first.axis} of input {first.port!r}{named} is fixed to {first.value} by the model",
-        where=first.line,
-        why="this line works for one size only: it has a number in the code, a shape that must match another shape, "
-        "or a size that was turned into a Python number",
-        fix=f"leave {first.port}:{first.axis} out of --dynamic, or make the line follow the size: -1 in a reshape, "
-        "x.shape[i] without int()",
-    )
-    axes, lines = [(one.port, one.axis) for one in found], [one.line for one in found]
-    return FrozenAxisError(said, axes, lines, branches)
-
-
-def _explain_translation(error: Exception, exported: ExportedProgram) -> OnnxsmithError:
-    cause: BaseException = error
-    while cause.__cause__ is not None and not isinstance(cause, OnnxsmithError):
-        cause = cause.__cause__
-    if isinstance(cause, OnnxsmithError):  # raised by a translation
-        return cause
-    text = f"{error} {cause}"
-    known = recognise(text)
-    if known is not None and known.id == "export/no-translation":
-        found = untranslated(exported)
-        return OnnxsmithError(problem_of(found) if found else known)
-    if known is not None:
-        has_own = known.why != sentence(plain(text))
-        return OnnxsmithError(known if has_own else replace(known, why=sentence(str(cause))))
-    return problem(
-        "export/translation-failed",
-        "torch.onnx could not translate the program",
-        where=line_in(text),
-        why=sentence(str(cause)),
-        fix="rewrite the operation with operators that have a translation, or try a newer torch",
-    )

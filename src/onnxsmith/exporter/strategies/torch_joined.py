@@ -10,7 +10,6 @@ import onnx_ir as ir
 import torch
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
-from onnxsmith.exporter.inputs.resized_examples import resized
 from onnxsmith.exporter.strategies.base import Captured, Example, numbers_of
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.size_branches import (
@@ -23,10 +22,7 @@ from onnxsmith.exporter.tracing.size_branches import (
     within,
 )
 from onnxsmith.exporter.tracing.size_conditions import holds
-from onnxsmith.exporter.tracing.trace_patches import recomposing
-from onnxsmith.graph.surgery.alternative_models import either
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
-from onnxsmith.verification.inputs.size_proposals import of_feed
 
 _MOST_PATHS = 4
 """Paths through the branches that are traced. A choice: each is one more copy of the nodes that differ."""
@@ -68,6 +64,8 @@ class TorchJoined(TorchExport):
         return any(problem.id == "forward/size-compared" for problem in before)
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        from onnxsmith.exporter.tracing.trace_patches import recomposing
+
         with recomposing(program, example) as lines, torch.no_grad():
             if lines.patch_all("forward/size-as-number"):
                 try:
@@ -84,6 +82,8 @@ class TorchJoined(TorchExport):
     def _of_all_paths(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         captured = self.side(program, example, opset)
         paths = [Path(captured, captured.branches)]
+        from onnxsmith.verification.inputs.size_proposals import of_feed
+
         now = of_feed(program.signature, example)
         axes = dynamic_axes(program)
         said: list[str] = []
@@ -114,6 +114,8 @@ class TorchJoined(TorchExport):
         alone = [{**now, dim: now[dim] * by} for dim in dims for by in _FACTORS] if len(dims) > 1 else []
         asked = 0
         with TorchEager().prepare(program) as session:
+            from onnxsmith.exporter.inputs.resized_examples import resized
+
             for sizes in (*together, *alone):
                 if _has_path(paths, sizes, axes) or not within(sizes, program.limits):
                     continue
@@ -139,6 +141,8 @@ class TorchJoined(TorchExport):
         known = [branch for path in paths for branch in path.conditions]
         asked = 0
         with TorchEager().prepare(program) as session:
+            from onnxsmith.exporter.inputs.resized_examples import resized
+
             for sizes in other_sizes(known, now, axes):
                 if _has_path(paths, sizes, axes) or not within(sizes, program.limits):
                     continue
@@ -168,6 +172,8 @@ def _joined(paths: Sequence[Path], program: TorchProgram, sizes: Sequence[str]) 
     says at which sizes the paths after the first were traced."""
     whole = paths[-1].captured.model
     lines: dict[str, None] = {}
+    from onnxsmith.graph.surgery.alternative_models import either
+
     for index in reversed(range(len(paths) - 1)):
         deciding = _deciding(paths[index], paths[index + 1 :])
         lines.update(dict.fromkeys(one.line for one in deciding))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -11,8 +12,10 @@ from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
-from onnxsmith.exporter.tracing.trace_patches import Lines, recomposing
 from onnxsmith.runtimes.torch_eager import TorchProgram
+
+if TYPE_CHECKING:
+    from onnxsmith.exporter.tracing.trace_patches import Lines
 
 _UNROLLED = "forward/loop-over-blocks"
 """The linter's problem for loops that a trace unrolls: the trace stops at a later line, or not at all."""
@@ -38,6 +41,8 @@ class TorchRecomposed(TorchExport):
 
     def recomposed(self, program: TorchProgram, example: Example, trace: Callable[[], Captured]) -> Captured:
         """Returns the result of `trace`, which is called again after each replaced line."""
+        from onnxsmith.exporter.tracing.trace_patches import recomposing
+
         with recomposing(program, example) as lines, torch.no_grad():  # scan would also return values for gradients
             while True:
                 try:

@@ -9,15 +9,12 @@ from typing import Any
 import torch
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
-from onnxsmith.exporter.inputs.resized_examples import resized
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.size_branches import SizeBranch, dynamic_axes, one_sided, other_sizes, within
 from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import tracing
-from onnxsmith.exporter.tracing.trace_patches import recomposing
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
-from onnxsmith.verification.inputs.size_proposals import of_feed
 
 _MOST = 8
 """Sizes at which the module is run, to see whether it accepts them. A choice: more is slow for a large module."""
@@ -41,6 +38,8 @@ class TorchResized(TorchExport):
         return any(problem.id == "forward/size-compared" for problem in before)
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        from onnxsmith.exporter.tracing.trace_patches import recomposing
+
         with recomposing(program, example) as lines, torch.no_grad():
             if any([lines.patch_all(one) for one in PATCHED]):  # noqa: C419  # a generator would stop at the first
                 try:
@@ -59,6 +58,8 @@ class TorchResized(TorchExport):
                 raise one_sided(branches)
             found = super().capture(program, example, opset)
             return replace(found, notes=(*patched, *found.notes))
+        from onnxsmith.exporter.inputs.resized_examples import resized
+
         found = super().capture(program, resized(program, example, sizes), opset)
         known = {symbol: numbers.get(symbol, frozenset()) | some for symbol, some in found.numbers.items()}
         notes = (*patched, _said(sizes, program, example, branches), *found.notes)
@@ -79,10 +80,14 @@ def _branches(program: TorchProgram, example: Example) -> tuple[tuple[SizeBranch
 
 def _sizes(program: TorchProgram, example: Example, branches: Sequence[SizeBranch]) -> dict[str, int] | None:
     """Returns sizes that the module accepts and at which most of its branches on sizes go the other way."""
+    from onnxsmith.verification.inputs.size_proposals import of_feed
+
     now = of_feed(program.signature, example)
     axes = dynamic_axes(program)
     asked = [sizes for sizes in other_sizes(branches, now, axes) if within(sizes, program.limits)]
     with TorchEager().prepare(program) as session:
+        from onnxsmith.exporter.inputs.resized_examples import resized
+
         for sizes in asked[:_MOST]:
             try:
                 session.run(resized(program, example, sizes))
@@ -93,6 +98,8 @@ def _sizes(program: TorchProgram, example: Example, branches: Sequence[SizeBranc
 
 
 def _said(sizes: Mapping[str, int], program: TorchProgram, example: Any, branches: Sequence[SizeBranch]) -> str:
+    from onnxsmith.verification.inputs.size_proposals import of_feed
+
     now = of_feed(program.signature, example)
     moved = ", ".join(f"{dim} = {size}" for dim, size in sizes.items() if now[dim] != size)
     return f"traced at {moved}, where the branch on sizes at {branches[0].line} goes the other way"

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
-from onnxsmith.base.seams.torch.selected_sizes import two_or_more
 from onnxsmith.exporter.factory import model_frame
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_recomposed import TorchRecomposed
@@ -34,6 +33,8 @@ class TorchSelected(TorchRecomposed):
 
         def assumed() -> None:
             lines.setdefault(model_frame(sys._getframe(1), Flat.forward.__code__))
+
+        from onnxsmith.base.seams.torch.selected_sizes import two_or_more
 
         with two_or_more(assumed):
             try:

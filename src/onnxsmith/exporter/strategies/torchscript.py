@@ -19,12 +19,8 @@ import torch
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.torch.flags import without_kernels
-from onnxsmith.base.seams.torch.warnings import is_of_trace
-from onnxsmith.exporter.strategies import _separate_process
-from onnxsmith.exporter.strategies._lambda_lifting import lift
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.flat_module import Flat, restore_names
-from onnxsmith.exporter.tracing.idle_conversions import deciding
 from onnxsmith.graph.files.load import load
 from onnxsmith.runtimes import _bounds as bounds
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
@@ -83,6 +79,8 @@ def _in_child(job: _Job) -> tuple[str, ...]:
     a problem."""
     limit = bounds.seconds(None, model=0) if bounds.TIME in os.environ else _TIME_LIMIT
     try:
+        from onnxsmith.exporter.strategies import _separate_process
+
         return tuple(_separate_process.run(_trace, job, limit=limit))
     except RuntimeError as error:
         text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split())[:500]
@@ -108,12 +106,16 @@ def _trace(job: _Job) -> list[str]:
             _export(again)
             return again.path.read_bytes()
 
+        from onnxsmith.exporter.tracing.idle_conversions import deciding
+
         return deciding(fixed, trace)
 
 
 def _fixed(said: Sequence[warnings.WarningMessage]) -> Iterator[str]:
     """Yields the lines that turned a tensor into a Python value. Lines in torch are skipped: they read sizes, which the
     verification at other sizes covers."""
+    from onnxsmith.base.seams.torch.warnings import is_of_trace
+
     for one in said:
         is_own = Path(one.filename).is_relative_to(_TORCH)
         if is_of_trace(one.category) and str(one.message).startswith(_CONVERTED) and not is_own:
@@ -123,6 +125,8 @@ def _fixed(said: Sequence[warnings.WarningMessage]) -> Iterator[str]:
 def _export(job: _Job) -> None:
     program = job.program
     if job.scripted:
+        from onnxsmith.exporter.strategies._lambda_lifting import lift
+
         lift(program.module, partial(_run, program, job.example))
         program = replace(program, module=torch.jit.script(program.module))
     ports = program.signature.inputs

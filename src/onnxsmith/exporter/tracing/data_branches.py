@@ -11,7 +11,6 @@ from typing import Any
 import sympy
 import torch
 
-from onnxsmith.base.seams.torch.data_questions import answering
 from onnxsmith.base.seams.torch.tensors import MOST_ELEMENTS
 from onnxsmith.exporter.factory import is_models
 from onnxsmith.exporter.translating.function_substitution import InPlaceOf
@@ -46,6 +45,8 @@ class Decisions:
     def answering(self) -> Iterator[None]:
         """Gives a trace in the block the answers, and the numbers of short ranges: `torch.arange(1, 4).tolist()` asks
         nothing."""
+        from onnxsmith.base.seams.torch.data_questions import answering
+
         with answering(self._answer), InPlaceOf({torch.arange: _short_range}):
             yield
 

@@ -14,7 +14,6 @@ import torch
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.torch import operators
 from onnxsmith.base.seams.torch.operators import OpOverload, OpOverloadPacket
-from onnxsmith.exporter.translating import onnx_functions
 from onnxsmith.exporter.translating.overloads import overloads
 
 Translated = Callable[..., Any]
@@ -151,6 +150,8 @@ def _writers(
     functions = list(given) if isinstance(given, list | tuple) else [given]
     if not all(map(callable, functions)) or not functions:
         raise _no_translation(target, given)
+    from onnxsmith.exporter.translating import onnx_functions
+
     if len(functions) == 1 and onnx_functions.is_symbolic(functions[0], len(signature.parameters)):
         _check(target, _with_graph(signature), inspect.unwrap(functions[0]))
         named = target if isinstance(target, str) else target.__qualname__
