@@ -35,7 +35,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 small layers on two busy cores took three to seven times as much processor time."""
 
 os.environ.setdefault(
-    _web_package.VARIABLE, str(_TESTS / "bundles" / "clients" / "node_modules" / "onnxruntime-web")
+    _web_package.VARIABLE, str(_TESTS / "deployment" / "bundles" / "clients" / "node_modules" / "onnxruntime-web")
 )  # where make test installs it
 _HAS_TORCH = importlib.util.find_spec("torch") is not None
 _TORCHS = re.compile(
