@@ -16,27 +16,29 @@ from onnxsmith.verification.rounding import FACTOR, Rounding
 from onnxsmith.verification.value_comparison import Difference, difference, is_float, unit
 
 _SINGLE = 2.0**-24
-"""Unit roundoff of float32, in which kernels accumulate coarser dtypes (IEEE 754: 24 bits of significand)."""
+"""Holds the unit roundoff of float32, in which kernels accumulate coarser dtypes (IEEE 754: 24 bits of significand)."""
 _LITTLE = 3.0
-"""Largest rounding error of one operation, in multiples of its root mean square. A choice: the maximum of a few hundred
-normally distributed errors is about three standard deviations."""
+"""Holds the largest rounding error of one operation, in multiples of its root mean square. A choice: the maximum of a
+few hundred normally distributed errors is about three standard deviations."""
 _BOTH = 2.0
-"""Factor for two sides, because reference and candidate both round."""
+"""Doubles the bound, because both the reference and the candidate round."""
 _ROUNDING = 8.0
-"""Largest movement, in roundings of one operation, that counts as rounding. A choice: a quantiser's steps are far
+"""Limits a movement that counts as rounding, in roundings of one operation. A choice: a quantiser's steps are far
 larger."""
 _MANY = 32
-"""Fewest elements for a meaningful root mean square. A choice: with fewer, it is nearly as large as the maximum."""
+"""Names the least number of elements with a meaningful root mean square. A choice: with fewer elements, the root mean
+square is nearly as large as the maximum."""
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """The difference that is allowed for one output on one input.
+    """Holds the difference that is allowed for one output on one input.
 
-    `worst` is relative to the output's scale, `spread` the same in root mean square, `floor` in the output's units.
-    `changed` is the allowed number of unequal elements, if elements otherwise have to be equal. `ill` says why this
-    input cannot decide about the output. `measured` is True if the bounds follow from measured movement, not from the
-    count of operations alone. `rounding` is the count for this run, if it is larger than the file's.
+    `worst` is the largest difference relative to the output's scale. `spread` is the root mean square of the
+    difference, also relative to the scale. `floor` is in the output's units. `changed` is the allowed number of unequal
+    elements, if the other elements have to be equal. `ill` says why this input cannot decide about the output.
+    `measured` is True if the bounds follow from measured movement, not from the count of operations alone. `rounding`
+    is the count for this run, if it is larger than the file's.
     """
 
     worst: float
@@ -52,9 +54,9 @@ class Allowance:
     """Computes the allowed difference of each output.
 
     `scale` says how many times coarser the candidate computes than the reference, by the count of operations. Without
-    `noise` only that count is used. If both sides run the `same` model, differences up to the counted bound are
-    rounding even if less movement was measured: a model cannot differ from itself. `sized` counts again for the sizes
-    of one run; it is called if an output differs by more than the file's count explains.
+    `noise`, only the count of operations is used. If both sides run the `same` model, differences up to the counted
+    bound are rounding even if less movement was measured: a model cannot differ from itself. `sized` counts again for
+    the sizes of one run; it is called if an output differs by more than the file's count explains.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Allowance:
         self._scale = scale or {}
         self._same = same
         self._largest: dict[str, float] = {}
-        """The largest difference of each output that rounding does not explain, on any input so far."""
+        """Holds the largest difference of each output that rounding does not explain, on any input so far."""
 
     def counted(self, name: str) -> Allowed:
         """Returns the bound from counting operations, or the tolerance that the user asked for."""
@@ -141,13 +143,14 @@ class Allowance:
         return Allowed(min(worst, cap.worst), spread, cap.floor)
 
     def finest(self, value: Any, name: str) -> float:
-        """Returns the error of one operation, relative to scale."""
+        """Returns the error of one operation, relative to the output's scale."""
         u, cap = unit(value), self.counted(name).worst
         return min(2 * u + 2 * FACTOR * min(u, _SINGLE), cap) * max(self._scale.get(name, 1.0), 1.0)
 
     def usual(self, value: Any, name: str, allowed: Allowed | None) -> float:
-        """Returns the usual difference of two correct computations, relative to scale: at least one operation's
-        rounding, else the measured movement. It is capped, because a quantiser may enlarge a movement."""
+        """Returns the usual difference of two correct computations, relative to the output's scale. This is the
+        measured movement, or the rounding of one operation if that is larger. The difference is capped, because a
+        quantiser may enlarge a movement."""
         finest = self.finest(value, name)
         seen = _BOTH * allowed.worst / WORST if allowed is not None and allowed.measured else 0.0
         return min(max(finest, seen), _ROUNDING * finest)
@@ -195,8 +198,8 @@ def _held(reference: Any, candidate: Any, allowed: Allowed) -> Difference:
 
 
 def _count(value: Any) -> float:
-    """Returns the effective number of elements that determine an output's scale: small if a few are far larger than the
-    rest (participation ratio of the squares, (Σs)²/Σs²)."""
+    """Returns the effective number of elements that determine an output's scale. The number is small if a few elements
+    are far larger than the rest (participation ratio of the squares, (Σs)²/Σs²)."""
     if isinstance(value, list):
         return min((_count(item) for item in value), default=0.0)
     array = np.asarray(value)

@@ -15,22 +15,23 @@ from onnxsmith.verification.metrics.base import widen
 from onnxsmith.verification.value_comparison import Difference, difference, is_float
 
 _SAME = 1e-9
-"""Largest relative difference of two correct float64 computations. A choice, far above 2^-53: ill-conditioned
+"""Limits the relative difference of two correct float64 computations. A choice, far above 2^-53: ill-conditioned
 computations, which keep few digits in float32, have to pass."""
 _WORST = 2.0**-8
-"""Largest error of a usable reference, relative to scale. A choice: the unit roundoff of bfloat16."""
+"""Limits the error of a usable reference, relative to scale. A choice: the unit roundoff of bfloat16."""
 
 _MOST_ASKED = 8
-"""Most inputs that are examined layer by layer. A choice: each needs many runs."""
+"""Limits the inputs that are examined layer by layer. A choice: each input needs many runs."""
 
 
 class Arbiter:
-    """The reference's computation in float64, made when it is first needed.
+    """Computes the reference in float64, in sessions that are made when they are first needed.
 
-    Where the two sides differ, the candidate is right if it is no further from float64 than the reference, or than
-    rounding explains. Then the reference lost digits, for example to cancellation. If the `candidate` is computed in
-    float64 too and both agree there, they are the same function. For two sides that run one file, `grown` compares
-    layer by layer: it says whether the graph amplifies the rounding of correct operations on this input.
+    If the two sides differ, the candidate is right if its distance from float64 is no larger than the reference's, or
+    is explained by rounding. Then the reference lost digits, for example to cancellation. If the `candidate` is
+    computed in float64 too and both agree in float64, both sides are the same function. For two sides that run one
+    file, `grown` compares layer by layer: it says whether the graph amplifies the rounding of correct operations on
+    this input.
     """
 
     def __init__(
@@ -45,8 +46,8 @@ class Arbiter:
         self._most = np.inf if candidate is None else 2 * _WORST
 
     def is_asked(self, found: Difference) -> bool:
-        """Whether float64 can help. It cannot if the difference is large: two values near the exact one are near each
-        other."""
+        """Whether float64 can help. It cannot help if the difference is large: two values near the exact value are near
+        each other."""
         return bool(found.worst_abs) and found.worst_rel <= self._most
 
     def close(self) -> None:
@@ -55,8 +56,8 @@ class Arbiter:
         self._candidate.close()
 
     def settle(self, run: Run, name: str, value: Any, tolerance: float, floor: float) -> str:
-        """Returns a sentence if the candidate's `value` of output `name` is right; "" if it is wrong or that is
-        unknown."""
+        """Returns a sentence if the candidate's `value` of output `name` is right. Returns "" if the value is wrong or
+        nothing is known."""
         reference = run.outputs[name]
         if isinstance(value, list) or not is_float(np.asarray(value)):
             return ""
@@ -76,8 +77,9 @@ class Arbiter:
         )
 
     def lost(self, run: Run, name: str) -> str:
-        """Returns why the reference cannot decide about this output: its distance from float64. Empty if the distance
-        is small or unknown. A NaN in float64 does not count if the reference has a number: more digits cause no NaN."""
+        """Returns why the reference cannot decide about this output: its distance from float64. Returns "" if the
+        distance is small or unknown. A NaN in float64 does not count if the reference has a number: more digits cause
+        no NaN."""
         exact = self._exact(run)
         reference = run.outputs[name]
         if exact is None or name not in exact or isinstance(reference, list) or not is_float(np.asarray(reference)):
@@ -89,9 +91,9 @@ class Arbiter:
         return f"the reference itself differs from its float64 result: {own.reason}" if own.reason else ""
 
     def same(self, run: Run, name: str, value: Any) -> str:
-        """Returns why this input cannot decide about the output: both sides agree in float64 and the candidate's own
-        dtype keeps few digits, or no single operation is wrong. Empty if neither holds, or if the candidate's value is
-        too far from any number."""
+        """Returns why this input cannot decide about the output. There are two reasons: both sides agree in float64 and
+        the candidate's own dtype keeps few digits, or no single operation is wrong. Returns "" without such a reason,
+        or if the candidate's value is too far from any number."""
         return self._same_in_double(run, name, value) or self._grows(run)
 
     def _grows(self, run: Run) -> str:
@@ -118,7 +120,7 @@ class Arbiter:
 
 
 class _Exact:
-    """One side in float64: a session that is made when it is first needed, and its answers."""
+    """Runs one side in float64, in a session that is made when it is first needed, and keeps the outputs."""
 
     def __init__(self, prepare: Callable[[], Session | None]) -> None:
         self._prepare: Callable[[], Session | None] | None = prepare

@@ -1,6 +1,6 @@
-"""Finds the sides of a model's Ifs that the inputs of a comparison take, and inputs for the other sides.
+"""Finds the branches of a model's Ifs that the inputs of a comparison take, and inputs for the other branches.
 
-Inputs that all take one side of a branch show nothing about the other side.
+Inputs that all take one branch show nothing about the other branch.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.probe import Probe
 
 Side = tuple[str, bool]
-"""The name of a condition, and the value that takes the side."""
+"""Names a condition, with the value that selects one branch of its If."""
 _SEEDS = 12
-"""Inputs drawn in each spread for a side that no input takes. A choice: the search runs the conditions alone."""
+"""Counts the inputs that are drawn in each spread for a branch that no input takes. A choice: the search runs the
+conditions alone."""
 _BASES = 4
-"""Inputs of the comparison whose values are changed for a side that no input takes. A choice."""
+"""Limits the inputs of the comparison whose values are changed for a branch that no input takes. A choice."""
 _FACTORS = (-1.0, 0.0, 64.0, 1 / 64)
 _SHIFTS = (8.0, -8.0, 0.5, -0.5)
-"""Changes of float values: larger or smaller means, sums and maxima, other signs, no values above a threshold."""
+"""Lists the changes of float values: larger or smaller means, sums and maxima, other signs, no values above a
+threshold."""
 
 
 class Sides:
-    """The sides of the Ifs in the main graph whose conditions are computed there."""
+    """Finds the branches of the Ifs in the main graph whose conditions are computed in the main graph."""
 
     def __init__(self, probe: Probe) -> None:
         """Takes the probe that runs the model."""
@@ -54,8 +56,8 @@ class Sides:
     def completed(
         self, runs: Sequence[Run], generator: Generator, answered: Callable[[Feed], Run | None]
     ) -> tuple[list[Run], tuple[str, ...]]:
-        """Returns runs for the sides that none of `runs` takes, and a clause for each side that still no input takes.
-        `answered` runs the reference, or returns None if it refuses the input."""
+        """Returns runs for the branches that none of `runs` takes, and a clause for each branch that still no input
+        takes. `answered` runs the reference, or returns None if the reference refuses the input."""
         missing = {(name, side) for name in self._nodes for side in (True, False)}
         for run in runs:
             missing -= self._taken(run.feed)

@@ -1,10 +1,11 @@
 """Measures the power of a check: plants small faults in the candidate and tests whether the check sees them.
 
-A check passes for one of two reasons: nothing is wrong, or the check could not see a fault. Only the first is a
-verification. So after the outputs agreed, the candidate's weights are changed one at a time, each element by 1% up or
-down. The new outputs are compared with the old ones within the bounds of the check. If a fault is not seen, a fault
-five times as large is planted, then one as large as the weight itself. If even this moves nothing, the weight has no
-influence on these inputs, and the outputs cannot be wrong because of it. In 16-bit floats the smallest fault is 5%.
+A check passes for one of two reasons: nothing is wrong, or the check could not see a fault. Only the first reason
+verifies the model. So after the outputs agreed, the candidate's weights are changed one at a time, each element by 1%
+up or down. The new outputs are compared with the old ones within the bounds of the check. If a fault is not seen, a
+fault five times as large is planted, then one as large as the weight itself. If even this fault moves nothing, the
+weight has no influence on these inputs, and the outputs cannot be wrong because of the weight. In 16-bit floats the
+smallest fault is 5%.
 """
 
 from __future__ import annotations
@@ -23,34 +24,38 @@ from onnxsmith.verification.probe import ADDED, EACH, TABLE, Probe
 from onnxsmith.verification.value_comparison import unit
 
 SMALL, LARGE, WHOLE = 0.01, 0.05, 1.0
-"""Sizes of a planted fault, as shares of the weight. A choice."""
+"""Sets the size of a planted fault, as a share of the weight. A choice."""
 _STEPS = 8
-"""Smallest planted change, in roundings of the changed tensor's dtype. A choice: a smaller change would be rounding."""
+"""Sets the smallest planted change, in roundings of the changed tensor's dtype. A choice: a smaller change would be
+rounding."""
 _NARROW = 2.0**-11
-"""Unit roundoff of float16. Faults in tensors of this or a coarser dtype are `LARGE` at least. A choice: behind the
-rounding of a few dozen operations in float16, 1% of one weight is not seen in most networks."""
+"""Holds the unit roundoff of float16. Faults in tensors of float16 or a coarser dtype are `LARGE` at least. A choice:
+behind the rounding of a few dozen operations in float16, 1% of one weight is not seen in most networks."""
 _NOT_PLANTED, _SLIGHT = -1.0, -2.0
-"""Results of `_least_seen` that are no share: no fault could be planted, or its effect is no more than rounding."""
+"""Marks two results of `_least_seen` that are not a share: no fault could be planted, or its effect is no more than
+rounding."""
 MOST = 24
-"""Weights that are tried, evenly chosen from the first to the last. A choice: each needs a run of the model."""
+"""Limits the weights that are tried, evenly chosen from the first to the last. A choice: each weight needs a run of the
+model."""
 _ENOUGH = round(1 / FEW)
-"""Weights that have to move the outputs, so that a single missed one is no more than a share of `FEW`."""
+"""Counts the weights that have to move the outputs, so that a single missed weight is no more than a share of `FEW`."""
 _INPUTS = 2
-"""Inputs on which a fault is tried first; the others follow only if it is not seen. A choice, to save runs."""
+"""Counts the inputs on which a fault is tried first; the other inputs follow only if the fault is not seen. A choice,
+to save runs."""
 
 _SMALLER = 0.5
-"""Size of the smallest input, as a share of the first input's elements, up to which it is tried before the first. A
-choice: a run that sees nothing is lost time."""
+"""Limits the size of an input that is tried before the first input, as a share of the first input's elements. A choice:
+a run that sees nothing is lost time."""
 
 
 class Check(Protocol):
-    """The bounds that a check used on each run."""
+    """Holds the bounds that a check used on each run."""
 
     def sees(self, run: Run, usual: Outputs, faulty: Outputs) -> bool:
-        """Whether the check sees a difference between the second answer and the first."""
+        """Whether the check sees a difference between `faulty` and `usual`."""
 
     def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
-        """Returns the difference of the two answers, in units of the usual difference of correct computations."""
+        """Returns the difference of the two outputs, in units of the usual difference of correct computations."""
 
 
 def measured(
@@ -96,7 +101,7 @@ class _Planting:
     check: Check
     answer: Callable[[Run, float, str, str], Outputs | None]
     units: Mapping[str, float]
-    """Unit roundoff of each changed tensor: in bfloat16, 1% is only one or two roundings."""
+    """Holds the unit roundoff of each changed tensor: in bfloat16, 1% is only one or two roundings."""
     quantises: bool = False
 
     def power(self) -> Power | None:
@@ -140,8 +145,9 @@ class _Planting:
                 break  # already enough to call the check weak
 
     def _least_seen(self, name: str) -> float | None:
-        """Finds the smallest share at which the check sees the fault on any input. None if it sees none, `_NOT_PLANTED`
-        if the weight cannot be changed, `_SLIGHT` if a smaller fault has no more effect than rounding."""
+        """Finds the smallest share at which the check sees the fault on any input. Returns None if it sees no fault,
+        `_NOT_PLANTED` if the weight cannot be changed, `_SLIGHT` if a smaller fault has no more effect than
+        rounding."""
         effects: dict[float, float] = {}
         least = _least(self.units.get(name, 0.0))
 
@@ -175,8 +181,8 @@ class _Planting:
         return SMALL if of_zeros and seen(SMALL, manner=ADDED) else found
 
     def _sees_on_a_small_input(self, name: str, share: float) -> bool:
-        """Whether the check sees the fault on its smallest input, if this is much smaller than the first. One input
-        that shows the fault is enough, and a small input takes little time."""
+        """Whether the check sees the fault on its smallest input, if this input is much smaller than the first. One
+        input that shows the fault is enough, and a small input takes little time."""
         run = min((one for one in self.runs if _elements(one) and not _is_silent(one)), key=_elements, default=None)
         if run is None or _elements(run) > _elements(self.runs[0]) * _SMALLER:
             return False
@@ -198,8 +204,8 @@ def _moving(verdicts: Mapping[str, float | None]) -> int:
 
 
 def _usable(runs: Sequence[Run], probe: Probe) -> list[Run]:
-    """Returns the runs without those first ones that the probe refuses. Later runs are mostly not needed, and are
-    tested when a fault is tried there."""
+    """Returns the runs, without the leading runs that the probe refuses. Later runs are mostly not needed, and are
+    tested when a fault is tried on them."""
     found: list[Run] = []
     for index, run in enumerate(runs):
         if probe.plain(run.feed) is not None:
@@ -210,9 +216,8 @@ def _usable(runs: Sequence[Run], probe: Probe) -> list[Run]:
 
 
 def _largest_first(runs: Sequence[Run]) -> list[Run]:
-    """Orders the runs: the first one, then those with the largest inputs, because attention over one position, or a
-    pool over one element, hides the weights behind it. Runs without a finite number come last: in NaN no fault
-    shows."""
+    """Orders the runs: the first run, then the runs with the largest inputs, because attention over one position, or a
+    pool over one element, hides the weights before it. Runs without a finite number come last: NaN shows no fault."""
     first, rest = list(runs[:1]), list(runs[1:])
     return sorted(first + sorted(rest, key=_elements, reverse=True), key=_is_silent)
 

@@ -1,5 +1,5 @@
 """Finds inputs that the reference accepts: several sizes for each symbolic dimension, and each value that the graph
-asks for."""
+requires."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Explorer:
         self._search = Search(self._tries)
         self._untried: tuple[str, ...] = ()
         self.drawn: set[str] = set()
-        """Outputs that differ between two runs on the same input; filled by `repeated`."""
+        """Names the outputs that differ between two runs on the same input; filled by `repeated`."""
         self._repeated = False
         self._first: Run | None = None
         self._unsteady: dict[int, set[str]] = {}
@@ -46,13 +46,13 @@ class Explorer:
 
     @property
     def refused(self) -> int:
-        """The number of generated inputs that the reference refused."""
+        """Counts the generated inputs that the reference refused."""
         return self._tries.refused
 
     @property
     def untried(self) -> tuple[str, ...]:
-        """Clauses for a headline: axes that stayed at one size, sizes that the reference refuses, inputs that were
-        left out."""
+        """Returns clauses for a headline: axes that stayed at one size, sizes that the reference refuses, inputs that
+        were left out."""
         count, first = len(self._untaken), next((run.feed.label for run in self._untaken), "")
         return (
             *self._untried,
@@ -61,7 +61,7 @@ class Explorer:
 
     @property
     def notes(self) -> list[str]:
-        """Notes for the reader of the comparison, so far."""
+        """Returns the notes for the reader of the comparison, so far."""
         crashed = self._tries.crashed
         crashes = f"left out {several(len(crashed), 'input')} that crash the reference, the first: "
         late = self._tries.late
@@ -78,7 +78,7 @@ class Explorer:
         return [*self._notes, *(crashes + text for text in crashed[:1]), *smaller, *endless, *skipped]
 
     def runs(self) -> Iterator[Run]:
-        """Yields the inputs that the reference accepts, with its answers."""
+        """Yields runs on the inputs that the reference accepts, with the reference's outputs."""
         for run in self._found():
             self._first = self._first or run
             yield run
@@ -116,7 +116,7 @@ class Explorer:
         yield from self._turned(base)
 
     def _turned(self, base: Run) -> Iterator[Run]:
-        """Yields a run at sizes of each group of the plan, if no run has sizes of that group."""
+        """Yields a run at sizes of each group of the plan, if no run yet has sizes of this group."""
         for group in self._plan.turned:
             wanted = [{**base.feed.sizes, **sizes} for sizes in group]
             outcomes = [one for one in self._tries.outcomes if one[0] in wanted]
@@ -133,7 +133,8 @@ class Explorer:
         return None if outputs is None else Run(feed, outputs)
 
     def repeated(self, run: Run) -> Set[str]:
-        """Runs the reference again, on the first input or on `run` if the user gave it, and returns `drawn`.
+        """Runs the reference again and returns `drawn`. The input is that of `run` if the user gave one, else the first
+        input.
 
         Raises:
             OnnxsmithError: `verify/nondeterministic` when an output differs and the plan is not `random`.
@@ -158,8 +159,8 @@ class Explorer:
         return self._unsteady[id(run)]
 
     def unsteady_in(self, candidate: Session, run: Run) -> set[str]:
-        """Returns outputs that are uninitialised memory. A kernel returns such memory if it has no element to compute
-        from: on a generated input without elements, the candidate's answers differ from run to run."""
+        """Returns the outputs that are uninitialised memory. A kernel returns such memory if it has no element to
+        compute from. So on a generated input without elements, the candidate's outputs differ from run to run."""
         if not run.generated or not run.is_empty:
             return set()
         first, *others = self._answers(candidate, run)
@@ -167,8 +168,8 @@ class Explorer:
         return {name for name in first if any(self._differs(told, one, name) for one in others)}
 
     def _answers(self, session: Session, run: Run) -> list[Outputs]:
-        """Returns the answers of new runs on one input. An input without elements is run several times, with other
-        inputs between the runs, which leave other values in memory."""
+        """Returns the outputs of new runs on one input. An input without elements is run several times. Between these
+        runs, other inputs leave other values in memory."""
         found = [session.run(run.feed.values)]
         if run.is_empty and self._first is not None and not self._first.is_empty:
             usual = self._first.feed.values
@@ -178,11 +179,11 @@ class Explorer:
         return found
 
     def drops(self, run: Run, candidate: Session) -> bool:
-        """Whether a run is left out, with a clause about it. It is if a generated input is empty along an axis, the two
-        sides run on different runtimes, and the candidate answers differently, refuses the input or dies.
+        """Whether a run is left out, with a clause about the run. It is left out if a generated input is empty along an
+        axis, the two sides run on different runtimes, and the candidate answers differently, refuses the input or dies.
 
         The result for no elements, such as their mean, is the runtime's choice, so it says nothing about the file. Two
-        sides on one runtime have to agree on it.
+        sides on one runtime have to agree on this result.
         """
         empty = [symbol for symbol, size in run.feed.sizes.items() if size == 0]
         if not run.is_empty or not run.generated or candidate.provider == self._session.provider:
@@ -204,8 +205,8 @@ class Explorer:
         return True
 
     def leave_out(self, run: Run, provider: str, refusal: Problem) -> None:
-        """Leaves out a run that the candidate's runtime refuses for both models, and records a clause: the run shows a
-        gap of the runtime, not of the candidate."""
+        """Leaves out a run that the candidate's runtime refuses for both models, and records a clause. Such a run shows
+        a gap of the runtime, not of the candidate."""
         run.left_out = True
         if not self._untaken:
             self._notes.append(
@@ -223,8 +224,8 @@ class Explorer:
         return Run(replace(feed, sizes=sizes), self._session.run(feed.values), generated=False)
 
     def _other_values(self, base: Run) -> Iterator[Run]:
-        """Yields runs with other values at the base's sizes: large ones, which saturate activations, if they give
-        numbers."""
+        """Yields runs with other values at the base's sizes, if these give numbers. Large values saturate
+        activations."""
         if not self._plan.generator.signature.required():
             return
         manner = self._search.manner

@@ -13,7 +13,7 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Session
 
 _SECONDS = 10.0
-"""Time limit for all runs together. A choice: the evaluator is slow, and it only gives a second opinion."""
+"""Limits the seconds of all runs together. A choice: the evaluator is slow, and it only gives a second opinion."""
 
 
 def in_double(model: ir.Model) -> Session | None:

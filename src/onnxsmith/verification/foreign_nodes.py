@@ -1,8 +1,8 @@
 """Removes the nodes that no installed runtime runs from two models, so that the parts around them can be compared.
 
-Both models have the same node. In the cut models its results become inputs and its operands outputs. If the node is in
-a function, the function is inlined. If it is in a branch or loop body, the node of the main graph that holds the body
-is cut, and the values that the body reads from outside are compared too.
+Both models have the same unsupported node. In the cut models, the node's results become inputs and its operands
+outputs. If the node is in a function, the function is inlined. If it is in a branch or loop body, the node of the main
+graph that holds the body is cut, and the values that the body reads from outside are compared too.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from onnxsmith.verification.runtime_choice import LACKS, RuntimeChoice, in_order
 _KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 _PREFIX = "foreign"
 _MOST_KINDS = 16
-"""Kinds of nodes without a kernel that are cut one by one. A choice: each needs a prepared session."""
+"""Limits the kinds of nodes without a kernel that are cut one by one. A choice: each kind needs a prepared session."""
 
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Two models that run on `runtime`, and a note on the nodes that were cut out."""
+    """Holds two models that run on `runtime`, and a note on the nodes that were cut out."""
 
     pair: tuple[ir.Model, ir.Model]
     runtime: str
@@ -46,8 +46,8 @@ class Cut:
 
 
 def foreign_nodes(model: ir.Model) -> list[ir.Node]:
-    """Returns nodes of the main graph that belong to a domain unknown to the installed runtimes, or that hold such a
-    node."""
+    """Returns the nodes of the main graph that belong to a domain unknown to the installed runtimes, or that contain
+    such a node."""
     functions = {(domain, name) for domain, name, _ in model.functions}
     return [node for node in model.graph if any(_is_foreign(one, functions) for one in (node, *walk.inside(node)))]
 
@@ -59,8 +59,8 @@ def holds_foreign(model: ir.Model) -> bool:
 
 
 def around(reference: ir.Model, candidate: ir.Model, runtime: str | None = None) -> Cut | None:
-    """Cuts out of both models the nodes that `runtime` does not run, or, if it is None, that no installed runtime runs.
-    None if these nodes cannot be identified or paired."""
+    """Cuts out of both models the nodes that `runtime` does not run. Without `runtime`, cuts out the nodes that no
+    installed runtime runs. Returns None if these nodes cannot be identified or paired."""
     ours, theirs = _inlined(reference), _inlined(candidate)
     kinds: set[Key] = set()
     # Nodes of unknown domains are cut first: with them gone, an installed runtime may run the rest.
@@ -121,9 +121,9 @@ def _kind(node: ir.Node) -> Key:
 
 
 def _around(reference: ir.Model, candidate: ir.Model, kinds: set[Key]) -> tuple[ir.Model, ir.Model, str] | None:
-    """Returns copies of both models without their foreign nodes and nodes of `kinds`, and a note on them. Each foreign
-    node of the candidate has a partner in `reference`; a foreign node of the reference without a partner was dead
-    code."""
+    """Returns copies of both models without their foreign nodes and nodes of `kinds`, and a note on these nodes. Each
+    foreign node of the candidate has a partner in `reference`. A foreign node of the reference without a partner was
+    dead code."""
     shaped, copy = cloned(reference), cloned(candidate)
     ours, theirs = (_keyed(_chosen(model, kinds)) for model in (shaped, copy))
     if not ours or not theirs.keys() <= ours.keys():
@@ -154,7 +154,8 @@ def _chosen(model: ir.Model, kinds: set[Key]) -> list[ir.Node]:
 
 
 def _keyed(nodes: Sequence[ir.Node]) -> dict[Key, ir.Node]:
-    """Returns the nodes by operator and name if the name is unique, else by operator and position among its nodes."""
+    """Returns the nodes by operator and name if the name is unique, else by operator and position among the nodes of
+    this operator."""
     names = Counter(node.name for node in nodes)
     places: Counter[tuple[str, str]] = Counter()
     keyed: dict[Key, ir.Node] = {}
@@ -180,8 +181,8 @@ def _like(port: ir.Value) -> ir.Value:
 
 
 def _compare(one: ir.Graph, other: ir.Graph, pair: tuple[ir.Node, ir.Node], prefix: str) -> None:
-    """Makes the operands of the two nodes outputs. Constants and attributes are compared here: if they differ, an
-    output named `constants` with different values is added to both graphs."""
+    """Makes the operands of the two nodes outputs. Constants and attributes are compared here: if they differ, both
+    graphs get an output named `constants`, with different values."""
     same = _attributes(pair[0]) == _attributes(pair[1])
     reads = [(a, b) for a, b in zip(pair[0].inputs, pair[1].inputs, strict=True)]
     outside, others = _captured(pair[0]), _captured(pair[1])

@@ -2,8 +2,8 @@
 
 ONNX Runtime transforms a length N that is no power of 2 by the algorithm of Bluestein (onnxruntime pull request 15522).
 It multiplies by exp(iπk²/N) for k below N. The angles reach πN and are rounded in float32, by half a unit roundoff of
-πN. In measurements of lengths from 3 to 2000 the error was 0.55 to 0.8 times u·π·N in root mean square, relative to
-scale: about 2·u·N. For a power of 2 it is a few u at any length.
+πN. In measurements of lengths from 3 to 2000, the error was 0.55 to 0.8 times u·π·N in root mean square, relative to
+scale. This is about 2·u·N. For a power of 2 the error is a few u at any length.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from onnxsmith.graph.shapes.dims import evaluate
 from onnxsmith.verification.quantisers import constant
 
 _AXIS, _LENGTH = 2, 1
-"""Operands of DFT."""
+"""Numbers the operands of DFT."""
 _FRAME = 3
-"""The operand of STFT that holds its length."""
+"""Numbers the operand of STFT that holds the length."""
 
 
 def length(node: ir.Node, sizes: Mapping[str, int] | None) -> tuple[int, bool]:
-    """Returns the length N of a DFT or STFT whose rounding is 2·u·N, and whether it is unknown; (0, False) for other
-    nodes and for a power of 2. `sizes` are the known sizes of symbolic dimensions."""
+    """Returns the length N of a DFT or STFT whose rounding is 2·u·N, and whether the length is unknown. Returns (0,
+    False) for other nodes and for a power of 2. `sizes` are the known sizes of symbolic dimensions."""
     if node.domain or node.op_type not in ("DFT", "STFT"):
         return 0, False
     found = _number(node, _FRAME if node.op_type == "STFT" else _LENGTH)

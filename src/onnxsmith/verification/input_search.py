@@ -1,7 +1,8 @@
 """Searches for a first input that the reference accepts and answers with numbers.
 
-The order of trial: usual sizes and values; sizes and narrower integers that a refusal suggests; the other usual sizes;
-integers of all zeros and all ones. If the answer is empty or NaN, other values are tried at the same sizes.
+The search tries, in this order: usual sizes and values; sizes and narrower integers that a refusal suggests; the other
+usual sizes; integers of all zeros and all ones. If the answer is empty or NaN, other values are tried at the same
+sizes.
 """
 
 from __future__ import annotations
@@ -20,20 +21,21 @@ from onnxsmith.verification.inputs.draw_description import SPREADS, Manner
 from onnxsmith.verification.runtime_choice import LACKS, LacksError
 
 _FIRST = 3
-"""Usual sizes whose refusals are read first. A choice, like each limit below: they bound the number of runs."""
+"""Counts the usual sizes whose refusals are read first. A choice, like each limit below: they bound the number of
+runs."""
 _FROM_REFUSALS = 48
-"""Inputs that are tried because a refusal suggests their sizes."""
+"""Limits the inputs that are tried because a refusal suggests their sizes."""
 _PER_REFUSAL = 12
-"""Suggestions that are tried for one refusal."""
+"""Limits the suggestions that are tried for one refusal."""
 _LAST = 24
-"""Usual sizes that are tried again with integers of all zeros and ones."""
+"""Limits the usual sizes that are tried again with integers of all zeros and ones."""
 _CHOICES = 8
-"""Values of inputs with several choices that are tried one at a time."""
+"""Limits the values of inputs with several choices that are tried one at a time."""
 _FILLS = (0, 1)
-"""Valid indices and lengths almost everywhere."""
+"""Lists integers that are valid indices and lengths almost everywhere."""
 _SWEPT, _SWEPT_BESIDE, _SWEPT_SYMBOLS = 400, 64, 3
 _SWEPT_SECONDS = 15.0
-"""The sweep that comes last: sizes up to 400 of three symbols, with the other symbols at 64, for 15 seconds."""
+"""Limits the seconds of the last search: sizes up to 400 of three symbols, with the other symbols at 64."""
 
 
 class Search:
@@ -50,13 +52,14 @@ class Search:
         )
 
     def bases(self) -> Iterator[Mapping[str, int]]:
-        """Yields usual sizes, those that are known to work first."""
+        """Yields usual sizes. Sizes that are known to work come first."""
         if self._plan.start is not None:
             yield {**self._plan.start, **self._plan.known}
         yield from proposals.bases(self._plan.generator.signature, self._plan.known)
 
     def base(self) -> Run | None:
-        """Returns the first input that the reference answers with a number; else one that it accepts; else None."""
+        """Returns the first input that the reference answers with a number. If there is none, returns an input that the
+        reference accepts, or None."""
         found = self._by_refusals()
         for sizes in self.bases() if found is None else ():
             found = self._at(sizes, [self.manner])
@@ -69,8 +72,8 @@ class Search:
         return found or self._fallback or self._swept()
 
     def _swept(self) -> Run | None:
-        """Tries each symbol at every size up to a few hundred, with the other symbols at a usual size: the file may not
-        name a number of channels or bands."""
+        """Tries each symbol at every size up to a few hundred, with the other symbols at a usual size, because the file
+        may not name a number of channels or bands."""
         symbols = [symbol for symbol in symbols_of(self._plan.generator.signature) if symbol not in self._plan.known]
         likely = sorted(symbols, key=lambda symbol: symbol in proposals.batches(self._plan.generator.signature))
         end = time.monotonic() + _SWEPT_SECONDS
@@ -83,7 +86,7 @@ class Search:
         return self._fallback
 
     def _by_refusals(self) -> Run | None:
-        """Tries the likeliest sizes, then the sizes that their refusals suggest, newest suggestion first."""
+        """Tries the likeliest sizes, then the sizes that their refusals suggest. The newest suggestion comes first."""
         queue: deque[Mapping[str, int]] = deque()
         seen: set[tuple[tuple[str, int], ...]] = set()
         for first in itertools.islice(self._likely(), _FIRST + 1):
@@ -169,7 +172,7 @@ class Search:
 
     def _other_choices(self) -> Iterator[dict[str, int]]:
         """Yields other values of inputs that the graph compares with constants: a mask of zeros may give NaN, a mask of
-        ones numbers. First all inputs take their last value, then one at a time."""
+        ones numbers. First all inputs take their last value, then one input at a time does."""
         choices = {name: values for name, values in self._plan.generator.choices().items() if len(values) > 1}
         if len(choices) > 1:
             yield {**self.chosen, **{name: values[-1] for name, values in choices.items()}}
@@ -180,7 +183,7 @@ class Search:
         return self._tries.run(sizes, self._plan.seed, self.chosen, manner)
 
     def nothing_taken(self) -> OnnxsmithError:
-        """Returns the error that no input was found; its fix says how to give one."""
+        """Returns the error that no input was found. Its fix says how to give an input."""
         last, ports = self._tries.last, self._plan.generator.signature.required()
         if last is not None and last.id in LACKS:
             return LacksError(last)
@@ -199,4 +202,4 @@ class Search:
 
 
 _MOST_BASE = 4096
-"""The largest number in the graph that is tried as a size while no usual size was refused. A choice."""
+"""Limits the numbers in the graph that are tried as a size while no usual size was refused. A choice."""

@@ -20,22 +20,24 @@ from onnxsmith.verification.value_comparison import is_float
 
 _FATAL = {"runtime/died", "runtime/timeout"}
 _MOST_CRASHES = 12
-"""Crashes after which the reference is no longer run. A choice: a size too small for a window can divide by zero."""
+"""Limits the crashes after which the reference is no longer run. A choice: a size too small for a window can divide by
+zero."""
 _FEW_CRASHES = 3
-"""Crashes after which smaller inputs are skipped: inputs that have no size above those of a crash. A choice."""
+"""Limits the crashes after which smaller inputs are skipped. An input is smaller if none of its sizes is above those of
+a crash. A choice."""
 _MOST_LATE = 2
-"""Inputs on which the reference may exceed its time limit, once it has answered another. A choice."""
+"""Limits the inputs on which the reference may exceed its time limit, after it has answered another input. A choice."""
 MOST_ELEMENTS = 1 << 24
-"""Elements of one generated input. A choice: 64 MiB of float32, twice that while it is drawn."""
+"""Limits the elements of one generated input. A choice: 64 MiB of float32, twice that while the input is drawn."""
 
 
 @dataclass
 class Plan:
-    """The inputs to run: first the `given` ones, then generated ones.
+    """Describes the inputs to run: first the `given` inputs, then generated inputs.
 
     `known` sizes stay fixed; `start` are sizes that are known to work; without `generate`, only `given` is fed. With
     `random` the reference may draw random numbers: only dtype and shape of drawn outputs are compared. `turned` are
-    groups of sizes: of each group, the first sizes that the reference accepts are used.
+    groups of sizes. Of each group, the first sizes that the reference accepts are used.
 
     Raises:
         OnnxsmithError: `input/seed`.
@@ -56,7 +58,7 @@ class Plan:
 
 @dataclass
 class Run:
-    """One feed and the reference's answer to it. A run that is `left_out` does not count."""
+    """Holds one feed and the reference's outputs for it. A run that is `left_out` does not count."""
 
     feed: Feed
     outputs: Outputs
@@ -70,7 +72,7 @@ class Run:
 
 
 def answer(session: Session, feed: Feed) -> tuple[Outputs | None, Problem | None]:
-    """Returns the outputs, or why the session refuses the feed. Raises if the session has ended for good."""
+    """Returns the outputs, or the reason why the session refuses the feed. Raises if the session has ended for good."""
     try:
         return session.run(feed.values), None
     except OnnxsmithError as error:
@@ -95,19 +97,20 @@ class Tries:
         self.session, self.plan = session, plan
         self.refused = 0
         self.last: Problem | None = None
-        """The latest refusal."""
+        """Holds the latest refusal."""
         self.outcomes: list[tuple[dict[str, int], bool]] = []
-        """Sizes that were tried, and whether the reference accepted them."""
+        """Lists the sizes that were tried, and whether the reference accepted them."""
         self.crashed: list[str] = []
         self._crashed_at: list[dict[str, int]] = []
         self.hopeless = 0
-        """Inputs that were skipped because one of their sizes, or a larger one, crashed the reference."""
+        """Counts the inputs that were skipped because one of their sizes, or a larger size, crashed the reference."""
         self.late: list[str] = []
         self.too_large = 0
-        """Inputs that were skipped because they would be too large."""
+        """Counts the inputs that were skipped because they would be too large."""
 
     def run(self, sizes: Mapping[str, int], seed: int, chosen: Mapping[str, int], manner: Manner) -> Run | None:
-        """Returns a run on a generated input; None if the reference refuses it, or if it would be too large."""
+        """Returns a run on a generated input; None if the reference refuses the input, or if the input would be too
+        large."""
         if self._is_too_large(sizes):
             return None
         if self._is_hopeless(sizes):
@@ -156,8 +159,8 @@ class Tries:
         return often and any(all(size <= at.get(name, -1) for name, size in sizes.items()) for at in self._crashed_at)
 
     def _is_too_large(self, sizes: Mapping[str, int]) -> bool:
-        """Whether an input would be too large, at sizes that the user did not ask for. This does not count as a
-        refusal."""
+        """Whether an input would be too large, at sizes that the user did not ask for. An input that is too large does
+        not count as a refusal."""
         asked = {**(self.plan.start or {}), **self.plan.known}
         if all(asked.get(symbol) == size for symbol, size in sizes.items()):
             return False

@@ -1,7 +1,7 @@
 """Adds intermediate tensors of two models as outputs, if both models compute them.
 
 A network may lose most of the results of its first layers. Then a fault in these layers is smaller than rounding at the
-outputs. It shows at a tensor closer to the fault, best at the result of the node that reads the weight.
+outputs. The fault shows at a tensor closer to it, best at the result of the node that reads the faulty weight.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 
 _MOST = 64
-"""Intermediate tensors that are added. A choice: each takes memory during a run."""
+"""Limits the intermediate tensors that are added. A choice: each tensor takes memory during a run."""
 _FLOATS = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
 
 
 def with_common_tensors(reference: ir.Model, candidate: ir.Model) -> tuple[ir.Model, ir.Model] | None:
-    """Returns copies of both models that also output common tensors, of the same name and dtype; weights are shared.
-    None if only the outputs are common."""
+    """Returns copies of both models that also output their common tensors: those with the same name and dtype. The
+    copies share weights. Returns None if only the outputs are common."""
     ours, theirs = inferred(reference)[0], inferred(candidate)[0]
     mine, other = _values(ours), _values(theirs)
     outputs = {value.name for model in (ours, theirs) for value in (*model.graph.outputs, *model.graph.inputs)}
@@ -43,12 +43,12 @@ def _reads(value: ir.Value) -> list[ir.Value]:
 
 
 def _is_weight(value: ir.Value) -> bool:
-    """Whether `power` may plant a fault in the value."""
+    """Whether `detection_power` may plant a fault in the value."""
     maker = value.producer()
     fixed = value.is_initializer() or (maker is not None and maker.op_type == "Constant")
     return fixed and value.dtype in _FLOATS
 
 
 def _values(model: ir.Model) -> dict[str, ir.Value]:
-    """Results of the nodes of the main graph, by name."""
+    """Returns the results of the nodes of the main graph, by name."""
     return {value.name: value for node in model.graph for value in node.outputs if value.name}

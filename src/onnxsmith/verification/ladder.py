@@ -1,7 +1,7 @@
 """Makes further comparisons, in a fixed order, if a comparison is unsure.
 
-Each way to verify is a `Subject`: it compares, and offers further comparisons. A rung decides when a further comparison
-is worth its cost, what its result settles, and how the report says so.
+Each way to verify is a `Subject`, which compares and offers further comparisons. A `Rung` decides when a further
+comparison is worth its cost, which doubts its result settles, and what the report says.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from onnxsmith.verification.by_layer.part_verification import Inside
 
 SEEDS = 3
-"""Seeds whose inputs are tried until a check decides. A choice: inputs of another seed may meet a threshold that these
-miss."""
+"""Counts the seeds whose inputs are tried until a check decides. A choice: inputs of another seed may meet a threshold
+that these miss."""
 _LONG = 200
-"""Characters of an error in a note. A choice."""
+"""Limits the characters of an error in a note. A choice."""
 
 
 class Subject(ABC):
-    """A comparison that can also be made in other ways. A method that a subject does not override offers no further
-    comparison."""
+    """Makes a comparison that can also be made in other ways. A method that a subject does not override offers no
+    further comparison."""
 
     @property
     def seed(self) -> int:
-        """The seed of the generated inputs."""
+        """Returns the seed of the generated inputs."""
         return 0
 
     @abstractmethod
@@ -42,41 +42,41 @@ class Subject(ABC):
         """
 
     def plain(self) -> Self | None:
-        """Returns the comparison without the runtimes' optimisations; None if this one is made without them, or if the
-        user chose the runtime's options."""
+        """Returns the comparison without the runtimes' optimisations. Returns None if this comparison is made without
+        optimisations, or if the user chose the runtime's options."""
         return None
 
     def opened(self) -> Self | None:
-        """Returns the comparison with common intermediate tensors as further outputs. None if there are none, or if the
-        user gave a tolerance, which does not apply to them."""
+        """Returns the comparison with common intermediate tensors as further outputs. Returns None if there are none,
+        or if the user gave a tolerance, which does not apply to intermediate tensors."""
         return None
 
     def seeded(self, seed: int) -> Self | None:
-        """Returns the comparison on the inputs of another seed. None if no inputs are generated, or if intermediate
-        tensors can be compared, which show more than other inputs."""
+        """Returns the comparison on the inputs of another seed. Returns None if no inputs are generated, or if
+        intermediate tensors can be compared, because these show more than other inputs."""
         return None
 
     def single(self) -> Subject | None:
-        """Returns the comparison of float32 copies; None if there are none, or if the user gave a tolerance."""
+        """Returns the comparison of float32 copies. Returns None if there are none, or if the user gave a tolerance."""
         return None
 
     def inside(self) -> Inside | None:
-        """Compares the intermediate tensors, each computed from the reference's values; None if they cannot be paired.
-        May raise any exception, because a traced operation may."""
+        """Compares the intermediate tensors, each computed from the reference's values. Returns None if the tensors
+        cannot be paired. May raise any exception, because a traced operation may."""
         return None
 
     def overrules(self, found: Verification) -> bool:
-        """Whether agreement on other inputs settles the doubts in `found`. It does not if `found` names a difference of
-        the two sides."""
+        """Whether agreement on other inputs settles the doubts in `found`. It settles nothing if `found` names a
+        difference of the two sides."""
         return True
 
     def adopt(self, other: Self) -> None:
-        """Takes over the attributes of `other`, whose result counts now."""
+        """Takes over the attributes of `other`, because the result of `other` counts now."""
         return
 
 
 class Rung(ABC):
-    """A further comparison."""
+    """Makes one further comparison."""
 
     name: ClassVar[str]
 
@@ -210,12 +210,13 @@ class TensorsInside(Rung):
 
 
 RUNGS: tuple[Rung, ...] = (OtherLevel(), IntermediateTensors(), OtherSeeds(), InFloat32(), TensorsInside())
-"""The rungs in order: cheaper ones first, and those whose models are closer to the two models themselves."""
+"""Lists the rungs in order. Cheaper rungs come first, and rungs whose models are closer to the two models
+themselves."""
 
 
 def climbed(subject: Subject, found: Verification, rungs: Sequence[Rung] = RUNGS) -> Verification:
-    """Returns the comparison `found` of the subject. While it is unsure, adds the findings of the next rung. A rung
-    whose comparison fails decides nothing."""
+    """Returns the comparison `found` of the subject. While the comparison is unsure, adds the findings of the next
+    rung. A rung whose comparison fails decides nothing."""
     for rung in rungs:
         if not found.unsure:
             break

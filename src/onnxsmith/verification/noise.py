@@ -1,9 +1,9 @@
 """Measures the difference of correct computations of one model on one input.
 
 Two kernels round differently, so their results differ. The size of the difference depends on the model and the input,
-which a count of operations does not show. So the model is run again with the effect of rounding added where it arises:
-inputs are moved by one ulp, weights by the error of the sums that read them (`verification/probe.py`). The outputs then
-move as rounding would move them: little if a layer contracts, much if two large numbers are subtracted.
+and a count of operations does not show this. So the model is run again with the effect of rounding added where rounding
+arises. Inputs are moved by one ulp, weights by the error of the sums that read them (`verification/probe.py`). The
+outputs then move as if by rounding: little if a layer contracts, much if two large numbers are subtracted.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from onnxsmith.verification.probe import Probe
 from onnxsmith.verification.value_comparison import Difference, difference
 
 WORST = 8.0
-"""Largest allowed difference, in multiples of the largest measured movement. A choice, for three reasons: both sides
-round (√2); an output of ten thousand elements has extremes at four standard deviations, one of few elements at one; the
+"""Limits the difference, in multiples of the largest measured movement. A choice, for three reasons: both sides round
+(√2); an output of ten thousand elements has extremes at four standard deviations, an output of few elements at one; the
 movement is measured on a few samples only."""
 SPREAD = 4.0
-"""Largest allowed difference in root mean square, in multiples of the movement's. A choice: smaller than WORST, because
-single elements hardly affect a mean."""
+"""Limits the difference in root mean square, in multiples of the movement's root mean square. A choice: smaller than
+WORST, because single elements hardly affect a mean."""
 _FIRST, _ALL = 2, 6
-"""Samples taken at first, and samples in all if the first do not explain a difference. A choice: each is a run."""
+"""Counts the samples that are taken at first, and the samples in all if the first do not explain a difference. A
+choice: each sample is a run."""
 
 
 @dataclass(frozen=True)
 class Movement:
-    """The movement of one output on one input. `worst` and `spread` (root mean square) are relative to the output's
-    scale, `absolute` is in its units. `changed` is the number of integers, bools or strings that change. `unsteady`
-    says why the shape or the places of NaN change."""
+    """Holds the movement of one output on one input. `worst` and `spread` (root mean square) are relative to the
+    output's scale, `absolute` is in its units. `changed` is the number of integers, bools or strings that change.
+    `unsteady` says why the shape or the places of NaN change."""
 
     worst: float
     spread: float
@@ -44,10 +45,10 @@ class Movement:
 class Noise:
     """Measures the movement of outputs, with as many samples as needed.
 
-    If the probe runs the reference's own model (`is_reference`), perhaps at another optimisation level, the difference
-    between probe and reference counts as movement too. If the reference is no graph, whole numbers are moved as well,
-    because ties between equal elements may be broken either way. `other` is a probe of the candidate, for correct
-    candidates that round more than the reference.
+    If the probe runs the reference's own model (`is_reference`), the difference between probe and reference counts as
+    movement too: the probe may run at another optimisation level. If the reference is no graph, whole numbers are moved
+    as well, because ties between equal elements may be broken either way. `other` is a probe of the candidate, because
+    a correct candidate may round more than the reference.
     """
 
     def __init__(self, probe: Probe, *, is_reference: bool = True, other: Probe | None = None) -> None:
@@ -58,8 +59,8 @@ class Noise:
         self._kept: list[Run] = []
 
     def movement(self, run: Run, name: str, *, closely: bool = False) -> Movement | None:
-        """Measures the movement of output `name` on this input; `closely` takes more samples. None if it is unknown,
-        because the model does not run with other weights."""
+        """Returns the movement of output `name` on this input; `closely` takes more samples. Returns None if the
+        movement is unknown, because the model does not run with other weights."""
         samples = self._taken(run, _ALL if closely else _FIRST)
         if not samples:
             return None

@@ -9,11 +9,11 @@ from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.verification.explore import Plan, Run
 
 _MOST = 4
-"""Most inputs that are compared at the second level. A choice: the base, other values, and two other sizes."""
+"""Limits the inputs that are compared at the second level. A choice: the base, other values, and two other sizes."""
 
 
 def spread(runs: Sequence[Run]) -> list[Run]:
-    """Returns a few of the runs: the first, the last, and some between, so that values and sizes vary."""
+    """Returns a few of the runs, with different values and sizes: the first run, the last run, and some between."""
     if len(runs) <= _MOST:
         return list(runs)
     return [runs[index * (len(runs) - 1) // (_MOST - 1)] for index in range(_MOST)]
@@ -52,7 +52,7 @@ def agreement_at_both(
 
 
 def agreement(part: Verification) -> str:
-    """Says in words how closely the outputs of a comparison agree."""
+    """Describes in words how closely the outputs of a comparison agree."""
     if part.exact:
         return "to the bit"
     return "within rounding" if not part.differs else "not"

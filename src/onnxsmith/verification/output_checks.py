@@ -21,14 +21,14 @@ from onnxsmith.verification.rounding import Rounding
 from onnxsmith.verification.value_comparison import Difference, difference, layout_difference
 
 _TINY = 1e-12
-"""Scale below which an output is reported as weak. A choice: random weights may shrink values from layer to layer, and
-agreement on the resulting outputs shows little."""
+"""Names the scale below which an output is reported as weak. A choice: random weights may shrink values from layer to
+layer, and agreement on the resulting outputs shows little."""
 
 
 class Checks:
     """Collects differences by output. `drawn` returns the outputs that the reference draws at random. `unsteady`
-    returns the outputs that change from run to run on one input only. Both are called only when an output differs,
-    because they run the reference again."""
+    returns the outputs that change from run to run on one input only. Both functions are called only when an output
+    differs, because they run the reference again."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class Checks:
         self._bound: dict[str, Allowed | None] = {}
         self._ill: dict[str, list[str]] = {}
         self._out: set[tuple[int, str]] = set()
-        """(id of a run, output) pairs in which the run cannot decide about the output."""
+        """Holds pairs (id of a run, output) in which the run cannot decide about the output."""
         self._given: dict[str, str] = {}
         self._judged: dict[str, int] = dict.fromkeys(self._worst, 0)
         self.worst: Feed | None = None
-        """The input with the largest difference; a failed input comes before any that passed. None before the first
-        run."""
+        """Holds the input with the largest difference. A failed input comes before any passed input. None before the
+        first run."""
         self._rank = (False, -1.0, 0.0)
 
     def add(self, run: Run, answer: Outputs | None, refusal: Problem | None) -> dict[str, Difference]:
-        """Takes in one run and the candidate's answer to it. Returns the difference of each output."""
+        """Records one run and the candidate's outputs on it. Returns the difference of each output."""
         all_found: dict[str, Difference] = {}
         for port in self._ports:
             if answer is None:
@@ -93,7 +93,8 @@ class Checks:
         return all_found
 
     def give_up(self, run: Run, why: Problem) -> None:
-        """Records a run that the candidate did not finish within the limits of the machine; it decides nothing."""
+        """Records a run that the candidate did not finish within the limits of the machine; such a run decides
+        nothing."""
         self._beyond = f"on {run.feed.label}: {why.what}"
 
     def refuse(self, name: str, reason: str, where: str) -> None:
@@ -152,8 +153,8 @@ class Checks:
         return bool(settled)
 
     def sees(self, run: Run, usual: Outputs, faulty: Outputs) -> bool:
-        """Whether this check, with the bounds it used on `run`, would have told `faulty` from `usual`. Outputs that
-        were bit-identical are compared bit for bit."""
+        """Whether this check, with the bounds it used on `run`, would have distinguished `faulty` from `usual`. Outputs
+        that were bit-identical are compared bit for bit."""
         for port in self._ports:
             if port.name in self._known or port.name not in usual or port.name not in faulty:
                 continue
@@ -169,7 +170,7 @@ class Checks:
         return False
 
     def differs(self, run: Run, ours: Outputs, theirs: Outputs) -> str:
-        """Names the output in which two answers to `run` differ by more than was allowed; empty if none does. NaN and
+        """Names the output in which two answers to `run` differ by more than was allowed; "" if no output does. NaN and
         infinity have to be at the same places."""
         for port in self._ports:
             allowed = self._allowed.get((id(run), port.name))
@@ -183,7 +184,7 @@ class Checks:
         return ""
 
     def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
-        """Returns the difference of two answers in units of the usual difference of correct computations. Infinite if
+        """Returns the difference of two answers, in units of the usual difference of correct computations. Infinite if
         integers differ, or if no float differs."""
         found = 0.0
         for port in self._ports:
@@ -198,7 +199,8 @@ class Checks:
         return found or np.inf  # no float differs: no unit measures the effect
 
     def judge_movement(self, runs: Sequence[Run]) -> None:
-        """Records outputs that were the same for two inputs of the same sizes: agreement on them shows little."""
+        """Records outputs that were the same for two inputs of the same sizes, because agreement on them shows
+        little."""
         pairs = [(a, b) for a, b in itertools.pairwise(runs) if a.feed.sizes == b.feed.sizes and a.feed.values]
         for port in self._ports if pairs else ():
             bounds = self._bounds(port.name)
@@ -234,7 +236,7 @@ class Checks:
         return not self._inexact and not self._ill
 
     def results(self) -> tuple[OutputCheck, ...]:
-        """Returns one check per output, in the model's order."""
+        """Returns one check for each output, in the model's order."""
         return tuple(self._result(port.name, port.dtype) for port in self._ports)
 
     def _bounds(self, name: str) -> tuple[float, float]:

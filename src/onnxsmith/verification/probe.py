@@ -1,5 +1,5 @@
-"""Runs one model with slightly changed weights and inputs: changed by an ulp, to measure the effect of rounding, or by
-a fault, to test whether a check would notice it."""
+"""Runs one model with slightly changed weights and inputs. They are changed by an ulp to measure the effect of
+rounding, or by a fault to test whether a check would notice it."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from onnxsmith.verification.value_comparison import is_float
 
 Array = npt.NDArray[Any]
 EACH, ADDED, TABLE = "each", "added", "table"
-"""Kinds of faults: each element changed by a share of itself; a share of the tensor's root mean square added to each
-element; elements replaced by other values of the same table."""
+"""Names three kinds of faults: each element changed by a share of itself; a share of the tensor's root mean square
+added to each element; elements replaced by other values of the same table."""
 _MOST_MOVED = 2**26
-"""Most bytes of weights that are moved at once: all small tensors, and an even selection of the others. A choice: 64
-MiB."""
+"""Limits the bytes of weights that are moved at once: all small tensors, and an even selection of the others. A choice:
+64 MiB."""
 _UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-"""Unit roundoffs (IEEE 754; bfloat16 has 8 bits of significand)."""
+"""Maps dtypes to unit roundoffs (IEEE 754; bfloat16 has 8 bits of significand)."""
 
 
 class Probe:
-    """A model in a session of its own, in which every weight is an input with a default. The session is made when it is
-    first needed. If the runtime refuses the model or an input, the probe returns None."""
+    """Holds a model in a session of its own, in which every weight is an input with a default. The session is made when
+    it is first needed. If the runtime refuses the model or an input, the probe returns None."""
 
     settled: Set[str] = frozenset()
-    """Weights in which no more faults are planted, because their faults were seen elsewhere."""
+    """Names the weights in which no more faults are planted, because their faults were seen elsewhere."""
 
     def __init__(
         self,
@@ -50,13 +50,13 @@ class Probe:
     ) -> None:
         self.settled = settled
         self.tried: set[str] = set()
-        """Weights in which faults were planted."""
+        """Names the weights in which faults were planted."""
         self._prepare = prepare
         self._source = source
         self._session: Session | None = None
         self._failed = False
         self._plain: dict[int, tuple[Feed, Outputs | None]] = {}
-        """Answers by the id of the input, which is kept alive so that its id is not reused."""
+        """Holds the outputs by the id of the input. The input is kept alive so that its id is not reused."""
         self.weights: tuple[Weight, ...] = ()
 
     def __enter__(self) -> Self:
@@ -67,7 +67,7 @@ class Probe:
 
     @property
     def model(self) -> ir.Model:
-        """The model, unchanged."""
+        """Returns the unchanged model."""
         return load(self._source)
 
     def with_numbers(self, values: Mapping[str, ir.TensorProtocol]) -> Probe:
@@ -78,7 +78,7 @@ class Probe:
         """Returns a session of another model, prepared like the probe's own.
 
         Raises:
-            OnnxsmithError: what the runtime raises.
+            OnnxsmithError: the errors of the runtime.
         """
         return self._prepare(model)
 
@@ -99,7 +99,7 @@ class Probe:
             self._session, self._failed = None, True
 
     def plain(self, feed: Feed) -> Outputs | None:
-        """Returns the model's outputs with nothing changed."""
+        """Returns the outputs of the unchanged model."""
         if id(feed) not in self._plain:
             self._plain[id(feed)] = (feed, self._run(feed.values, {}))
         return self._plain[id(feed)][1]
@@ -107,7 +107,7 @@ class Probe:
     def moved(self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True) -> Outputs | None:
         """Returns the outputs with float inputs moved by about an ulp, and weights moved by the rounding of the sums
         that read them. For sums of n terms this is sqrt(n/6) ulps, the mean of a random walk of their partial sums.
-        Whole numbers stay; with `whole` they move too, small ones by an ulp of the tensor's root mean square. Without
+        Whole numbers stay. With `whole` they move too, small ones by an ulp of the tensor's root mean square. Without
         `inputs`, only the weights move."""
         if not self.start():
             return None
@@ -119,9 +119,9 @@ class Probe:
         return self._run(values, moved)
 
     def faulty(self, feed: Feed, weight: Weight, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
-        """Returns the outputs with a fault in one weight: each element changed by `share` of itself, up or down at
+        """Returns the outputs with a fault in one weight. Each element is changed by `share` of itself, up or down at
         random. A share of 1 changes it by as much as the tensor's root mean square. With `manner` ADDED, a share of the
-        root mean square is added, also to zeros; with TABLE, some elements get other values of the table."""
+        root mean square is added, also to zeros. With TABLE, some elements get other values of the table."""
         changed = planted(self._values(weight), share, weight.is_levels, seed, manner=manner)
         if changed is None:
             return None
@@ -171,8 +171,8 @@ class Probe:
 
 
 def _inexact(value: Any, moved: Any) -> Any:
-    """Returns the moved values, except for numbers of few digits (multiples of 1/256), which stay. Whole numbers and
-    halves are exact on purpose, and a model that rounds or compares them has one right answer."""
+    """Returns the moved values, except that numbers of few digits (multiples of 1/256) stay. Whole numbers and halves
+    are exact on purpose, and a model that rounds or compares them has one right answer."""
     if moved is value:
         return value
     parts = widen(value) * 256
@@ -180,8 +180,8 @@ def _inexact(value: Any, moved: Any) -> Any:
 
 
 def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = False) -> Any:
-    """Moves floats by some `ulps` at random; other values stay unchanged. The ulp is that of the element, or, with
-    `by_size`, of the tensor's root mean square if the element is smaller."""
+    """Moves floats by some `ulps` at random; other values stay unchanged. The ulp is the ulp of the element. With
+    `by_size`, it is the ulp of the tensor's root mean square if the element is smaller."""
     if not isinstance(value, np.ndarray) or value.dtype.name not in _UNITS or not value.size:
         return value
     rng = np.random.default_rng([key[0], zlib.crc32(key[1].encode())])
@@ -198,7 +198,7 @@ def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = Fa
 
 
 def _nudged_in_place(value: Array, unit: float, rng: np.random.Generator) -> Array:
-    """Does the same in the values' own dtype, which takes a twelfth of the time for large weights."""
+    """Does the same as `_nudged` in the values' own dtype, which takes a twelfth of the time for large weights."""
     with np.errstate(over="ignore", invalid="ignore"):
         moved = rng.random(value.shape, dtype=value.dtype.type)
         moved -= value.dtype.type(0.5)
@@ -210,9 +210,9 @@ def _nudged_in_place(value: Array, unit: float, rng: np.random.Generator) -> Arr
 
 
 def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str = EACH) -> Array | None:
-    """Returns `value` with a fault; None if it cannot be changed: it is all zero, empty or not finite. In a table of
-    whole numbers, or of two values like a mask, a change by 1% means little, so the fault is another value of the
-    table."""
+    """Returns `value` with a fault. Returns None if the value cannot be changed, because it is all zero, empty or not
+    finite. In a table of whole numbers, or of two values like a mask, a change by 1% means little, so the fault is
+    another value of the table."""
     rng = np.random.default_rng([seed, value.size])
     wide = widen(value)
     finite = wide[np.isfinite(wide)]

@@ -12,18 +12,18 @@ import onnx_ir as ir
 from onnxsmith.verification.term_counts import MOVING, input_of
 
 _WIDTH = 8.0
-"""Range of a quantiser in multiples of the scale of its values, if the values are unknown. A choice: ±4 times the root
-mean square."""
+"""Assumes the range of a quantiser, in multiples of the scale of its values, if the values are unknown. A choice: ±4
+times the root mean square."""
 INTEGER_PRODUCTS = {
     "ConvInteger", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat",
     "MatMulNBits", "QGemm", "QLinearAdd", "QLinearConv", "QLinearMatMul", "QLinearMul",
 }  # fmt: skip
-"""Operators that multiply or add quantised integers and quantise their result."""
+"""Lists the operators that multiply or add quantised integers and quantise their result."""
 
 
 def own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
-    """Returns the quantisation error of a node, in root mean square relative to its values. `scales` are the root mean
-    squares of values by name, as far as they are known."""
+    """Returns the quantisation error of a node, in root mean square relative to its values. `scales` are the known root
+    mean squares of values, by name."""
     if node.op_type in INTEGER_PRODUCTS:
         return math.sqrt(3) * noise_of_bits(8)  # three quantised tensors at most: two operands and the result
     if node.op_type == "DynamicQuantizeLinear":
@@ -43,7 +43,7 @@ def own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
 
 
 def _stored_weight(node: ir.Node) -> np.ndarray[Any, Any] | None:
-    """Returns the stored integers if they are a weight, or rows that were gathered from a weight; else None."""
+    """Returns the stored integers if they are a weight or rows gathered from a weight; else None."""
     weight, maker = constant(node, 0), node.inputs[0].producer() if node.inputs[0] is not None else None
     while weight is None and maker is not None and maker.op_type in MOVING and not maker.domain:
         weight, value = constant(maker, 0), input_of(maker, 0)
@@ -74,7 +74,7 @@ def is_constant(value: ir.Value) -> bool:
 
 
 def constant(node: ir.Node, place: int) -> np.ndarray[Any, Any] | None:
-    """Returns the values of the operand at `place`, if it is a constant."""
+    """Returns the values of the operand at `place` if it is a constant; else None."""
     value = input_of(node, place)
     if value is None:
         return None

@@ -1,10 +1,10 @@
 """Replaces random numbers by the same fixed numbers in both models, so that everything else can be compared.
 
 Two runs of a model that draws random numbers differ, even with a `seed` attribute: onnxruntime continues one stream
-from run to run. So each draw is replaced by nodes that compute a fixed sequence from the same operands and attributes:
-in the main graph, in branches, loop bodies and functions. The sequence fills the interval evenly and has the requested
+from run to run. So each draw is replaced by nodes that compute a fixed sequence from the same operands and attributes.
+This includes draws in branches, loop bodies and functions. The sequence fills the interval evenly and has the requested
 mean and spread. Corresponding draws of the two models get the same sequence. Different draws get different sequences,
-so that a model that uses one draw twice still differs from a model that draws twice.
+so a model that uses one draw twice still differs from a model that draws twice.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.graph.surgery.node_insertion import Inserter, release
 
 _OLDEST = 9
-"""The first opset with ConstantOfShape and NonZero, by which a sequence is computed."""
+"""Names the first opset with ConstantOfShape and NonZero, by which a sequence is computed."""
 _MOST_WRITTEN = 2**16
-"""Most elements of a sequence that is stored as a constant, below opset 9. A choice: 256 KiB of float32."""
+"""Limits the elements of a sequence that is stored as a constant, below opset 9. A choice: 256 KiB of float32."""
 _PERIOD = 8191
-"""Period of the sequences: a prime (2^13 - 1) whose square fits a 32-bit integer, the widest type of some runtimes."""
+"""Sets the period of the sequences: a prime (2^13 - 1) whose square fits a 32-bit integer, the widest type of some
+runtimes."""
 _FLOAT, _INT32, _INT64, _BOOL = (
     int(one) for one in (ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL)
 )
 
 
 def nodes(model: ir.Model) -> list[ir.Node]:
-    """Returns nodes that draw random numbers, seeded or not, including each `Dropout` that may be in training mode."""
+    """Returns the nodes that draw random numbers, seeded or not, including each `Dropout` that may be in training
+    mode."""
     return [node for node in walk.all_nodes(model) if draws(node)]
 
 
@@ -56,7 +58,8 @@ def draws(node: ir.Node) -> bool:
 
 @dataclass(frozen=True)
 class Fixed:
-    """Two models with fixed numbers, a note on the replaced nodes, and a clause on what could not be tried."""
+    """Holds two models with fixed numbers, a note on the replaced nodes, and a clause on the parts that could not be
+    tried."""
 
     pair: tuple[ir.Model, ir.Model]
     note: str
@@ -64,7 +67,7 @@ class Fixed:
 
 
 class _TooOldError(Exception):
-    """The opset lacks the operators that compute a sequence."""
+    """Says that the opset lacks the operators that compute a sequence."""
 
 
 def fixed(reference: ir.Model, candidate: ir.Model) -> Fixed | None:
@@ -100,9 +103,9 @@ def _owners(model: ir.Model) -> Iterator[tuple[ir.Graph | ir.Function, Mapping[s
 
 
 def _keys(ours: Sequence[ir.Node], theirs: Sequence[ir.Node]) -> dict[ir.Node, int]:
-    """Returns a key for each draw, equal for corresponding draws. Draws correspond by node name, else by result name,
-    if the names are unique in both models; else by order, if both models have the same operators. Otherwise all draws
-    share one key."""
+    """Returns a key for each draw, equal for corresponding draws. Draws correspond by node name, or else by result
+    name, if these names are unique in both models. Otherwise they correspond by order, if both models have the same
+    operators. If not, all draws share one key."""
     for label in (_name, _result):
         names, others = Counter(map(label, ours)), Counter(map(label, theirs))
         if all(name and count == 1 and names[name] == 1 for name, count in others.items()):
@@ -156,7 +159,7 @@ class _Writer(Inserter):
         return self.op("Shape", value)
 
     def uniform(self, shape: Sequence[int] | ir.Value, key: int) -> ir.Value:
-        """Writes floats between 0 and 1, in a static shape or in the shape that a tensor holds."""
+        """Writes floats between 0 and 1. Their shape is static, or is held by a tensor."""
         if self.opset < _OLDEST:
             if isinstance(shape, ir.Value) or math.prod(shape) > _MOST_WRITTEN:
                 raise _TooOldError

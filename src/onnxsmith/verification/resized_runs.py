@@ -1,4 +1,4 @@
-"""Runs the reference at other sizes: several symbols at once, or one by one if it refuses them together."""
+"""Runs the reference at other sizes: several symbols at once, or one by one if the reference refuses them together."""
 
 from __future__ import annotations
 
@@ -13,34 +13,33 @@ from onnxsmith.verification.inputs import size_proposals as proposals
 from onnxsmith.verification.inputs.draw_description import Manner
 
 _PER_SYMBOL = 2
-"""Accepted sizes of each symbol, without the base's, after which the search for that symbol ends. A choice."""
+"""Ends the search for a symbol after this many accepted sizes, without the base's. A choice."""
 _TRIES_PER_SYMBOL = 12
-"""Most sizes of one symbol that are tried. A choice, like each limit below: they bound the number of runs."""
+"""Limits the sizes of one symbol that are tried. A choice, like each limit below: they bound the number of runs."""
 _EMPTY = 4
-"""Most symbols that are tried at 0."""
+"""Limits the symbols that are tried at size 0."""
 _SUMS = 4
-"""Most triples of symbols that are tried with one symbol as the sum of the two others."""
+"""Limits the triples of symbols that are tried with one symbol as the sum of the two others."""
 _DEARER = 6
-"""Largest run, in multiples of the base's elements."""
+"""Limits a run, in multiples of the base's elements."""
 _CHEAP = 1 << 22
-"""Elements that any run may have, even if the base is small."""
+"""Counts the elements that any run may have, even if the base is small."""
 _LONG = 257
-"""A size long enough for chance events, such as equal elements or a run of them. A prime above 256."""
+"""Holds a size long enough for chance events, such as equal elements or a run of them. It is a prime above 256."""
 _SHORT = 64
-"""The largest accepted size of a symbol for which `_LONG` is still tried."""
+"""Holds the largest accepted size of a symbol for which `_LONG` is still tried."""
 _FEW = 1 << 20
-"""Elements that the inputs, and the outputs, of a `_LONG` run may have."""
+"""Limits the elements of the inputs, and of the outputs, of a `_LONG` run."""
 _LEVELS = (257, 131, 67)
-"""Least sizes of the symbols in a run with all symbols large: primes above 256, 128 and 64."""
+"""Lists the least sizes of the symbols in a run with all symbols large: primes above 256, 128 and 64."""
 _MANY = 1 << 22
-"""Most elements of the outputs, and of all tensors, in a run with all symbols large."""
+"""Limits the elements of the outputs, and of all tensors, in a run with all symbols large."""
 _ROUND = 64
-"""The sizes of a run with all symbols large are multiples of this number, if the reference refuses the primes. A
-choice."""
+"""Divides the sizes of a run with all symbols large, if the reference refuses the primes. A choice."""
 
 
 class Resizer:
-    """Finds runs at other sizes than `base`; `notes` names symbols that depend on each other, `untried` sizes that were
+    """Finds runs at other sizes than `base`. `notes` names symbols that depend on each other, `untried` sizes that were
     too large."""
 
     def __init__(self, tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> None:
@@ -54,13 +53,13 @@ class Resizer:
         self.notes: list[str] = []
         self.untried: list[str] = []
         self.tied: list[list[str]] = []
-        """Groups of symbols that need equal sizes, or of which one is the sum of the others."""
+        """Lists groups of symbols that need equal sizes, or in which one symbol is the sum of the others."""
         self._equal: list[list[str]] = []
         self._accepted: list[Mapping[str, int]] = [self._base]
 
     def runs(self) -> Iterator[Run]:
-        """Yields runs with all symbols resized; then with each symbol that failed there; then with symbols that change
-        only together; then large runs; then runs with a size of 0."""
+        """Yields the runs in this order: with all symbols resized; with each symbol that failed there; with symbols
+        that change only together; large runs; runs with a size of 0."""
         beyond = {symbol: self._beyond(symbol) for symbol in self._symbols}
         together = 0
         rounds = proposals.rounds(self._base, beyond)
@@ -90,8 +89,8 @@ class Resizer:
             yield from [run] if run is not None else []
 
     def _long(self) -> Iterator[Run]:
-        """Yields a run with all so far short symbols long; if it is refused, one with the first symbol that is accepted
-        alone."""
+        """Yields a run with `_LONG` for all symbols that were short so far. If the reference refuses it, yields a run
+        with the first symbol that is accepted alone."""
         short = [one for one in self._symbols if max(self._taken[one] | {self._base[one]}) < _SHORT]
         for symbols in [short, *([one] for one in short if len(short) > 1)]:
             asked = {**self._base, **dict.fromkeys(symbols, _LONG)}
@@ -103,9 +102,9 @@ class Resizer:
                 return
 
     def _large(self, beyond: Mapping[str, int]) -> Iterator[Run]:
-        """Yields a run with all symbols large together, and beyond the numbers in the graph: a condition such as
-        `min(height, width) > 64` has one answer in all runs with only one large symbol. Batches stay unchanged if there
-        are two other symbols."""
+        """Yields a run with all symbols large together, and beyond the numbers in the graph. In a run with only one
+        large symbol, a condition such as `min(height, width) > 64` always has the same answer. Batches stay unchanged
+        if there are two other symbols."""
         batches = proposals.batches(self._plan.generator.signature)
         others = [symbol for symbol in self._symbols if symbol not in batches]
         symbols = others if len(others) > 1 else self._symbols
@@ -129,8 +128,8 @@ class Resizer:
         return self._elements(sizes) <= max(self._most, _MANY) and times * self._given <= _MANY
 
     def _summed(self, sizes: dict[str, int]) -> dict[str, int]:
-        """Returns the sizes, with each sum of two symbols at their sum, and each group of equal symbols at its largest
-        size."""
+        """Returns the sizes, changed to fit the known dependences: each sum of two symbols is their sum, and all
+        symbols of a group of equal symbols have the group's largest size."""
         for group in self.tied:
             if group in self._equal:
                 sizes |= dict.fromkeys(group, max(sizes[one] for one in group))
@@ -140,8 +139,8 @@ class Resizer:
         return sizes
 
     def _by_sums(self, rounds: list[dict[str, int]]) -> Iterator[Run]:
-        """Repeats the rounds with one symbol kept as the sum of two others, if it is their sum in the base: the length
-        of a mask is the length of the past plus the new tokens."""
+        """Repeats the rounds with one symbol kept as the sum of two others, if it is their sum in the base. For
+        example, the length of a mask is the length of the past plus the new tokens."""
         base = self._base
         triples = (
             (total, a, b)
@@ -159,8 +158,8 @@ class Resizer:
                 return
 
     def _limit(self, symbol: str, beyond: int) -> Iterator[Run]:
-        """Yields a run beyond the numbers in the graph, if there was none yet; if it is refused, one at the largest
-        accepted size."""
+        """Yields a run beyond the numbers in the graph, if there was none yet. If the reference refuses this run,
+        yields a run at the largest accepted size."""
         now, taken = self._base[symbol], self._taken[symbol]
         numbers = [number for number in self._numbers.get(symbol, ()) if now < number < beyond]
         if not numbers or any(size > max(numbers) for size in taken):
@@ -172,8 +171,8 @@ class Resizer:
                 return
 
     def _at_limit(self, symbol: str) -> Iterator[Run]:
-        """Yields a run at the largest number itself, which alone shows an error by one in a comparison with the
-        number."""
+        """Yields a run at the largest number itself, because no other size shows an error by one in a comparison with
+        this number."""
         numbers = [number for number in self._numbers.get(symbol, ()) if number not in self._taken[symbol]]
         asked = {**self._base, symbol: max(numbers, default=0)}
         if not numbers or asked == dict(self._base) or self._elements(asked) > self._most:
@@ -182,7 +181,8 @@ class Resizer:
         yield from [run] if run is not None else []
 
     def _stuck(self, beyond: Mapping[str, int]) -> Iterator[Run]:
-        """Yields runs that change several symbols of one size together, if changing only one of them is refused."""
+        """Yields runs that change several symbols of the same size together, if the reference refuses to change one
+        alone."""
         stuck: dict[int, list[str]] = {}
         for symbol in self._symbols:
             if not self._taken[symbol]:
@@ -203,7 +203,7 @@ class Resizer:
                 )
 
     def _resized(self, symbols: list[str], beyond: Mapping[str, int]) -> Iterator[Run]:
-        """Yields runs with `symbols` at other sizes, until each has `_PER_SYMBOL` of them."""
+        """Yields runs with `symbols` at other sizes, until each symbol has `_PER_SYMBOL` accepted sizes."""
         ladder = proposals.others(symbols[0], self._base, self._plan.generator.signature)
         numbers = sorted(self._numbers.get(symbols[0], ()), reverse=True)
         now, far = self._base[symbols[0]], beyond[symbols[0]]
@@ -219,7 +219,7 @@ class Resizer:
                 return
 
     def _beyond(self, symbol: str) -> int:
-        """Returns the affordable size beyond the largest number in the graph, if need be with every other symbol at
+        """Returns the affordable size beyond the largest number in the graph. If need be, every other symbol is at
         1."""
         now, dear = self._base[symbol], 0
         found = proposals.past(now, now)
@@ -235,7 +235,7 @@ class Resizer:
         return found
 
     def _affordable(self, sizes: dict[str, int], beyond: Mapping[str, int]) -> dict[str, int]:
-        """Returns the sizes; if the run would be too large, sets every symbol that is not beyond a number to 1."""
+        """Returns the sizes. If the run would be too large, sets every symbol that is not beyond a number to 1."""
         if self._elements(sizes) <= self._most:
             return sizes
         return {symbol: size if size == beyond.get(symbol) else min(size, 1) if symbol in beyond else size
@@ -246,7 +246,7 @@ class Resizer:
         return generator.numbers.elements(generator.known(dict(sizes)))
 
     def _try(self, sizes: Mapping[str, int], *, small: bool = False, counts: bool = True) -> Run | None:
-        """Returns a run at these sizes; with `small`, its values are so small that an epsilon in the graph has an
+        """Returns a run at these sizes. With `small`, the values are so small that an epsilon in the graph has an
         effect."""
         manner = Manner("small", self._manner.most, self._manner.fill) if small else self._manner
         if small and self._manner.spread != "normal":

@@ -1,38 +1,38 @@
 """Bounds the difference of two correct computations of one graph.
 
-Two kernels sum in different orders, so their results differ by rounding. For a dot product of n terms the error is at
-most n·u relative to the sum of magnitudes, and with high probability of the order of sqrt(n)·u, where u is the unit
-roundoff (N. Higham and T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5),
-2019, theorem 3.1). Errors of layers in sequence add up in the same random fashion. So for the longest path to an
-output, over its operations k, each of which sums n terms:
+Two kernels sum in different orders, so their results differ by rounding. For a dot product of n terms, the error
+relative to the sum of magnitudes is at most n·u, where u is the unit roundoff. With high probability it is of the order
+of sqrt(n)·u (N. Higham and T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput.
+41(5), 2019, theorem 3.1). Errors of layers in sequence add up in the same random way. So the tolerance of an output is
+a sum over the operations k of the longest path to the output, each of which sums n terms:
 
     tolerance = 8 · (sqrt(sum of u_k²) + sqrt(sum of a_k²·n_k))
 
-where u_k is the roundoff of the coarsest dtype that operation k reads or writes and a_k that of its accumulator
-(float32's for float16, bfloat16 and float8, whose kernels accumulate in float32). A Cast to float16 adds its own
-rounding, and none to the float32 operations after it. The factor 8 covers what the formula leaves out: amplification
-between layers and approximations of exp, tanh and erf, which err by a few units in the last place. The tolerance is
+where u_k is the roundoff of the coarsest dtype that operation k reads or writes, and a_k is the roundoff of its
+accumulator. Kernels of float16, bfloat16 and float8 accumulate in float32. A Cast to float16 adds its own rounding, and
+none to the float32 operations after it. The factor 8 covers two things that the formula leaves out: amplification
+between layers, and approximations of exp, tanh and erf, which err by a few units in the last place. The tolerance is
 relative to the output's root mean square plus the element's own size (`verification/metrics/distances.py`).
 
 A sum whose length is not in the file counts as 1024 terms. In one run its length is known, if shape inference derives
 it from the sizes of the inputs: a mean over a volume of 32 x 32 x 32 sums 32768 terms. If this gives a larger
 tolerance, it applies to this run.
 
-Interpolation computes coordinates. At position p of an axis of length L, a product and a sum of that size are rounded,
-so the coordinate's error is about 2·u·L of a step. The value moves by this error times the difference of two
+Interpolation computes coordinates. At each position of an axis of length L, a product and a sum of about that size are
+rounded, so the coordinate's error is about 2·u·L of a step. The value moves by this error times the difference of two
 neighbours. So such an operation has u_k = 2·u·L, where L is the longest axis that it interpolates along. An axis whose
 length is not in the file counts as 1024 in the tolerance; in one run, no axis counts as longer than the longest axis of
 that run. A Fourier transform of a length L that is no power of 2 has the same u_k, because of its angles
 (`fourier_lengths.py`).
 
 If only one of the two models quantises, the outputs differ by the quantisation error. A quantiser with steps of width s
-errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5), which
-is s/(r·√12) relative to values of scale r. The squared errors of the quantisers on the path, weights included, add up
-to q², and the tolerance grows by 8·q. If the values are unknown, r is assumed to be an eighth of the quantiser's range.
+errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5), or
+s/(r·√12) relative to values of scale r. The squared errors of the quantisers on the path, weights included, add up to
+q², and the tolerance grows by 8·q. If the values are unknown, r is assumed to be an eighth of the quantiser's range.
 
-One operator is less accurate for small results: kernels compute Sigmoid as ½ plus an odd function (ONNX Runtime's
-`MlasLogisticKernel`), so its result is rounded like ½, however small it is. So the output of a Sigmoid, also if moved
-or reshaped afterwards, may differ by 8·u·½ at any scale.
+Sigmoid is less accurate for small results. Kernels compute it as ½ plus an odd function (ONNX Runtime's
+`MlasLogisticKernel`), so even a small result is rounded like ½. So the output of a Sigmoid may differ by 8·u·½ at any
+scale, also if it is moved or reshaped afterwards.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from onnxsmith.verification.term_counts import MOVING, UNKNOWN
 from onnxsmith.verification.term_counts import own as terms_of
 
 FACTOR = 8.0
-"""Covers amplification between layers and approximated functions, see above. A choice."""
+"""Covers amplification between layers and approximated functions, as the module's docstring explains. A choice."""
 _UNIT: dict[ir.DataType, float] = {
     ir.DataType.DOUBLE: 2.0**-53,
     ir.DataType.COMPLEX128: 2.0**-53,
@@ -65,26 +65,29 @@ _UNIT: dict[ir.DataType, float] = {
     ir.DataType.FLOAT8E5M2FNUZ: 2.0**-3,
     ir.DataType.FLOAT4E2M1: 2.0**-2,
 }
-"""Unit roundoffs: 2 to the power of minus the bits of significand (IEEE 754, OCP 8-bit floating point)."""
+"""Maps dtypes to unit roundoffs: 2 to the power of minus the bits of significand (IEEE 754, OCP 8-bit floating
+point)."""
 _EXACT = MOVING | {
     "Abs", "And", "ArgMax", "ArgMin", "Cast", "Ceil", "Clip", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less",
     "LessOrEqual", "Max", "MaxPool", "Min", "Neg", "Not", "OneHot", "Or", "ReduceMax", "ReduceMin", "Relu", "Round",
     "ScatterElements", "ScatterND", "Sign", "TopK", "Trilu", "Where", "Xor",
 }  # fmt: skip
-"""Operators that only choose or move elements, or round correctly: on equal inputs all kernels give equal bits."""
+"""Lists the operators that only choose or move elements, or round correctly: on equal inputs all kernels give equal
+bits."""
 _QUANTISING = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _QUANTUM = 2.0**-9
-"""Half a step of an 8-bit quantiser, relative to its range: a value between two steps may be rounded either way."""
+"""Holds half a step of an 8-bit quantiser, relative to its range: a value between two steps may be rounded either
+way."""
 _INTEGERS = 4
-"""The accuracy level of MatMulNBits that computes with integers of 8 bits."""
+"""Names the accuracy level at which MatMulNBits computes with integers of 8 bits."""
 _QUANTISING_INSIDE = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"}
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """The operations that lead to one output: terms summed and operations on the longest path, and the coarsest unit
-    roundoff on it. `rounded` is the sum of u_k² over the operations, `summed` that of a_k²·n_k. The function `counted`
-    makes a Rounding whose operations all have one unit."""
+    """Describes the rounding of the operations that lead to one output: terms summed and operations on the longest
+    path, and the coarsest unit roundoff on it. `rounded` is the sum of u_k² over the operations, `summed` the sum of
+    a_k²·n_k. The function `counted` makes a Rounding whose operations all have one unit."""
 
     terms: int
     depth: int
@@ -92,44 +95,44 @@ class Rounding:
     rounded: float
     summed: float
     floor: float = 0.0
-    """Differences below this are rounding at any scale; in the output's units."""
+    """Limits the differences that are rounding at any scale, in the output's units."""
     given: float | None = None
-    """The tolerance that the user asked for, in place of the formula."""
+    """Holds the tolerance that the user asked for, in place of the formula."""
     noise: float = 0.0
-    """Quantisation error that only this side has, in root mean square relative to scale."""
+    """Holds the quantisation error that only this side has, in root mean square relative to scale."""
     coordinates: float = 0.0
-    """The part of `rounded` that interpolation adds: moving inputs and weights does not show it."""
+    """Holds the part of `rounded` that interpolation adds. Moving inputs and weights does not show this part."""
     open: float = 0.0
-    """The part of `rounded` for axes whose length is not in the file, per squared length."""
+    """Holds the part of `rounded` for axes whose length is not in the file, per squared length."""
     free: float = 0.0
-    """The part of `summed` from sums without weights: input movements of an ulp each average out in them."""
+    """Holds the part of `summed` from sums without weights: input movements of an ulp each average out in such sums."""
     steps: float = 0.0
-    """The sum of u_k² over the quantisers only, with half a step as u_k, relative to scale."""
+    """Holds the sum of u_k² over the quantisers only, with half a step as u_k, relative to scale."""
     levels: int = 0
-    """How many quantiser steps integers may differ by: a value between two steps may be rounded either way."""
+    """Limits the quantiser steps by which integers may differ: a value between two steps may be rounded either way."""
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """`tolerance` and `floor`, as `tensors.difference` takes them."""
+        """Returns `tolerance` and `floor`, as `tensors.difference` takes them."""
         return self.tolerance, self.floor
 
     def unmoved(self, longest: int = UNKNOWN) -> float:
-        """Returns the rounding, relative to scale, that moving inputs and weights does not show, in a run with the
-        longest axis `longest`. A sum of n terms errs by a random walk of its partial sums, whose mean is sqrt(n/6)
+        """Returns the rounding, relative to scale, that moving inputs and weights does not show, in a run whose longest
+        axis is `longest`. A sum of n terms errs by a random walk of its partial sums, whose mean is sqrt(n/6)
         roundoffs."""
         coordinates = self.coordinates + self.open * min(longest, UNKNOWN) ** 2
         return FACTOR * (math.sqrt(coordinates) + math.sqrt(self.free / 6) / 2)
 
     @property
     def stepped(self) -> float:
-        """The root mean square, relative to scale, if rounding moved every quantised value by half a step. A movement
-        of inputs and weights shows only some of these steps: the integers of a weight are not moved."""
+        """Returns the root mean square, relative to scale, of the rounding that moves every quantised value by half a
+        step. Moving inputs and weights shows only some of these steps: the integers of a weight are not moved."""
         return math.sqrt(self.steps)
 
     @property
     def tolerance(self) -> float:
-        """The largest difference, relative to scale, that rounding explains, or the tolerance that the user asked
-        for."""
+        """Returns the largest difference, relative to scale, that rounding explains, or the tolerance that the user
+        asked for."""
         if self.given is not None:
             return self.given
         return FACTOR * (math.sqrt(self.rounded) + math.sqrt(self.summed) + self.noise)
@@ -156,7 +159,7 @@ def counted(terms: int, depth: int, unit: float) -> Rounding:
 
 
 _ACCUMULATOR = 2.0**-24
-"""Unit roundoff of the accumulator: float32, in which kernels sum narrower dtypes."""
+"""Holds the unit roundoff of the accumulator: float32, in which kernels sum narrower dtypes."""
 _INPUT = counted(0, 0, 2.0**-53)
 
 
@@ -185,11 +188,11 @@ def roundings(
     sizes: Mapping[str, int] | None = None,
 ) -> dict[str, Rounding]:
     """Returns the Rounding of every graph output by name, or of the values `names`. Paths begin anew at the values
-    `cuts`, because both computations are given these values. Takes one pass over the nodes; a subgraph counts with its
-    node.
+    `cuts`, because both computations get these values. The function takes one pass over the nodes; a subgraph counts
+    with its node.
 
     Pass `scales`, the known root mean squares of values, if only this model quantises them. With `inside`, products of
-    floats with a quantised weight may quantise the floats; see `quantises_inside`. `sizes` are those of symbolic
+    floats with a quantised weight may quantise the floats; see `quantises_inside`. `sizes` are the sizes of symbolic
     dimensions in one run.
     """
     known: dict[ir.Value, Rounding] = {}
@@ -218,7 +221,7 @@ def roundings(
 
 def _widens(node: ir.Node, cuts: Collection[str]) -> bool:
     """Whether the node casts computed floats to a dtype with more digits. The other computation may have these digits
-    before the node."""
+    already before the node."""
     read = node.inputs[0] if node.op_type == "Cast" else None
     if read is None or read.name in cuts or read.dtype is None or node.outputs[0].dtype is None:
         return False
@@ -268,13 +271,14 @@ def _through(
 
 
 def _free(node: ir.Node, terms: int) -> int:
-    """Returns the terms that a node sums, if none of its operands is a weight; else 0."""
+    """Returns the number of terms that a node sums, if none of the node's operands is a weight; else 0."""
     return terms if terms > 1 and not any(map(is_constant, _reads(node)[1:])) else 0
 
 
 def _axes_read_along(node: ir.Node, run: Mapping[str, int] | None) -> tuple[int, bool]:
-    """Returns the longest known axis along which the node interpolates, or computes a Fourier transform, and whether it
-    has such axes of unknown length. In mode "nearest" a node copies elements, so its coordinates add no rounding."""
+    """Returns the longest known axis along which the node interpolates or computes a Fourier transform. Also returns
+    whether the node has such axes of unknown length. In mode "nearest" a node copies elements, so its coordinates add
+    no rounding."""
     axes = _INTERPOLATED.get(node.op_type)
     if axes is None:
         return fourier_lengths.length(node, run)
@@ -311,7 +315,8 @@ def leaves_activations_open(model: ir.Model) -> bool:
 
 
 def quantises_values(model: ir.Model) -> bool:
-    """Whether a node of the graph rounds floats to steps: a quantiser, or Round, as in latents of 8 bits."""
+    """Whether a node of the graph rounds floats to steps. Such nodes are quantisers and Round, for example in latents
+    of 8 bits."""
     return any(node.op_type in _QUANTISING | {"Round"} for node in model.graph)
 
 
@@ -322,7 +327,7 @@ def quantises_inside(model: ir.Model) -> bool:
 
 def _noise(node: ir.Node, before: list[Rounding], scales: Mapping[str, float]) -> float:
     """Returns the larger error of the paths from the inputs, combined in squares with the error of the weights and the
-    node's own."""
+    node's own error."""
     ways = zip(_reads(node), before, strict=True)
     moving = [one.noise for value, one in ways if not is_constant(value)]
     fixed = [one.noise for value, one in zip(_reads(node), before, strict=True) if is_constant(value)]
@@ -350,6 +355,6 @@ _INTERPOLATED: dict[str, slice] = {
     "Resize": slice(None), "Upsample": slice(None), "GridSample": slice(2, None), "RoiAlign": slice(2, None),
     "DeformConv": slice(2, None),
 }  # fmt: skip
-"""Operators that compute coordinates, and the axes of their first input along which they interpolate."""
+"""Maps operators that compute coordinates to the axes of their first input along which they interpolate."""
 _MODES = {"Resize": "nearest", "Upsample": "nearest"}
-"""Operators that resize, with their default mode: axes that keep their size do not count."""
+"""Maps operators that resize to their default mode. Axes that keep their size do not count for these operators."""

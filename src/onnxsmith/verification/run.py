@@ -51,9 +51,10 @@ def run(
     """Runs a model once. `Result.outputs` are the arrays by name.
 
     `inputs` are arrays by name, or texts as on the command line (`x=photo.png`, `inputs.npz`). With `random`, missing
-    inputs are generated, with symbolic dimensions at `sizes` or at 1. If the user named no runtime and the usual one
-    lacks a capability, another runtime runs the model, and a note says so. `output` is an `.npz` file for all outputs,
-    or an image file for the first. If the provider cannot run, this is an error; no other provider is used.
+    inputs are generated, with symbolic dimensions at `sizes` or at 1. If the user named no runtime and the usual
+    runtime lacks a capability, another runtime runs the model, and a note says so. `output` is an `.npz` file for all
+    outputs, or an image file for the first output. If the provider cannot run, this is an error; no other provider is
+    used.
 
     Raises:
         OnnxsmithError: `run/…` when the inputs do not fit, `runtime/…` when the runtime fails, `output/…` when the
@@ -102,8 +103,8 @@ def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, int], see
 
 
 def accepted(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict[str, Any], Outputs_, tuple[str, ...]]:
-    """Returns the outputs on the given values. If these are refused, returns another generated input and its outputs,
-    with a note."""
+    """Returns the outputs on the given values. If the model refuses these values, returns another generated input and
+    its outputs, with a note."""
     try:
         return values, session.run(values), ()
     except OnnxsmithError as error:
@@ -116,7 +117,7 @@ def accepted(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict
 
 
 def instead(session: Session, plan: Plan) -> Run | None:
-    """Finds a generated input that the model accepts, after the first one was refused; None if there is none."""
+    """Returns a generated input that the model accepts, after it refused the first input; None if there is none."""
     return Search(Tries(session, plan)).base()
 
 
@@ -150,7 +151,7 @@ def _nodes(session: Session) -> dict[str, int]:
 
 
 def _check_output(path: Path) -> None:
-    """Raises those errors of the output file that are known before the model runs."""
+    """Raises the errors of the output file that are known before the model runs."""
     refuse_missing(path.absolute().parent)
     if path.suffix.lower() not in (".npz", *IMAGES):
         raise problem(

@@ -27,9 +27,10 @@ LACKS = frozenset(
         "runtime/dtype-unsupported",
     }
 )
-"""Problems that report a gap of the runtime, not a fault of the model."""
+"""Names the problems that report a gap of the runtime, not a fault of the model."""
 _LADDER = ("onnxruntime", "openvino", "reference")
-"""Runtimes in the order of trial: the fastest first, and last the Python evaluator, which follows the specification."""
+"""Lists runtimes in the order of trial: the fastest first, and last the Python evaluator, which follows the
+specification."""
 
 _LONG = ("int64", "uint64", "uint32")
 _INT32 = np.iinfo(np.int32)
@@ -38,16 +39,17 @@ T = TypeVar("T")
 
 
 class OfferedError(OnnxsmithError):
-    """The runtime that the user named lacks a capability, and the fix names another runtime that has it."""
+    """Says that the runtime that the user named lacks a capability. The fix names another runtime that has this
+    capability."""
 
 
 class LacksError(OnnxsmithError):
-    """The reference model was prepared, but the runtime lacks a capability that every input needs."""
+    """Says that the runtime prepared the reference model, but lacks a capability that every input needs."""
 
 
 @dataclass(frozen=True)
 class RuntimeChoice:
-    """The runtime that is used, and the refusals of those tried before it."""
+    """Names the runtime that is used, and the refusals of the runtimes that were tried before."""
 
     runtime: str
     refusals: tuple[Problem, ...] = ()
@@ -95,7 +97,7 @@ def offered(refusal: Problem, sources: Sequence[Path | ir.Model], named: str) ->
 
 
 def refusal_of(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
-    """Returns why this runtime does not prepare all of `sources`; None if it does."""
+    """Returns why this runtime does not prepare all of `sources`; None if it prepares them."""
     if name == "openvino" and any(_needs_long_integers(load(source)) for source in sources):
         why = "it computes 64-bit integers in 32 bits, without a warning if these overflow"
         return Problem("runtime/dtype-unsupported", "OpenVINO cannot be relied on for this model", why=why)
@@ -134,12 +136,12 @@ def _is_long(tensor: ir.TensorProtocol | None) -> bool:
 def judged(
     runtime: str | None, sources: Sequence[Path | ir.Model], run: Callable[[str], T], *, deciding: int | None = None
 ) -> tuple[T, RuntimeChoice]:
-    """Returns the result of `run` on the usual runtime, or on the next one that accepts the models, and which runtime
-    that was. With `deciding`, only this many of `sources` count: the next runtime is not tried for a capability that
-    only the others need.
+    """Returns the result of `run` on the usual runtime, or on the next runtime that accepts the models. Also returns
+    which runtime this was. With `deciding`, only this many of `sources` count: a capability that only the others need
+    is no reason to try the next runtime.
 
     Raises:
-        OnnxsmithError: what `run` raises. If the user named a runtime that lacks a capability, the fix names another
+        OnnxsmithError: the errors of `run`. If the user named a runtime that lacks a capability, the fix names another
             (`OfferedError`), if there is one.
     """
     choice = RuntimeChoice(runtime or runtimes.default())

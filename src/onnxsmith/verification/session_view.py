@@ -9,8 +9,8 @@ from onnxsmith.runtimes.base import Feeds, Outputs, Session
 
 
 class View(Session):
-    """`session` with the interface `signature`. `inputs` maps the view's input names to the session's; inputs that only
-    the view has are not in it. `outputs` maps the session's output names to the view's."""
+    """Presents `session` with the interface `signature`. `inputs` maps the view's input names to the session's; inputs
+    that only the view has are missing in it. `outputs` maps the session's output names to the view's."""
 
     def __init__(
         self, session: Session, signature: Signature, inputs: Mapping[str, str], outputs: Mapping[str, str]

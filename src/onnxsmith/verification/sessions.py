@@ -46,10 +46,10 @@ def verify_models(
     """Runs both models on one runtime and compares every output, on `given` and on generated inputs. See `verify` for
     the errors.
 
-    If the runtime optimises models, both are first compared without optimisation, where kernels differ least, and then
-    with it, on some of the same inputs. If the result is unsure, the rungs of `ladder` are tried. If the model has
-    nodes that draw random numbers, or nodes that the runtime does not know, the parts around them are compared, and a
-    note says so.
+    If the runtime optimises models, both are first compared without optimisation, where kernels differ least. Then they
+    are compared with optimisation, on some of the same inputs. If the result is unsure, the rungs of `ladder` are
+    tried. If the model has nodes that draw random numbers, or nodes that the runtime does not know, the parts around
+    them are compared, and a note says so.
     """
     pair: tuple[Path | ir.Model, Path | ir.Model] = (reference, candidate)
     notes: list[str] = []
@@ -87,13 +87,13 @@ def verify_models(
 
 
 _MOST_HELD = 1 << 26
-"""Bytes of the largest file whose model is held while it is verified. A choice: 64 MiB. A larger file is read again:
-this saves memory, and takes little time compared with running the model."""
+"""Limits the size of a file whose model is held while it is verified, in bytes. A choice: 64 MiB. A larger file is read
+again: this saves memory, and takes little time compared with running the model."""
 
 
 def _read_once(source: Path | ir.Model) -> Path | ir.Model:
-    """Returns the model of a file, for code that does not change it. A large file is returned itself, and read again
-    where it is needed. The runtimes read the file itself."""
+    """Returns the model of a file, for code that does not change the model. For a large file, returns the path itself,
+    and the file is read again where it is needed. The runtimes read the file itself."""
     if isinstance(source, ir.Model) or not source.is_file() or source.stat().st_size > _MOST_HELD:
         return source
     return load(source)
@@ -124,17 +124,17 @@ def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> ra
 
 
 _Probes = tuple[Probe, Probe]
-"""Two probes: of the reference, to measure the effect of rounding, and of the candidate, to plant faults."""
+"""Holds two probes: of the reference, to measure the effect of rounding, and of the candidate, to plant faults."""
 _Sessions = tuple[Session, Session]
 
 
 @dataclass(frozen=True)
 class _Pair(Subject):
-    """Two models that one runtime compares; `preparer` keeps all their sessions in one process."""
+    """Compares two models on one runtime; `preparer` keeps all their sessions in one process."""
 
     sources: tuple[Path | ir.Model, Path | ir.Model]
     read: tuple[Path | ir.Model, Path | ir.Model]
-    """The models of both files, if these are held."""
+    """Holds the models of both files, or the paths of large files."""
     names: tuple[str, str]
     runtime: str
     preparer: Preparer
@@ -142,19 +142,19 @@ class _Pair(Subject):
     plan: Plan
     settings: Verify
     runs: list[Run] = field(default_factory=list)
-    """The runs of the comparison that decides; filled by it."""
+    """Lists the runs of the comparison that decides. The comparison fills the list."""
     left_open: list[str] = field(default_factory=list)
-    """The doubts that the comparison with the runtime's optimisation leaves; filled by it."""
+    """Lists the doubts that the comparison with the runtime's optimisation leaves. The comparison fills the list."""
     is_opened: bool = False
-    """Whether intermediate tensors are outputs: these are compared without optimisation only."""
+    """Whether intermediate tensors are outputs. Such outputs are compared without optimisation only."""
 
     @property
     def seed(self) -> int:
-        """The seed of the generated inputs."""
+        """Returns the seed of the generated inputs."""
         return self.plan.seed
 
     def compared(self) -> Verification:
-        """Compares without the runtime's optimisation, if it has any, and then with it."""
+        """Compares without the runtime's optimisation, if the runtime has any, and then with optimisation."""
         chosen, options = runtimes.parse(self.runtime)
         has_levels = options == Options() and "disable" in chosen.levels
         if has_levels:
@@ -198,8 +198,7 @@ class _Pair(Subject):
         return _Copies((copies[0], copies[1]), self.names, self.plan, self.settings)
 
     def _with_optimisation(self, sessions: _Sessions, strict: Verification, probes: _Probes) -> Verification:
-        """Compares on some of the same inputs with the optimisations on. The probes run without optimisations at both
-        levels."""
+        """Compares on some of the same inputs with optimisation. The probes run without optimisation at both levels."""
         a, b = (session.at("all") for session in sessions)
         probes[1].close()  # its session takes memory
         some = on_some(self.plan, self.runs)
@@ -215,7 +214,7 @@ class _Pair(Subject):
         return both_levels(strict, usual, agreement_at_both(self.runtime, strict, usual, ("off", "on")))
 
     def _failure(self, sessions: Sequence[Session], feeds: Sequence[Feed]) -> str:
-        """Returns a clause about the model and the input with which the runtime fails; empty if it does not fail
+        """Returns a clause about the model and the input with which the runtime fails; "" if the runtime does not fail
         again."""
         for name, session in zip(self.names, sessions, strict=True):
             for feed in feeds:
@@ -227,7 +226,7 @@ class _Pair(Subject):
 
     @contextmanager
     def _probes(self, options: Options) -> Iterator[_Probes]:
-        """Makes a probe of each model, for comparisons at any level; the probes run with `options`."""
+        """Yields a probe of each model, for comparisons at any level; the probes run with `options`."""
 
         def prepare(model: ir.Model) -> Session:
             return self.preparer.prepare(model, options)
@@ -257,7 +256,7 @@ class _Pair(Subject):
 
 @dataclass(frozen=True)
 class _Copies(Subject):
-    """The float32 copies of a pair, on the runtime that is chosen for them."""
+    """Compares the float32 copies of a pair, on the runtime that is chosen for the copies."""
 
     pair: tuple[ir.Model, ir.Model]
     names: tuple[str, str]
@@ -273,14 +272,14 @@ class _Copies(Subject):
 
 
 def _in_double(source: Path | ir.Model) -> Session | None:
-    """Prepares one side in float64, for outputs in which the two sides differ."""
+    """Prepares one side in float64, to judge outputs in which the two sides differ."""
     from onnxsmith.verification import float64_session
 
     return float64_session.in_double(load(source))
 
 
 _KEPT = 8
-"""Sessions that one process keeps: both models, a probe of each, and the same four with more outputs."""
+"""Counts the sessions that one process keeps: both models, a probe of each, and the same four with more outputs."""
 
 
 def _said(found: Problem) -> str:
@@ -289,7 +288,7 @@ def _said(found: Problem) -> str:
 
 
 _LONG = 300
-"""Characters of a runtime's message in a note. A choice."""
+"""Limits the characters of a runtime's message in a note. A choice."""
 
 
 def _random(nodes: Sequence[ir.Node]) -> OnnxsmithError:

@@ -1,8 +1,8 @@
 """Compares float32 copies of two models that compute in float16 or bfloat16, where their own rounding hides too much.
 
-A sum of float16 numbers is rounded to three digits, so that many sums may hide a fault of 1% in a weight. Models of one
-function agree in float32 too, and there the fault is seen. Faults of the narrow dtype itself, such as an overflow or a
-missing Cast, show in the comparison of the models themselves.
+A sum of float16 numbers is rounded to three digits, so many sums together may hide a fault of 1% in a weight. Two
+correct models of one function also agree in float32, and in float32 the fault is seen. Faults of the narrow dtype
+itself, such as an overflow or a missing Cast, show in the comparison of the models themselves.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from onnxsmith.verification.inputs.generate import Feed
 _NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _NAMES = ("float16", "bfloat16")
 _MOST = 2**30
-"""Bytes of narrow weights up to which a copy is made. A choice: 1 GiB become 2."""
+"""Limits the bytes of narrow weights of which a copy is made. A choice: 1 GiB becomes 2 GiB."""
 
 
 def single(model: ir.Model) -> ir.Model | None:
-    """Returns a copy with float32 in place of float16 and bfloat16, also for inputs and outputs. None for a model
-    without these dtypes, with quantised values, with other domains, or with large weights."""
+    """Returns a copy with float32 in place of float16 and bfloat16, also for inputs and outputs. Returns None for a
+    model without these dtypes, with quantised values, with other domains, or with large weights."""
     tensors = [one for one in walk.tensors(model) if one.dtype in _NARROW]
     ports = signature(model)
     named = any(port.dtype in _NAMES for port in (*ports.inputs, *ports.outputs))

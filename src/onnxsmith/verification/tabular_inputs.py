@@ -1,5 +1,5 @@
-"""Runs the reference on many rows: rows that reach the leaves and splits of its tree ensembles, or that lie on both
-sides of the numbers with which it compares its inputs."""
+"""Runs the reference on many rows. These rows reach the leaves and splits of its tree ensembles, or lie on both sides
+of the numbers with which the reference compares its inputs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from onnxsmith.verification.inputs.draw_description import Manner
 from onnxsmith.verification.inputs.size_proposals import batches
 
 _PARTS = 8
-"""Most runs of one kind of rows if the batch size is fixed. A choice, like the limits below."""
+"""Limits the runs of one kind of rows if the batch size is fixed. A choice, like the limits below."""
 _ROWS, _MOST_ROWS = 24, 512
-"""Rows for each number that inputs are compared with, and rows in all."""
+"""Counts the rows for each number with which inputs are compared, and the rows in all."""
 _DEAR = 1 << 22
-"""Most elements of all tensors together in a run with more rows."""
+"""Limits the elements of all tensors together in a run with more rows."""
 
 
 def at_trees(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
-    """Yields one run with a row for each leaf and split if the batch is dynamic; else several runs at the base's
-    sizes."""
+    """Yields one run with a row for each leaf and split if the batch is dynamic. Otherwise yields several runs at the
+    base's sizes."""
     table = tries.plan.generator.table
     for kind in table.kinds:
         sizes = _larger(tries, base, table.wanted(kind))
@@ -37,7 +37,7 @@ def at_trees(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner)
 
 
 def at_limits(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
-    """Yields a run with several rows for each number that inputs are compared with, if the batch is dynamic."""
+    """Yields a run with several rows for each number with which inputs are compared, if the batch is dynamic."""
     limits = tries.plan.generator.compared
     rows = min(_ROWS * max((len(numbers) for numbers in limits.values()), default=0), _MOST_ROWS)
     sizes = _larger(tries, base, rows) if rows else None
@@ -46,8 +46,8 @@ def at_limits(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner
 
 
 def _larger(tries: Tries, base: Run, rows: int) -> dict[str, int] | None:
-    """Returns the base's sizes with `rows` rows, or with fewer if the run would be too large; None if the batch cannot
-    grow."""
+    """Returns the base's sizes with `rows` rows, or with fewer rows if the run would be too large; None if the batch
+    cannot grow."""
     generator, plan = tries.plan.generator, tries.plan
     open_ = [
         symbol for symbol in batches(generator.signature) if symbol in base.feed.sizes and symbol not in plan.known

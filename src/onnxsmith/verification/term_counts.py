@@ -1,4 +1,5 @@
-"""Counts the terms that a node sums, and its operations, from the shapes in the file and the sizes of one run."""
+"""Counts the terms that a node sums and the operations of a node, from the shapes in the file and the sizes of one
+run."""
 
 from __future__ import annotations
 
@@ -11,18 +12,18 @@ from onnxsmith.graph.shapes.dims import evaluate
 from onnxsmith.graph.structure import walk
 
 UNKNOWN = 1024
-"""Terms of a reduction whose length is not static. A choice."""
+"""Assumes this number of terms for a reduction whose length is not static. A choice."""
 _TRIPS = 64
-"""Assumed iterations of loops and recurrent layers, whose number is not in the file. A choice."""
+"""Assumes this number of iterations for loops and recurrent layers if the number is not in the file. A choice."""
 MOVING = {
     "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile",
     "Transpose", "Unsqueeze",
 }  # fmt: skip
-"""Operators that only move or reshape their input."""
+"""Lists the operators that only move or reshape their input."""
 
 
 Sizes = Mapping[str, int]
-"""The sizes of symbolic dimensions, as far as they are known."""
+"""Maps symbolic dimensions to their known sizes."""
 
 
 def own(node: ir.Node, model: ir.Model, sizes: Sizes | None = None) -> tuple[int, int]:
@@ -41,7 +42,7 @@ def own(node: ir.Node, model: ir.Model, sizes: Sizes | None = None) -> tuple[int
 
 
 def _sizes(value: ir.Value | None, known: Sizes) -> list[int] | None:
-    """Returns the shape, if every dimension of it is known."""
+    """Returns the shape if every dimension is known; else None."""
     shape = value.shape if value is not None else None
     found = [_size(dim, known) for dim in shape] if shape is not None else [None]
     return None if None in found else [size for size in found if size is not None]
@@ -66,7 +67,7 @@ def _transposed_convolution(node: ir.Node, sizes: Sizes) -> int:
 
 
 def _product(node: ir.Node, sizes: Sizes) -> int:
-    """Returns the inner dimension: the last of the left operand, or the second last of the right."""
+    """Returns the inner dimension: the last dimension of the left operand, or the second last of the right operand."""
     left, right = input_of(node, 0), input_of(node, 1)
     transposed = node.op_type == "Gemm" and "transA" in node.attributes and node.attributes["transA"].as_int() == 1
     for value, axis in ((left, -2 if transposed else -1), (right, -1 if _is_transposed_b(node) else -2)):
@@ -105,12 +106,12 @@ def _instance(node: ir.Node, sizes: Sizes) -> int:
 
 
 def _group(node: ir.Node, sizes: Sizes) -> int:
-    """Counts the same for the channels of one group."""
+    """Counts the elements of the channels of one group, over which mean and variance are computed."""
     return max(_count(node, 1, sizes) // max(node.attributes.get_int("num_groups", 1), 1), UNKNOWN)
 
 
 def _count(node: ir.Node, first: int, sizes: Sizes) -> int:
-    """Counts the elements of the first operand along its axes from `first` on; 0 if that is unknown."""
+    """Counts the elements of the first operand along its axes from `first` on; 0 if the number is unknown."""
     read = input_of(node, 0)
     if read is None or read.shape is None:
         return 0

@@ -1,10 +1,11 @@
 """Checks whether the inputs show the differences between nodes with the same name in two models.
 
-If two nodes with the same name are not identical and the outputs agree, either the nodes mean the same, or the check
-does not see how they differ. So one model also runs the other model's node on the same tensors. If the results differ,
-this model is run with the other's node in place of its own. If the check then sees a difference, the node was reached,
-and another change makes up for it. If the check sees no difference on any input, the outputs say nothing about the
-node. Nodes that give equal results on the same tensors are run alone, on other values and at other sizes.
+Suppose that two nodes with the same name are not identical and the outputs agree. Then either the nodes mean the same,
+or the check does not see how they differ. So each model also runs the other model's node on the same tensors. If the
+results differ, the model is run with the other's node in place of its own. If the check then sees a difference, the
+inputs reach the node, and another change makes up for it. If the check sees no difference on any input, the outputs say
+nothing about the node. Nodes that give equal results on the same tensors are run alone, on other values and at other
+sizes.
 """
 
 from __future__ import annotations
@@ -32,17 +33,19 @@ from onnxsmith.verification.unseen_weights import places
 from onnxsmith.verification.value_comparison import difference, unit
 
 _MOST = 32
-"""Most pairs of nodes that are compared, evenly chosen. A choice: their outputs stay in memory during a run."""
+"""Limits the pairs of nodes that are compared, evenly chosen. A choice: the outputs of all pairs stay in memory during
+a run."""
 _SESSIONS = 8
-"""Most pairs for which a separate model is prepared. A choice: each needs a session."""
+"""Limits the pairs for which a separate model is prepared. A choice: each model needs a session."""
 _UNITS = 64
-"""Units in the last place, at the tensor's scale, by which two ways to compute one tensor may differ. A choice."""
+"""Limits the difference of two ways to compute one tensor, in units in the last place at the tensor's scale. A
+choice."""
 
 Read = dict[str, tuple[ir.DataType, tuple[int | str, ...]]]
 
 
 def unseen_nodes(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> tuple[str, ...]:
-    """Returns sentences about nodes that compute differently although the `check` shows it on no input."""
+    """Returns sentences about nodes that compute differently although no input shows this to the `check`."""
     models = {probe: probe.model for probe in (candidate, reference)}
     in_candidate, in_reference = same_name_nodes.pairs(models[candidate], models[reference], _same)
     hidden = [
@@ -55,7 +58,7 @@ def unseen_nodes(reference: Probe, candidate: Probe, runs: Sequence[Run], check:
 
 
 def _unseen(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run], check: Check) -> list[str]:
-    """Returns these sentences for one model, into which nodes of the other are put."""
+    """Returns the sentences of `unseen_nodes` for one model, into which nodes of the other model are put."""
     usual = [(run, probe.plain(run.feed)) for run in runs]
     apart, quiet = _side_by_side(probe, model, found, runs)
     hidden = [
@@ -79,7 +82,7 @@ def _description(pair: Pair) -> str:
 
 
 def _same(a: ir.TensorProtocol, b: ir.TensorProtocol) -> bool:
-    """Whether two constants are equal, up to the rounding of computing them in different ways."""
+    """Whether two constants are equal, up to the rounding of two ways of computing them."""
     if a.dtype != b.dtype or tuple(a.shape) != tuple(b.shape):
         return False
     first, second = np.asarray(a.numpy()), np.asarray(b.numpy())
@@ -90,8 +93,8 @@ def _same(a: ir.TensorProtocol, b: ir.TensorProtocol) -> bool:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The results on one input: names of the pairs that differ, and dtypes and shapes of the arrays. The values are
-    dropped, because those of all inputs would fill the memory."""
+    """Holds the results on one input: names of the pairs that differ, and dtypes and shapes of the arrays. The values
+    are dropped, because the values of all inputs would fill the memory."""
 
     apart: frozenset[str]
     tensors: Mapping[str, tuple[ir.DataType, tuple[int, ...]]]
@@ -100,9 +103,9 @@ class _Answer:
 def _side_by_side(
     probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run]
 ) -> tuple[list[Pair], list[tuple[Pair, Read, dict[str, int]]]]:
-    """Returns the pairs whose results differ on these inputs, and the pairs whose results are equal and that read the
-    same tensors, with dtypes, shapes and sizes of these. If the runtime refuses the model with all pairs, each pair is
-    tried in a model of its own."""
+    """Returns two lists. The first holds the pairs whose results differ on these inputs. The second holds the pairs
+    that read the same tensors and give equal results, with dtypes, shapes and sizes of these tensors. If the runtime
+    refuses the model with all pairs, each pair is tried in a model of its own."""
     answers = _answers(
         probe, same_name_nodes.doubled(model, found), runs, {one.name for one in found if one.is_wired_alike}
     )
@@ -119,9 +122,9 @@ def _side_by_side(
 
 
 def _answers(probe: Probe, doubled: Doubled, runs: Sequence[Run], alike: Set[str]) -> list[_Answer]:
-    """Returns the results of the model that holds each node and its twin, for the inputs that it accepts. Nodes that
-    are `alike` read the same tensors and round alike; the others end different computations, each with the rounding of
-    its steps."""
+    """Returns the results of the model that holds each node and its twin, for the inputs that this model accepts. Nodes
+    that are `alike` read the same tensors and round alike. The other nodes end different computations, each with the
+    rounding of its steps."""
     found: list[_Answer] = []
     counted = roundings(doubled.model) if doubled.outputs.keys() - alike else {}
     bounds = {
@@ -153,9 +156,9 @@ def _is_apart(ours: Any, theirs: Any, bounds: Sequence[float]) -> bool:
 
 
 def _read(pair: Pair, answers: Sequence[_Answer]) -> tuple[Read, dict[str, int]] | None:
-    """Returns the tensors that both nodes read: dtypes and shapes, and the sizes in the largest input. Axes whose sizes
-    change from run to run become symbols; axes that always change together share a symbol. None if an operand is no
-    tensor."""
+    """Returns the tensors that both nodes read, as dtypes and shapes, and the sizes in the largest input. Axes whose
+    sizes change from run to run become symbols; axes that always change together share a symbol. Returns None if an
+    operand is no tensor."""
     names = list(dict.fromkeys(name for name in pair.reads))
     if not names or any(name not in one.tensors for one in answers for name in names):
         return None
@@ -197,8 +200,8 @@ def _is_seen(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Out
 
 
 def _differ_alone(probe: Probe, pair: Pair, read: Read, sizes: Mapping[str, int]) -> bool:
-    """Whether two nodes that read the same tensors give different results on generated ones. Text inputs cannot be
-    generated exhaustively, so with them any difference between the nodes counts."""
+    """Whether two nodes that read the same tensors give different results on generated tensors. Generated texts cannot
+    cover all cases, so for text inputs any difference between the nodes counts."""
     if any(dtype is ir.DataType.STRING for dtype, _ in read.values()):
         return True
     ours, theirs = same_name_nodes.alone(pair.ours, read), same_name_nodes.alone(pair.twin, read)

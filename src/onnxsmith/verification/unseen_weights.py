@@ -1,9 +1,10 @@
 """Checks whether the inputs reach the known differences between two files.
 
-If two files hold a weight of one name with different values and their outputs agree, either the values mean the same,
-or no input reached the differing places, such as a row of a table that was not read. So the candidate is run with the
-reference's values in those places. If the check then sees a difference, the places were reached, and the outputs agreed
-nevertheless. If it sees none on any input, the comparison says nothing about these places.
+Suppose that two files hold a weight of the same name with different values, and that their outputs agree. Then either
+the values mean the same, or no input reached the differing places, such as a row of a table that was not read. So the
+candidate is run with the reference's values in these places. If the check then sees a difference, the inputs reached
+the places, and the outputs agreed nevertheless. If the check sees no difference on any input, the comparison says
+nothing about these places.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from onnxsmith.verification.value_comparison import difference, unit
 
 Tells = Callable[[Run, Outputs, Outputs], bool]
 _MOST = 24
-"""Most weights that are tried, evenly chosen. A choice: each needs several runs of the model."""
+"""Limits the weights that are tried, evenly chosen. A choice: each weight needs several runs of the model."""
 _FEW_UNITS = 64
-"""Units in the last place by which equal weights may differ if they were computed in different ways. A choice."""
+"""Limits the difference of equal weights that were computed in different ways, in units in the last place. A choice."""
 _NUMBERS = 6
-"""Most single numbers that are tried. A choice: each needs a session."""
+"""Limits the single numbers that are tried. A choice: each number needs a session."""
 _ROWS = 8
-"""Rows of a weight that are replaced one by one, if at most half of its rows differ. A choice."""
+"""Limits the rows of a weight that are replaced one by one, if at most half of its rows differ. A choice."""
 
 
 def unseen_weights(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> str:
-    """Names the differences of the two files that no input shows to the `check`; empty if there are none."""
+    """Names the differences of the two files that no input shows to the `check`; "" if there are none."""
     if not (reference.start() and candidate.start()):
         return ""
     ours = {weight.name: weight for weight in reference.weights}
@@ -51,8 +52,8 @@ def unseen_weights(reference: Probe, candidate: Probe, runs: Sequence[Run], chec
 
 
 def _unseen_numbers(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> list[str]:
-    """Returns the same for single numbers that are no weights: factors, and zero points of quantisers. They are
-    replaced one by one, because two of them may cancel each other."""
+    """Names the differences of single numbers that are no weights: factors, and zero points of quantisers. The numbers
+    are replaced one by one, because two of them may cancel each other."""
     ours = single_numbers(reference.model)
     values = {
         name: ours[name]
@@ -64,7 +65,8 @@ def _unseen_numbers(reference: Probe, candidate: Probe, runs: Sequence[Run], che
 
 
 def _is_seen(candidate: Probe, values: Mapping[str, ir.TensorProtocol], runs: Sequence[Run], check: Check) -> bool:
-    """Whether the check sees other values of these numbers; also True if the candidate does not run with them."""
+    """Whether the check sees other values of these numbers. Also True if the candidate does not run with these
+    values."""
     with candidate.with_numbers(values) as changed:
         for run in runs:
             usual, moved = candidate.plain(run.feed), changed.plain(run.feed)
@@ -81,8 +83,8 @@ def _differs(ours: Weight, theirs: Weight) -> bool:
 
 
 def places(own: Array, wanted: Array) -> Array:
-    """Returns a mask of the places where two constants differ by more than the rounding of computing them in different
-    ways."""
+    """Returns a mask of the places where two constants differ by more than the rounding of two ways of computing
+    them."""
     a, b = widen(own), widen(wanted)
     finite = b[np.isfinite(b)]
     least = _FEW_UNITS * unit(own) * (rms(finite) if finite.size else 0.0)
@@ -105,7 +107,8 @@ def _unseen(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run], ch
 
 
 def _changes(own: Array, wanted: Array, apart: Array) -> Iterator[Array]:
-    """Yields the weight with the reference's values; if only some rows differ, with one row at a time."""
+    """Yields the weight with the reference's values. If only some rows differ, yields it with one row changed at a
+    time."""
     rows = np.flatnonzero(apart.reshape(len(own), -1).any(axis=1)) if own.ndim > 1 else np.zeros(0, int)
     if not rows.size or 2 * rows.size > len(own):
         yield wanted
@@ -117,8 +120,8 @@ def _changes(own: Array, wanted: Array, apart: Array) -> Iterator[Array]:
 
 
 def _is_seen_with(probe: Probe, runs: Sequence[Run], weight: Weight, value: Array, tells: Tells) -> bool:
-    """Whether another value of the weight, on any input, gives an answer that `tells` distinguishes from the usual
-    one."""
+    """Whether another value of the weight, on any input, gives outputs that `tells` distinguishes from the usual
+    outputs."""
     for run in runs:
         usual, moved = probe.plain(run.feed), probe.replaced(run.feed, weight, value)
         if usual is not None and moved is not None and tells(run, usual, moved):

@@ -8,7 +8,7 @@ from onnxsmith.base.words import first_few
 from onnxsmith.verification.input_trials import Run, tried
 
 _MOST = 3
-"""Most clauses about symbols in a headline; the others are only counted. A choice."""
+"""Limits the clauses about symbols in a headline; further symbols are only counted. A choice."""
 
 
 def clauses(
@@ -19,8 +19,8 @@ def clauses(
     named: Collection[int | str] | None = None,
 ) -> list[str]:
     """Returns one clause for each symbol whose sizes were limited. `base` is the input from which other inputs were
-    made, `outcomes` are the tried sizes and whether they were accepted, `tied` are the symbols that change together,
-    and `named` are the dimensions that the user knows, without those that occur only inside expressions."""
+    made. `outcomes` are the tried sizes and whether the reference accepted them. `tied` are the symbols that change
+    together. `named` are the dimensions that the user knows, without dimensions that occur only inside expressions."""
     at = base.feed.sizes if base is not None else {}
     groups = {symbol: set(group) for group in tied for symbol in group}
     refused: dict[str, set[int]] = {}

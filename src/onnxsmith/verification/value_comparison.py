@@ -17,12 +17,12 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of one output in one run.
+    """Describes the difference of one output in one run.
 
     `worst_abs` is in the output's units; `worst_rel` is relative to its scale; `scale` is the reference's root mean
-    square; `spread` is the difference's root mean square relative to it. `compared` counts informative elements: pairs
-    with at least one finite value, and integers, bools and strings; `unequal` of these differ. `reason` is empty if the
-    values agree.
+    square; `spread` is the difference's root mean square relative to `scale`. `compared` counts informative elements:
+    pairs with at least one finite value, and integers, bools and strings; `unequal` counts those that differ. `reason`
+    is empty if the values agree.
     """
 
     reason: str = ""
@@ -43,7 +43,8 @@ def difference(
     reference: Any, candidate: Any, tolerance: float, floor: float = 0.0, spread: float = np.inf
 ) -> Difference:
     """Compares two values of any kind that a runtime returns: arrays, sequences, absent optionals. Floats may differ by
-    `tolerance` relative to their scale, or by `floor` in their own units, and in root mean square by `spread`."""
+    `tolerance` relative to their scale, or by `floor` in their own units. Their difference in root mean square may be
+    at most `spread`."""
     if isinstance(reference, list) or isinstance(candidate, list):
         return _sequences(reference, candidate, tolerance, floor, spread)
     if reference is None or candidate is None:
@@ -77,7 +78,7 @@ def is_float(array: Array) -> bool:
 
 
 def unit(value: Any) -> float:
-    """Returns unit roundoff of the dtype in which a value is stored; 0 if it is not float."""
+    """Returns the unit roundoff of the value's dtype; 0 if the dtype is not float."""
     if isinstance(value, list):
         return max((unit(item) for item in value), default=0.0)
     array = np.asarray(value)

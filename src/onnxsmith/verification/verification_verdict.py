@@ -16,7 +16,7 @@ def verdict(part: Verification, *, asked: bool = True) -> Verdict:
 
 def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
     """Returns the problem of a verification that did not pass: the first output that differs, the difference of the
-    interfaces, or a check too weak to find a difference."""
+    interfaces, or a check that is too weak to find a difference."""
     if part.equal or not asked:
         return ()
     if part.unsure:

@@ -1,7 +1,7 @@
 """Runs two computations side by side on generated inputs and says whether they agree.
 
 Every symbolic dimension is tried at several sizes. The reference decides which sizes make sense: a generated input that
-it refuses is skipped and counted. If the reference accepts an input and the candidate refuses it or answers
+the reference refuses is skipped and counted. If the reference accepts an input and the candidate refuses it or answers
 differently, the sides differ.
 """
 
@@ -31,9 +31,10 @@ from onnxsmith.verification.rounding import Rounding, quantises_values
 from onnxsmith.verification.value_comparison import Difference, difference
 
 _BEYOND = {"runtime/timeout", "runtime/memory"}
-"""Limits of the machine, which decide nothing about the candidate."""
+"""Names the problems that are limits of the machine and decide nothing about the candidate."""
 _DRAWS = 20
-"""Runs after which an unchanged output counts as not drawn. A choice: a fair coin gives 20 equal results with 2^-20."""
+"""Counts the runs after which an unchanged output counts as not drawn. A choice: a fair coin gives 20 equal results
+with probability 2^-20."""
 
 
 Compared = Callable[[Run, Mapping[str, Difference]], None]
@@ -42,7 +43,7 @@ Compared = Callable[[Run, Mapping[str, Difference]], None]
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two computations: a session, and its name in the report."""
+    """Holds one of the two computations: a session, and its name in the report."""
 
     name: str
     session: Session
@@ -50,15 +51,15 @@ class Side:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The means of a comparison in addition to the two sides.
+    """Holds the means of a comparison in addition to the two sides.
 
     `noise` measures how far rounding moves the reference's outputs. `coarser` says how many times coarser the candidate
-    computes each output, by the count of operations. `faults` is the candidate, to plant faults in, and `original` the
-    reference, if the two may hold different weights. `arbiter` computes in float64. If the candidate runs on another
-    runtime, `elsewhere` returns why that runtime refuses the reference too. `same` is True if both sides are one model;
-    `identical` is True if both also run in the same way, so that they cannot differ. `sized` counts the rounding of
-    each output again, for the sizes of one run. With `sides`, the comparison searches for inputs that take all sides of
-    the Ifs in `faults`.
+    computes each output, by the count of operations. `faults` is the candidate, in which faults are planted. `original`
+    is the reference, if the two may hold different weights. `arbiter` computes in float64. If the candidate runs on
+    another runtime, `elsewhere` returns why that runtime refuses the reference too. `same` is True if both sides are
+    one model; `identical` is True if both also run in the same way, so that they cannot differ. `sized` counts the
+    rounding of each output again, for the sizes of one run. With `sides`, the comparison searches for inputs that take
+    all sides of the Ifs in `faults`.
     """
 
     noise: Noise | None = None
@@ -83,8 +84,8 @@ class Evidence:
         by_name: bool = False,
     ) -> Self:
         """Makes the means that follow from the probes of the two sides; a probe is None for a side that is no graph.
-        Faults are planted if `plant` is set. With `by_name`, tensors and nodes of one name mean the same on both sides:
-        their differences are searched for, and the rounding of either side counts."""
+        Faults are planted if `plant` is set. With `by_name`, tensors and nodes of the same name mean the same on both
+        sides. Then their differences are searched for, and the rounding of either side counts."""
         source = candidate if reference is None else reference
         if source is None:
             return cls(arbiter=arbiter)
@@ -113,7 +114,7 @@ def verify(
 
     Raises:
         OnnxsmithError: `verify/no-valid-input` if the reference accepts none of the generated inputs;
-            `verify/nothing-compared` if none was given and none is generated; `verify/nondeterministic` if the
+            `verify/nothing-compared` if no input was given and none is generated; `verify/nondeterministic` if the
             reference answers one input differently in two runs; `runtime/died` or `runtime/timeout` if the reference is
             gone.
     """
@@ -175,7 +176,7 @@ def _taken(explorer: Explorer, where: str) -> list[Run]:
 def _of_all_sides(
     evidence: Evidence, plan: Plan, explorer: Explorer, taken: Sequence[Run]
 ) -> tuple[list[Run], tuple[str, ...]]:
-    """Returns runs for the sides of Ifs that no input takes, and clauses on the sides without such a run."""
+    """Returns runs for the branches of Ifs that no input takes, and clauses on the branches without such a run."""
     if not evidence.sides or evidence.faults is None or not plan.generate:
         return [], ()
     return Sides(evidence.faults).completed(taken, plan.generator, explorer.answered)
@@ -215,7 +216,7 @@ def _answered(
     on_run: Callable[[Run], None] | None,
     on_compared: Compared | None,
 ) -> Iterator[Run]:
-    """Runs the candidate, adds its answers to `checks`, and yields the runs that count."""
+    """Runs the candidate, adds its outputs to `checks`, and yields the runs that count."""
     for index, run in enumerate(runs):
         advance("verify", index, len(runs))
         if explorer.drops(run, session):
@@ -246,8 +247,8 @@ def _answered(
 def _power(
     faults: Probe | None, runs: Sequence[Run], checks: Checks, results: Sequence[OutputCheck], seed: int
 ) -> tuple[Power | None, tuple[str, ...], tuple[str, ...]]:
-    """Returns the faults that the check would have noticed, a note if they cannot be measured, and why they are too
-    few."""
+    """Returns the faults that the check would have noticed, a note if they cannot be measured, and a sentence if they
+    are too few."""
     if faults is None or not any(output.compared and not output.drawn for output in results):
         return None, (), ()
     found = measured(faults, runs, checks, seed=seed, quantises=quantises_values(faults.model))
@@ -290,8 +291,8 @@ def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: b
 
 
 def _differs_unoptimised(original: Probe, candidate: Probe, runs: Sequence[Run], checks: Checks) -> str:
-    """Returns a sentence if the two differ without the runtime's optimisation, as the probes run them: a fused kernel
-    may ignore attributes that the file sets."""
+    """Returns a sentence if reference and candidate differ without the runtime's optimisation, as the probes run them.
+    A fused kernel may ignore attributes that the file sets, so the optimised models may hide such a difference."""
     for run in runs:
         ours, theirs = original.plain(run.feed), candidate.plain(run.feed)
         name = checks.differs(run, ours, theirs) if ours is not None and theirs is not None else ""
@@ -324,7 +325,7 @@ def _is_empty(outputs: Outputs | None, name: str) -> bool:
 
 
 def interface_mismatch(reference: Signature, candidate: Signature) -> tuple[str, ...]:
-    """Lists differences of the interfaces that would break a caller of the reference: names, order, dtypes, frozen
+    """Lists the differences of the interfaces that would break a caller of the reference: names, order, dtypes, frozen
     axes."""
     found: list[str] = []
     for what, ours, theirs in (

@@ -11,7 +11,7 @@ from onnxsmith.graph.files import array_files
 from onnxsmith.runtimes.base import Array
 
 ABOUT = "onnxsmith.json"
-"""The entry with the JSON text, as an array of bytes."""
+"""Names the entry that holds the JSON text, as an array of bytes."""
 
 
 class Writer:
@@ -21,7 +21,7 @@ class Writer:
         self._zip = array_files.new_npz(file)
 
     def add(self, key: str, array: Array) -> None:
-        """Adds an array. Dtypes that numpy lacks are stored as unsigned integers of their bits."""
+        """Adds an array. If numpy lacks the dtype, the array's bits are stored as unsigned integers."""
         plain = array.view(f"u{array.dtype.itemsize}") if array.dtype.isbuiltin != 1 else array
         array_files.add_to_npz(self._zip, key, plain)
 

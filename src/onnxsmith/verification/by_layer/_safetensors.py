@@ -1,7 +1,7 @@
 """Writes and reads arrays in a `.safetensors`, one by one.
 
-The head comes first in the file but is known last. So the values are first written to a second file, to hold none in
-memory. Reading maps the file into memory.
+The head comes first in the file but is known last. So the values are first written to a second file, and no value stays
+in memory. Reading maps the file into memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onnxsmith.runtimes.base import Array
 
 _NAMES = {code: name for name, code in SAFETENSORS_CODES.items()}
 _LONGEST = 100_000_000
-"""Largest head in bytes (limit of the safetensors library)."""
+"""Limits the head to this number of bytes (limit of the safetensors library)."""
 
 
 class Writer:
@@ -32,7 +32,7 @@ class Writer:
         self._head: dict[str, Any] = {}
 
     def add(self, key: str, array: Array) -> None:
-        """Adds an array. Dtypes that the format lacks are stored as unsigned integers of their bits."""
+        """Adds an array. If the format lacks the dtype, the array's bits are stored as unsigned integers."""
         name = name_of(array.dtype)
         code = SAFETENSORS_CODES.get(name, f"U{array.dtype.itemsize * 8}")
         begin = self._values.tell()

@@ -1,11 +1,11 @@
 """Pairs the tensors of two models.
 
-There are five ways, the surest first; each pairs the tensors that earlier ways left unpaired:
+There are five ways of pairing, the surest first. Each pairs the tensors that earlier ways left unpaired:
 
 - ports: inputs and outputs of the models, which the comparison has paired;
 - origin: the operation of the exported program that both tensors come from, as torch's exporter wrote it into the file;
   or, if the numbers in its names changed, the operation of the same kind at the same place in the same torch module;
-- names: equal names, also names that quantisers and optimisers make from them;
+- names: equal names, and names that quantisers and optimisers derive from the original name;
 - match: nodes of both graphs paired by their computation, their use and their weights;
 - structure: the same operators in the same order after or before paired tensors; and reshaped paired tensors.
 
@@ -26,8 +26,8 @@ from onnxsmith.verification.by_layer.side_outline import Outline, Step
 
 @dataclass(frozen=True)
 class Pair:
-    """Two tensors that should be equal. `how` says why: `port`, `origin`, `name`, `match`, `structure`, `weights`,
-    `value`, or `graph` if both sides are the same graph."""
+    """Holds two tensors that should be equal. `how` says why: `port`, `origin`, `name`, `match`, `structure`,
+    `weights`, `value`, or `graph` if both sides are the same graph."""
 
     reference: str
     candidate: str
@@ -36,10 +36,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Alignment:
-    """`pairs` are in the candidate's order. `share` is the part of the float tensors that are paired, on the side with
+    """Holds the pairs of two models.
+
+    `pairs` are in the candidate's order. `share` is the part of the float tensors that are paired, on the side with
     fewer tensors: if the other side computes one operation in several steps, the tensors between the steps have no
     counterpart. Tensors that are only moved or reshaped do not count, because one model may slice in one step and
-    another in four. `note` says what was left out of the comparison."""
+    another in four. `note` names the tensors that were left out of the comparison.
+    """
 
     pairs: tuple[Pair, ...]
     left_reference: tuple[str, ...]
@@ -49,17 +52,17 @@ class Alignment:
 
 
 Ports = Mapping[str, str]
-"""Inputs and outputs: the reference's name → the candidate's."""
+"""Maps the reference's names of inputs and outputs to the candidate's names."""
 
 
 _UNRELIABLE = 0.2
-"""Share of contradictions above which the match of the graphs counts more than names: a tool has renumbered the
-tensors. A contradiction is a pair by name that the match excludes. A choice."""
+"""Limits the share of contradictions between names and graphs. A contradiction is a pair by name that the match of the
+graphs excludes. Above this share a tool has renumbered the tensors, so the match counts more than names. A choice."""
 
 
 def align(reference: Outline, candidate: Outline, ports: Ports, match: Callable[[], Matches] = Matches) -> Alignment:
     """Pairs the tensors of two models, each tensor of the candidate once. `match` matches the graphs of both sides; it
-    is not called if they are one graph."""
+    is not called if both sides are one graph."""
     known = _Known(reference, candidate)
     known.add(((a, b) for a, b in ports.items() if a in reference.maker or b in candidate.maker), "port")
     matches = Matches() if _are_one_graph(reference, candidate) else match()
@@ -99,8 +102,8 @@ def extended(
     found: Iterable[tuple[str, str]],
     how: str,
 ) -> Alignment:
-    """Adds further pairs to the alignment, and pairs that follow from them by structure; returns `before` if `found` is
-    empty."""
+    """Adds further pairs to the alignment, and the pairs that follow from the added ones by structure. Returns `before`
+    if `found` is empty."""
     new = list(found)
     if not new:
         return before
@@ -121,13 +124,13 @@ def _add_structure(reference: Outline, candidate: Outline, ports: Ports, known: 
 
 
 class _Known:
-    """The pairs found so far."""
+    """Holds the pairs found so far."""
 
     def __init__(self, reference: Outline, candidate: Outline) -> None:
         self._sides = reference, candidate
         self._free = set(reference.moving), set(candidate.moving)
         self.pairs: dict[str, Pair] = {}
-        """By the candidate's name."""
+        """Maps the candidate's name of a tensor to its pair."""
 
     def add(self, found: Iterable[tuple[str, str]], how: str, *, again: bool = False, any_shape: bool = False) -> None:
         """Adds pairs of unpaired tensors. With `any_shape` their shapes may differ, because a fault may change them.
@@ -203,7 +206,7 @@ def _places(outline: Outline) -> dict[tuple[str, str], list[str]]:
 
 
 _SUFFIXES = ("_DequantizeLinear_Output", "_dequantized", "_fp32", "_cast", "_to_fp32")
-"""Suffixes that onnxruntime's quantiser and common converters append to the name of the original tensor."""
+"""Lists the suffixes that onnxruntime's quantiser and common converters append to the name of the original tensor."""
 
 
 def _by_name(reference: Outline, candidate: Outline) -> Iterator[tuple[str, str]]:
@@ -258,7 +261,7 @@ def _forward(outline: Outline, anchors: Mapping[str, str]) -> Digests:
 
 
 def _backward(outline: Outline, anchors: Mapping[str, str]) -> Digests:
-    """Returns a digest of how each tensor is used before anchors; tensors that lead to no anchor have none."""
+    """Returns a digest of how each tensor is used before anchors; a tensor that leads to no anchor has no digest."""
     found: Digests = dict(anchors)
     for step in reversed(outline.steps):
         for name in step.outputs:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from onnxsmith.verification.by_layer.alignment import Pair
 
 HELD = 6
-"""Copies of a tensor that are held at once: the reference's, the candidate's of the plain and the forced run, and three
-on the way to a separate process and back."""
+"""Counts the copies of a tensor that are held at once: the reference's, the candidate's of the plain and the forced
+run, and three on the way to a separate process and back."""
 
 
 def chunks(pairs: Sequence[Pair], sizes: Mapping[str, int], budget: int) -> list[list[Pair]]:

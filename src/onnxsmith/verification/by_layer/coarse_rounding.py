@@ -1,8 +1,10 @@
-"""Distinguishes an error from the rounding of a coarse dtype or of a quantiser, which may hide it.
+"""Distinguishes an error from the rounding of a coarse dtype or of a quantiser, because the rounding may hide the
+error.
 
 After a Cast to float16, two correct computations may differ by a whole step of float16 in a few elements, whose values
-lie near the boundary of two steps. A fault far smaller than that step changes many elements. So the candidate's result
-is compared with a result computed from the suspected tensor with random noise of the size that rounding explains.
+lie near the boundary of two steps. A fault far smaller than a step changes many elements. So random noise of the size
+that rounding explains is added to the suspected tensor. The candidate's result is compared with the result that follows
+from the noisy tensor.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from onnxsmith.verification.rounding import FACTOR, Rounding, counted
 from onnxsmith.verification.value_comparison import is_float
 
 _SPREAD = 3.0
-"""Largest error of quantisers, in multiples of the root mean square that follows from their steps. A choice."""
+"""Limits the error of quantisers, in multiples of the root mean square that follows from their steps. A choice."""
 FINE = 2.0**-24
-"""Unit roundoff of float32: only coarser dtypes need the comparison with noise."""
+"""Holds the unit roundoff of float32: only coarser dtypes need the comparison with noise."""
 
 
 def with_noise(value: Value, rounding: Rounding, name: str) -> Value:
@@ -52,7 +54,7 @@ def beyond_noise(reference: Value, computed: Value, rounding: Rounding) -> str:
     """Returns why quantisation error does not explain a difference that is everywhere within its largest size, or "".
 
     Quantisation error is positive as often as negative. So its root mean square over all elements follows from the
-    steps, and it hardly correlates with the values. An error in a scale does.
+    steps, and it hardly correlates with the values. An error in a scale correlates with the values.
     """
     if not rounding.noise or rounding.given is not None:
         return ""
@@ -76,4 +78,5 @@ def beyond_noise(reference: Value, computed: Value, rounding: Rounding) -> str:
 
 
 _MANY = 32
-"""Elements from which the statistics are meaningful. A choice: with fewer, chance may add up."""
+"""Names the number of elements from which the statistics are meaningful. A choice: with fewer elements, chance may add
+up."""

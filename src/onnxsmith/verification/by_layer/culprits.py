@@ -1,13 +1,13 @@
 """Decides which pairs with an own error are to blame.
 
-An own error beyond rounding need not be a fault: a rewrite may scale one tensor and undo that in the next, and both
-keep their names. Two tests tell faults apart. First: do the outputs improve if the error is removed
-(`verification/by_layer/error_effects.py`)? This decides about the largest errors. Second: do later tensors agree again
-if they are recomputed? This decides about the other errors: only an error that reaches an output counts. If the
-reference can be computed in float64, float64 decides which side lost the digits.
+An own error beyond rounding need not be a fault: a rewrite may scale one tensor and undo the scaling in the next
+tensor, and both tensors keep their names. Two tests tell faults apart. The first test asks whether the outputs improve
+if the error is removed (`verification/by_layer/error_effects.py`). It decides about the largest errors. The second test
+asks whether later tensors agree again if they are recomputed. It decides about the other errors: only an error that
+reaches an output counts. If the reference can be computed in float64, float64 decides which side lost the digits.
 
 An error slightly above the tolerance is called slight: the tolerance is an estimate from counting, which may be wrong
-by a factor. It is blamed only if the outputs differ and improve without it.
+by a factor. A slight error is blamed only if the outputs differ and improve without it.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ from onnxsmith.verification.by_layer.isolated_runs import Trial
 from onnxsmith.verification.by_layer.pair_difference import Found, Look, value_difference
 
 _STEPS_ON = 6
-"""Pairs over which an error is followed, with all other tensors as in the reference. A choice: each is a run."""
+"""Limits the pairs over which an error is followed, with all other tensors as in the reference. A choice: each pair is
+a run."""
 _MOST_DECIDED = 8
-"""Suspects that are followed, and for which the reference is computed in float64. A choice."""
+"""Limits the suspects that are followed, and for which the reference is computed in float64. A choice."""
 _SLIGHT = 4.0
-"""An error of fewer multiples of its tolerance is slight. A choice: half the factor 8 of the tolerance."""
+"""Names the multiple of its tolerance below which an error is slight. A choice: half the factor 8 of the tolerance."""
 _HUGE = 1000.0
-"""If both sides compute a pair by the same operator, an error of so many multiples of its tolerance is blamed even if
-no output moves: later operations may hide it on this input and show it on others. A choice."""
+"""Names the multiple of its tolerance from which an error is blamed even if no output moves, if both sides compute the
+pair by the same operator. Later operations may hide such an error on this input and show it on others. A choice."""
 _MOST_EFFECTS = 24
-"""Suspects whose effect on the outputs is computed. A choice: each needs two runs."""
+"""Limits the suspects whose effect on the outputs is computed. A choice: each suspect needs two runs."""
 _MATTERS = 0.1
-"""Share of the largest effect on the outputs that the culprit named first must have. A choice."""
+"""Requires this share of the largest effect on the outputs from the culprit that is named first. A choice."""
 
 Effects = dict[str, Effect]
-"""Effects by the candidate's name of the tensor."""
+"""Maps the candidate's name of a tensor to the effect of its error."""
 
 
 def judge(trial: Trial, found: Found) -> None:
-    """Sets the verdict of each look and fills the lists of `found`. The first culprit is the earliest of those with a
-    large effect on the outputs. Errors without a known effect are judged without the earlier culprits' errors, because
-    no tensor after a culprit agrees."""
+    """Sets the verdict of each look and fills the lists of `found`. The first culprit is the earliest of the culprits
+    with a large effect on the outputs. No tensor after a culprit agrees. So errors without a known effect are judged
+    without the errors of earlier culprits."""
     effects = _weigh(trial, found)
     _follow(trial, [look for look in found.looks if _is_suspect(look) and not look.verdict], found)
     found.culprits.sort(key=_importance(trial, found.culprits, effects))
@@ -59,7 +60,7 @@ def _is_suspect(look: Look) -> bool:
 
 def _weigh(trial: Trial, found: Found) -> Effects:
     """Decides on suspects in order, by their effect on the outputs. If a tensor turns out to have no counterpart, later
-    tensors were computed from a wrong input: their own errors are measured again without it."""
+    tensors were computed from a wrong input, so their own errors are measured again without this tensor."""
     differ = any(look.inherited.reason for look in found.looks if look.pair.how == "port")
     strong = any(_is_strong(trial, look) for look in found.looks)
     effects: Effects = {}
@@ -119,8 +120,8 @@ def _decide(trial: Trial, look: Look, found: Found) -> None:
 
 
 def _importance(trial: Trial, culprits: Sequence[Look], effects: Effects) -> Callable[[Look], tuple[bool, bool, int]]:
-    """Returns the sort key of culprits: those with about the largest effect on the outputs first, in graph order;
-    slight ones last."""
+    """Returns the sort key of culprits. Culprits with about the largest effect on the outputs come first, in graph
+    order; slight ones come last."""
     sizes = {name: effect.size for name, effect in effects.items() if name in {one.pair.candidate for one in culprits}}
     most = max(sizes.values(), default=0.0)
 
@@ -144,7 +145,7 @@ def _follow(trial: Trial, suspects: list[Look], found: Found) -> None:
 
 
 def _going_on(trial: Trial, suspects: list[Look], found: Found) -> list[Look]:
-    """Returns the suspects whose error reaches an output; the others compute a step differently with the same
+    """Returns the suspects whose error reaches an output. The other suspects compute a step differently, with the same
     outputs."""
     if not suspects:
         return []
@@ -161,7 +162,7 @@ def _going_on(trial: Trial, suspects: list[Look], found: Found) -> list[Look]:
 
 def _right_after(trial: Trial, wrong: set[str]) -> set[str]:
     """Returns the tensors after `wrong` that agree again, if all tensors that the errors do not reach are as in the
-    reference. An error without agreement after `_STEPS_ON` pairs counts as going on."""
+    reference. If no tensor agrees again within `_STEPS_ON` pairs, the error counts as reaching further."""
     loose, right = set(wrong), set[str]()
     for _ in range(_STEPS_ON):
         cuts = trial.cuts - loose

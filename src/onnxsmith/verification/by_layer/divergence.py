@@ -1,10 +1,10 @@
-"""Finds where two models first differ: the operations with an own error, not those that only pass errors on.
+"""Finds where two models first differ: the operations with an own error, not the operations that only pass errors on.
 
 Every pair of tensors is compared in the plain run, in which the candidate computes everything from the inputs. A pair
-is suspicious if it differs by more than one operation may add to the difference of its inputs. The difference may still
-be inherited and amplified. So suspicious pairs are re-run on the reference's inputs, all in one pass (the forced run);
-a remaining difference is the operation's own. `verification/by_layer/culprits.py` then decides which operation is to
-blame.
+is suspicious if its difference exceeds the inputs' difference by more than one operation may add. The difference may
+still be inherited and amplified. So suspicious pairs are re-run on the reference's inputs, all in one pass (the forced
+run); a remaining difference is the operation's own. `verification/by_layer/culprits.py` then decides which operation is
+to blame.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from onnxsmith.verification.by_layer.tap import Tap
 Chunks = Sequence[Sequence[Pair]]
 
 _MEASURED = 2.0**-30
-"""Accuracy of a relative difference. Its scale is a sum of squares in float64, whose last digits depend on the order of
-the elements, as after a Transpose. A choice: far above 2^-53, far below any tolerance."""
+"""Holds the accuracy of a relative difference. Its scale is a sum of squares in float64, whose last digits depend on
+the order of the elements, for example after a Transpose. A choice: far above 2^-53, far below any tolerance."""
 
 
 def diverge(
@@ -54,7 +54,7 @@ def diverge(
 
 
 def _pattern(trial: Trial, culprit: Look) -> str:
-    """Describes how a culprit differs if it is computed from the reference's tensors."""
+    """Describes how a culprit differs from the reference if both compute it from the reference's tensors."""
     if culprit.mismatch or not trial.sides[1].can_force:
         return ""
     name = culprit.pair.candidate
@@ -63,7 +63,7 @@ def _pattern(trial: Trial, culprit: Look) -> str:
 
 
 def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list[Look]:
-    """Compares the pairs of one chunk. Results of earlier chunks are in `known`; the new ones are added to it."""
+    """Compares the pairs of one chunk. `known` holds the results of earlier chunks; the new results are added to it."""
     names = [pair.candidate for pair in chunk]
     ours, plain = trial.reference(names), trial.candidate({}, names)
     trial.note_dtypes(ours, plain)
@@ -86,8 +86,8 @@ def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list
 
 
 def _is_handed_on(trial: Trial, look: Look, known: Mapping[str, Look]) -> bool:
-    """Whether the inputs' differences and one operation's rounding explain a difference, and every one of these
-    differences is within rounding."""
+    """Whether a difference is explained by the inputs' differences and one operation's rounding, and all these
+    differences are within rounding."""
     if look.rounding.noise:  # a quantiser's error has no known direction: only the forced run can judge it
         return False
     before = [known[name] for name in trial.boundary([look.pair.candidate], trial.cuts) if name in known]

@@ -44,9 +44,9 @@ from onnxsmith.verification.run import instead, planned, said_of
 from onnxsmith.verification.value_comparison import is_float
 
 _BINS = 16
-"""Bins of a histogram. A choice: one line of a report."""
+"""Counts the bins of a histogram. A choice: the bins fit into one line of a report."""
 _PACKAGES = ("onnx", "onnxruntime", "openvino", "tract", "iree-base-compiler", "numpy")
-"""Packages whose versions a bundle records, because they affect the values."""
+"""Names the packages whose versions a bundle records, because they affect the values."""
 
 
 @identifies("source")
@@ -65,13 +65,13 @@ def dump(
     """Runs a model, writes the values of its tensors to a file (`verification/by_layer/value_bundle.py`), and returns
     statistics.
 
-    `tensors` are names and patterns (`*attention*`); without them, all computed tensors are included. Inputs and
+    `tensors` are names and patterns (`*attention*`). Without `tensors`, all computed tensors are included. Inputs and
     outputs are always included. Missing inputs are generated from `seed`, with symbolic dimensions at `sizes` or at 1.
     `budget` is the largest number of bytes of values held at once. A path may end in `@runtime`.
 
     Raises:
         OnnxsmithError: `model/unknown-tensor` for a name or pattern that matches nothing; `bundle/suffix` and `save/…`
-            for the file; what `run` raises.
+            for the file; the errors of `run`.
     """
     target = None if output is None else Path(output)
     if target is not None:
@@ -114,7 +114,7 @@ def dump(
 
 @dataclass(frozen=True)
 class _Job:
-    """The tensors of one model to dump, and the file; `run` can be repeated on another runtime or input."""
+    """Holds the tensors of one model to dump, and the file. `run` can be repeated on another runtime or input."""
 
     model: ir.Model
     file: Path | None
@@ -164,7 +164,7 @@ def _report(
 def _plan(
     model: ir.Model, interface: Signature, values: Mapping[str, Any], sizes: Mapping[str, int], seed: int
 ) -> Plan | None:
-    """Returns the plan for inputs without a value; None if all have one."""
+    """Returns the plan for inputs without a value; None if all inputs have a value."""
     if all(port.name in values for port in interface.required()):
         return None
     return planned(model, interface, {**_sizes(interface, values), **sizes}, seed)
@@ -192,7 +192,7 @@ def _chosen(known: Collection[Place], asked: Sequence[str], interface: Signature
 
 
 def _matching(known: Collection[Place], text: str) -> list[Place]:
-    """Returns the tensors with that name, else those that match it as a pattern."""
+    """Returns the tensors with this name. If there are none, returns the tensors that match the text as a pattern."""
     exact = [place for place in known if text in (place.name, place.value.name)]
     found = exact or [place for place in known if fnmatch.fnmatchcase(place.name, text)]
     if not found:
@@ -242,7 +242,8 @@ def _row(
 
 
 def _histogram(flat: Any) -> tuple[int, ...]:
-    """Counts of finite elements in equal bins from the smallest to the largest; complex elements by magnitude."""
+    """Counts the finite elements in equal bins from the smallest to the largest element. Complex elements count by
+    magnitude."""
     wide = np.abs(flat).astype(np.float64) if flat.dtype.kind == "c" else widen(flat)
     if is_float(flat):
         wide = wide[np.isfinite(wide)]

@@ -1,4 +1,4 @@
-"""Pairs tensors with equal values, for files in which a tool renamed everything: the last way."""
+"""Pairs tensors with equal values. This is the last way of pairing, for files in which a tool renamed everything."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 _NEAR = 1e-3
-"""Largest difference of two prints, relative to the tensor's scale. A choice: more than rounding, less than the
+"""Limits the difference of two prints, relative to the tensor's scale. A choice: more than rounding, less than the
 difference of two unrelated tensors."""
 _LEAST = 8
-"""Tensors with fewer elements are not paired by value. A choice: few elements are often equal by chance."""
+"""Names the least number of elements of a tensor that is paired by value. A choice: few elements are often equal by
+chance."""
 
 
 def equal_values(
@@ -32,11 +33,13 @@ def equal_values(
     *,
     forced: bool = False,
 ) -> Iterator[tuple[str, str]]:
-    """Yields pairs of unpaired tensors with one shape and nearly equal values that no other tensor has. With `forced`,
-    the candidate computes from the reference's values at paired tensors, so that values after an error are equal again.
+    """Yields pairs of unpaired tensors with the same shape and nearly equal values, if no other tensor has these
+    values. With `forced`, the candidate computes from the reference's values at paired tensors, so that values after an
+    error are equal again.
 
     A step may change nothing on this input (a Slice of everything, a Relu of positive values). Tensors that are equal
-    for this reason form a row, represented by its first tensor; two rows of one length are paired element by element.
+    for this reason form a row, represented by its first tensor. Two rows of the same length are paired element by
+    element.
     """
     ours = _rows(reference, _prints(reference, before.left_reference, feeds[0], budget))
     given = _handed(reference, before, feeds[0]) if forced else {}
@@ -51,16 +54,16 @@ def equal_values(
 
 
 Print = tuple[float, float]
-"""The projection of the values on a fixed random vector, divided by their scale; and the scale."""
+"""Holds the projection of the values on a fixed random vector, divided by the scale of the values, and this scale."""
 
 
 Row = tuple[str, ...]
-"""Tensors with equal values, each computed from the one before."""
+"""Lists tensors with equal values. Each is computed from the tensor before it."""
 Key = tuple[str, tuple[int, ...]]
 
 
 def fits(reference: Tap, before: Alignment, feeds: Feeds, budget: int) -> bool:
-    """Whether the paired tensors fit into the budget all together."""
+    """Whether all paired tensors together fit into the budget."""
     sizes = reference.nbytes(feeds)
     return sum(sizes.get(pair.reference, 0) for pair in before.pairs) <= budget
 
@@ -83,7 +86,8 @@ def _prints(
 
 
 def _rows(tap: Tap, prints: Mapping[Key, list[tuple[Print, str]]]) -> dict[Key, list[tuple[Print, Row]]]:
-    """Groups tensors of one shape and print into rows; in a row, each tensor is computed from the one before."""
+    """Groups tensors of the same shape and print into rows. In a row, each tensor is computed from the tensor before
+    it."""
     found: dict[Key, list[tuple[Print, Row]]] = {}
     order = {name: number for number, name in enumerate(tap.outline.tensors())}
     for key, group in prints.items():

@@ -1,9 +1,9 @@
 """Measures the effect of an operation's own error on the outputs, by removing the error.
 
-The candidate is run twice, with the reference's values for all tensors except those after the tensor: once it computes
-the tensor itself, once it gets the reference's value. The outputs of the two runs differ by the effect of this error.
-If the error is a fault, the outputs with it are further from the reference. If later steps undo a different
-computation, the outputs with it are closer.
+The candidate is run twice. Both times it gets the reference's values for all tensors, except those that follow from the
+examined tensor. In the first run the candidate computes the examined tensor itself; in the second run it gets the
+reference's value. The outputs of the two runs differ by the effect of this error. If the error is a fault, the outputs
+with it are further from the reference. If later steps undo a different computation, the outputs with it are closer.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 _MOST = 0.6
-"""An error is a fault if the output's difference contains at least this share of the error's effect, and harmless if it
-contains at most 1 minus this share. A choice."""
+"""Separates a fault from a harmless difference. An error is a fault if the output's difference contains at least this
+share of the error's effect. It is harmless if the difference contains at most 1 minus this share. A choice."""
 _DOUBT = 0.25
-"""The share is certain if other differences, taken as random, change it by no more than this. A choice."""
+"""Limits the doubt about the share: it is certain if other differences, taken as random, change it by no more than
+this. A choice."""
 _HALF = 0.5
-"""For values that are not floats: an error explains their differences if fewer than this share remain after it is
-removed. A choice."""
+"""Decides for values that are not floats: an error explains their differences if fewer than this share of them remain
+after the error is removed. A choice."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect on the output that the error moves most, in root mean square relative to the output's scale. `size` is
-    how far the error moves the output. `present` and `absent` are the output's distance from the reference with and
-    without the error. `part` is the share of the effect in the difference with the error: 1 for a fault, 0 if a later
-    step undoes the error. `doubt` is how far other differences may have changed `part`."""
+    """Holds the effect on the output that the error moves most, in root mean square relative to the output's scale.
+
+    `size` is how far the error moves the output. `present` and `absent` are the output's distance from the reference
+    with and without the error. `part` is the share of the effect in the difference with the error: 1 for a fault, 0 if
+    a later step undoes the error. `doubt` is how far other differences may have changed `part`.
+    """
 
     size: float = 0.0
     present: float = 0.0
@@ -51,13 +54,13 @@ class Effect:
 
     @property
     def helps(self) -> bool:
-        """Whether the outputs are further from the reference without the error: a later step undoes it."""
+        """Whether the outputs are further from the reference without the error, because a later step undoes it."""
         return self.size > 0 and self.doubt <= _DOUBT and self.part <= 1 - _MOST
 
 
 def effect_of(trial: Trial, look: Look, otherwise: Collection[str]) -> Effect | None:
-    """Returns the effect of a pair's own error: None if it reaches no output, no effect if it cannot be computed.
-    `otherwise` are wrong pairs, whose tensors the candidate computes itself."""
+    """Returns the effect of a pair's own error. Returns None if the error reaches no output, and an empty effect if the
+    effect cannot be computed. `otherwise` are wrong pairs, whose tensors the candidate computes itself."""
     made = trial.made_with(look.pair.candidate)
     behind = trial.dependents(made)
     outputs = [pair.candidate for pair in trial.pairs if pair.how == "port" and pair.candidate in behind | made]
@@ -78,8 +81,9 @@ def effect_of(trial: Trial, look: Look, otherwise: Collection[str]) -> Effect | 
 
 
 def left_without(trial: Trial, look: Look) -> Effect | None:
-    """Returns the difference of the worst output in the plain run, and the same with the reference's value at this
-    tensor and all else computed from the inputs. None if the candidate cannot compute from that value."""
+    """Returns the difference of the worst output in two runs: in the plain run, and with the reference's value at this
+    tensor and all other tensors computed from the inputs. Returns None if the candidate cannot compute from the
+    reference's value."""
     made = trial.made_with(look.pair.candidate)
     outputs = [pair.candidate for pair in trial.pairs if pair.how == "port"]
     if not outputs:
@@ -121,8 +125,9 @@ def _effect(reference: Value, present: Value, absent: Value) -> Effect:
 
 
 def apart(a: Value, b: Value, scale_of: Value = None) -> float:
-    """Returns the difference of two values in root mean square over the scale of the first, or of `scale_of`. For
-    values that are not floats, returns the share of elements that differ. Infinite if the values cannot be compared."""
+    """Returns the root mean square of the difference of two values, divided by the scale of the first value or of
+    `scale_of`. For values that are not floats, returns the share of elements that differ. Infinite if the values cannot
+    be compared."""
     if isinstance(a, list) and isinstance(b, list):
         return max((apart(x, y) for x, y in zip(a, b, strict=False)), default=0.0) if len(a) == len(b) else np.inf
     if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):

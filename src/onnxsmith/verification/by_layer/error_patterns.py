@@ -1,7 +1,7 @@
-"""Says in words how a wrong tensor differs from the right one, where the difference has a simple form.
+"""Describes in words how a wrong tensor differs from the right one, if the difference has a simple form.
 
-A form hints at the cause. A factor suggests a scale or an epsilon, a shift a padding, another order an axis or the
-gates of a recurrent layer, a border the padding mode or the alignment of corners.
+A form hints at the cause. A factor suggests a scale or an epsilon. A shift suggests a padding. Another order suggests
+an axis or the gates of a recurrent layer. A border suggests the padding mode or the alignment of corners.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 _CLOSE = 1e-3
-"""The share of the difference that may remain if a form explains it; and of an element's scale, within which elements
-count as equal. A choice: far above the rounding of float16."""
+"""Limits the share of the difference that may remain if a form explains the difference. It also limits the difference
+of elements that count as equal, relative to their scale. A choice: far above the rounding of float16."""
 _LEAST = 8
-"""Fewest elements for which a form is searched. A choice: fewer have too many forms by chance."""
+"""Names the least number of elements for which a form is searched. A choice: fewer elements have too many forms by
+chance."""
 _MOST = 2**22
-"""Most elements for which a form is searched. A choice: a few tenths of a second."""
+"""Limits the elements for which a form is searched. A choice: the search takes a few tenths of a second."""
 _FURTHEST = 3
-"""Largest shift of a tensor, and largest width of a border, in elements. A choice."""
+"""Limits the shift of a tensor and the width of a border, in elements. A choice."""
 _FEW = 0.25
-"""Largest share of the places along an axis that counts as a few of them. A choice."""
+"""Limits the share of the places along an axis that counts as "a few of them". A choice."""
 _MOSTLY = 0.95
-"""Share of the differing elements that a form has to explain. A choice: some may be equal by chance."""
+"""Names the share of the differing elements that a form has to explain. A choice: some elements may be equal by
+chance."""
 
 
 def pattern(reference: Value, candidate: Value) -> str:
-    """Describes how two tensors of one shape differ: `times 1.5`, `shifted by 1 along axis 2`; "" without a simple
+    """Describes how two tensors of the same shape differ: `times 1.5`, `shifted by 1 along axis 2`; "" without a simple
     form."""
     if not isinstance(reference, np.ndarray) or not isinstance(candidate, np.ndarray):
         return ""
@@ -46,7 +48,7 @@ def pattern(reference: Value, candidate: Value) -> str:
 
 
 def _explains(made: Floats, ours: Floats, theirs: Floats) -> bool:
-    """Whether a form of the right tensor equals the wrong one, up to a small part of the difference."""
+    """Whether a form of the right tensor equals the wrong tensor, up to a small part of the difference."""
     return bool(rms(theirs - made) <= _CLOSE * rms(theirs - ours))
 
 
@@ -133,7 +135,7 @@ def _reordered(ours: Floats, theirs: Floats) -> Iterator[str]:
 
 
 def _cut(ours: Floats, theirs: Floats) -> Iterator[str]:
-    """Yields the one value of all elements that differ: a bound, or zero."""
+    """Yields the value that all differing elements have: a bound, or zero."""
     apart = _differing(ours, theirs)
     values, counts = np.unique(theirs[apart], return_counts=True)
     if not values.size or apart.all():
@@ -150,7 +152,7 @@ def _cut(ours: Floats, theirs: Floats) -> Iterator[str]:
 
 
 def _in_part(ours: Floats, theirs: Floats) -> Iterator[str]:
-    """Yields the part with the elements that differ: the border, or a few places along one axis."""
+    """Yields the part with the differing elements: the border, or a few places along one axis."""
     apart = _differing(ours, theirs)
     if not apart.any() or apart.all():
         return
@@ -177,5 +179,5 @@ _FORMS: tuple[Callable[[Floats, Floats], Iterator[str]], ...] = (
     _rounded, _scaled, _moved, _turned, _shifted, _reordered, _cut, _in_part,
 )  # fmt: skip
 _OF_PLACES = (_turned, _shifted, _reordered)
-"""Forms that move numbers. They are not tried if the numbers differ by little at their places: then any explanation
-without a move is as good."""
+"""Lists the forms that move numbers. They are not tried if the numbers differ by little at their places: then any
+explanation without a move is as good."""

@@ -1,7 +1,8 @@
 """Computes the values of a model's tensors on one input, in as few runs as a budget of memory allows.
 
 Each run is one session with an exposed copy of the model (`graph/surgery/exposing.py`). The size of a tensor follows
-from its inferred shape and the sizes of the input, else from a run that returns shapes in place of values.
+from its inferred shape and the sizes of the input. If the shape is unknown, a run that returns shapes in place of
+values tells the size.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Value
 from onnxsmith.verification.value_comparison import Difference, difference
 
 BUDGET = 2**30
-"""Default for the bytes of values that are held at once. A choice: 1 GiB."""
+"""Limits the bytes of values that are held at once, by default. A choice: 1 GiB."""
 _TEXT = 64
-"""Assumed bytes of a string. A choice."""
+"""Assumes this number of bytes for a string. A choice."""
 _MOST_FAILURES = 32
-"""Failed runs after which the tensors that make them fail are no longer searched for. A choice."""
+"""Limits the failed runs after which the search for the tensors that make them fail ends. A choice."""
 
 
 def intermediates(
@@ -51,12 +52,13 @@ def intermediates(
 
 
 class Intermediates:
-    """Values by name; an iterable that can be used once.
+    """Iterates over values by name; can be iterated once.
 
     `outlets` describes each tensor, in the order of the graph. `refused` are the tensors that cannot be returned, with
-    the reason. `outputs` are the outputs of the unchanged model, from `provider`. Complete only after the iteration:
-    `moved`, the outputs that change when tensors are exposed, compared with a tolerance of 0; `runs`, the number of
-    runs; `alone`, tensors larger than the budget, which were computed one by one; the rest of `refused`.
+    the reason. `outputs` are the outputs of the unchanged model, from `provider`. Four attributes are complete only
+    after the iteration: `moved`, the outputs that change when tensors are exposed, compared with a tolerance of 0;
+    `runs`, the number of runs; `alone`, tensors larger than the budget, which were computed one by one; and the rest of
+    `refused`.
     """
 
     def __init__(
@@ -145,7 +147,7 @@ class Intermediates:
         return chunks
 
     def _sizes(self, names: Sequence[str]) -> dict[str, int]:
-        """Returns bytes of each tensor, as far as they can be known before it is computed."""
+        """Returns the bytes of each tensor, as far as they can be known before the tensor is computed."""
         bound = self._bound()
         sizes = {name: size for name in names if (size := _nbytes(self.outlets[name], bound)) is not None}
         unknown = [name for name in names if name not in sizes]
@@ -154,7 +156,7 @@ class Intermediates:
         return sizes
 
     def _measured(self, names: Sequence[str]) -> dict[str, int]:
-        """Returns bytes of tensors, from a run that returns their shapes; empty if it fails."""
+        """Returns the bytes of tensors, from a run that returns the tensors' shapes. Empty if the run fails."""
         exposed = self._exposing.expose(names, sizes=True)
         try:
             with self._runtime.prepare(exposed.model, self._options) as session:
@@ -180,7 +182,7 @@ class Intermediates:
 
 
 def _nbytes(outlet: Outlet, bound: Mapping[str, int]) -> int | None:
-    """Returns bytes of a tensor whose shape follows from the sizes of the input; None for others."""
+    """Returns the bytes of a tensor whose shape follows from the sizes of the input; None for other tensors."""
     if outlet.kind != "tensor" or outlet.path or outlet.shape is None or outlet.dtype == "undefined":
         return None
     sizes = [size for dim in outlet.shape if (size := dims.evaluate(dim, bound)) is not None]
@@ -188,6 +190,6 @@ def _nbytes(outlet: Outlet, bound: Mapping[str, int]) -> int | None:
 
 
 def _stored(dtype: str, shape: Sequence[int]) -> int:
-    """Returns bytes of an array. The size of strings is a guess, and an unknown dtype counts as float64."""
+    """Returns the bytes of an array. The size of strings is a guess, and an unknown dtype counts as float64."""
     known = ir.DataType.DOUBLE if dtype == "undefined" else ir.DataType[dtype.upper()]
     return math.prod(shape) * (_TEXT if known == ir.DataType.STRING else known.numpy().itemsize)

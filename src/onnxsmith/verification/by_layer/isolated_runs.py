@@ -20,14 +20,14 @@ from onnxsmith.verification.rounding import Rounding, asked, counted
 from onnxsmith.verification.value_comparison import is_float
 
 _SURE = ("name", "origin", "port", "graph")
-"""Ways of pairing that are certain."""
+"""Lists the ways of pairing that are certain."""
 _COARSE = 2.0**-8
-"""Unit roundoff of bfloat16, the coarsest dtype in which whole networks are computed."""
+"""Holds the unit roundoff of bfloat16, the coarsest dtype in which whole networks are computed."""
 
 
 class Trial:
-    """The two sides, their pairs, and the tolerance that the user asked for, if any. `keep` keeps the reference's
-    values, if all pairs fit into memory together.
+    """Runs the two sides of a comparison from given tensors. Holds their pairs, and the tolerance that the user asked
+    for, if any. `keep` keeps the reference's values, if all pairs fit into memory together.
 
     All names are the candidate's, also the keys of returned values.
     """
@@ -47,9 +47,9 @@ class Trial:
         self.cuts = frozenset(self.order)
         self.runs = 0
         self.converted: set[str] = set()
-        """Tensors whose float dtype differs from the reference's."""
+        """Names the tensors whose float dtype differs from the reference's."""
         self.narrowed: set[str] = set()
-        """Tensors among `converted` with a narrower dtype than the reference's."""
+        """Names the tensors among `converted` with a narrower dtype than the reference's."""
         self._kept: Values | None = {} if keep else None
 
     def note_dtypes(self, ours: Values, theirs: Values) -> None:
@@ -108,8 +108,8 @@ class Trial:
     def computed_from(
         self, names: Sequence[str], cuts: Collection[str], noisy_at: Collection[str] = ()
     ) -> tuple[Values, Values]:
-        """Returns the values of `names` on both sides. The candidate computes its own from the reference's values at
-        `cuts`; values at `noisy_at` get random noise of the size that rounding explains."""
+        """Returns the values of `names` on both sides. The candidate computes its values from the reference's values at
+        `cuts`. Values at `noisy_at` get random noise of the size that rounding explains."""
         given = self.boundary(names, cuts)
         ours = self.reference(dict.fromkeys((*names, *given)))
         handed = {name: ours[name] for name in given}
@@ -127,7 +127,7 @@ class Trial:
         return [step.op for step in ours] == [step.op for step in theirs]
 
     def made_with(self, name: str) -> frozenset[str]:
-        """Returns the paired tensors that the step of `name` computes, `name` among them."""
+        """Returns the paired tensors that the step of `name` computes, including `name`."""
         step = self.sides[1].outline.step_of(name)
         return frozenset(made for made in (step.outputs if step is not None else ()) if made in self.cuts) | {name}
 

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 STRONG = ("attribute", "operator", "weight")
-"""Differences that change what a node computes from the same inputs."""
+"""Names the kinds of difference that change the result of a node on the same inputs."""
 
 
 @dataclass(frozen=True)
 class NodeDifference:
-    """How a node of the candidate differs from its counterpart: one attribute, weight, operand, or the node itself.
+    """Describes how a node of the candidate differs from its counterpart: one attribute, weight, operand, or the node
+    itself.
 
-    `node` is the candidate's name, `reference` the name of its counterpart, "" without one. `what` is `attribute`,
-    `operator`, `weight`, `wiring`, `added` (only the candidate has the node) or `removed` (in the reference, this node
-    reads another node, which the candidate lacks). `name` is that of the attribute, weight or operand, and `old` and
-    `new` are its values in both models, as texts.
+    `node` is the candidate's name, `reference` the name of its counterpart, "" without a counterpart. `what` is
+    `attribute`, `operator`, `weight`, `wiring`, `added` (only the candidate has the node) or `removed` (in the
+    reference, this node reads another node, which the candidate lacks). `name` is the name of the attribute, weight or
+    operand. `old` and `new` are its values in the reference and in the candidate, as texts.
     """
 
     node: str
@@ -39,9 +40,9 @@ class NodeDifference:
 
 @dataclass(frozen=True)
 class Matches:
-    """Pairs of tensors, the reference's name first, and the differences of paired nodes. `folded` are pairs with
-    different names: the operation after the tensor's node is folded into its weights, so the tensor has that
-    operation's value."""
+    """Holds pairs of tensors, the reference's name first, and the differences of paired nodes. `folded` are pairs with
+    different names: the operation after the tensor's node is folded into its weights, so the tensor has the value of
+    the folded operation."""
 
     tensors: tuple[tuple[str, str], ...] = ()
     folded: tuple[tuple[str, str], ...] = ()
@@ -49,7 +50,7 @@ class Matches:
 
     @cached_property
     def by_node(self) -> Mapping[str, tuple[NodeDifference, ...]]:
-        """The differences by the candidate's node."""
+        """Groups the differences by the candidate's node."""
         return _grouped(self.differences)
 
 

@@ -28,17 +28,17 @@ from onnxsmith.verification.metrics.base import widen
 from onnxsmith.verification.term_counts import MOVING
 
 BUDGET = 2 * 2**30
-"""Bytes that the compared tensors may take together. A choice: 2 GiB."""
+"""Limits the bytes that the compared tensors may take together. A choice: 2 GiB."""
 _LOOK_AT_VALUES = 0.75
-"""Share of paired tensors below which tensors are also paired by equal values. A choice: it costs a run of each
-side."""
+"""Names the share of paired tensors below which tensors are also paired by equal values. A choice: this pairing costs a
+run of each side."""
 LEAST_SHARE = 0.5
-"""Default for the share of tensors that has to be paired. A choice."""
+"""Names the share of tensors that has to be paired, by default. A choice."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to compare: one input with the names of each side, and the pairs of ports."""
+    """Says what to compare: one input with the names of each side, and the pairs of ports."""
 
     label: str
     feeds: tuple[Feeds, Feeds]
@@ -46,14 +46,14 @@ class Request:
     budget: int = BUDGET
     least_share: float = LEAST_SHARE
     tolerance: float | None = None
-    """The largest allowed relative difference of an operation, in place of the computed tolerance."""
+    """Limits the relative difference of an operation, in place of the computed tolerance."""
     match: Callable[[], Matches] = Matches
-    """Matches the graphs of both sides when it is asked for."""
+    """Matches the graphs of both sides when it is called."""
 
 
 def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
-    """Compares the layers of `candidate` with those of `reference`. There are no layers if a side's outputs are
-    constants: no tensor of it is computed from the inputs.
+    """Compares the layers of `candidate` with those of `reference`. If a side's outputs are constants, there are no
+    layers, because no tensor of this side is computed from the inputs.
 
     Raises:
         OnnxsmithError: `compare/unpaired` if too few tensors could be paired; `runtime/…` if a side fails.
@@ -86,8 +86,8 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
 
 
 def _with_baked(reference: Tap, candidate: Tap, request: Request) -> None:
-    """Includes tensors that depend on no input, if an output depends on the inputs on one side only: the other side
-    stored an activation as a constant, and later tensors differ."""
+    """Includes tensors that depend on no input, if an output depends on the inputs on one side only. The other side
+    then stored an activation as a constant, and later tensors differ."""
     ours, theirs = reference.outline, candidate.outline
     ports = [(a, b) for a, b in request.ports.items() if a in ours.outputs]
     if all((a in ours.moving) == (b in theirs.moving) for a, b in ports):
@@ -100,7 +100,7 @@ def _with_baked(reference: Tap, candidate: Tap, request: Request) -> None:
 
 
 _UNSURE = ("structure", "weights", "value", "match")
-"""Ways of pairing that may be wrong if two tensors are alike."""
+"""Lists the ways of pairing that may be wrong if two tensors are alike."""
 
 
 def _diverged(reference: Tap, candidate: Tap, found: Alignment, request: Request) -> tuple[Alignment, Found]:
@@ -146,18 +146,18 @@ def _without_layers(reference: Tap, candidate: Tap, constant: Sequence[str], req
 
 
 def _certain(pair: Pair) -> Pair:
-    """Returns the pair as one of equal graphs: different values, also of different shapes, are then a difference and
-    not a wrong pair."""
+    """Returns the pair marked as a pair of equal graphs. Different values or shapes then count as a difference, not as
+    a wrong pair."""
     return pair if pair.how == "port" or pair.reference != pair.candidate else replace(pair, how="graph")
 
 
 _ROUNDS = 8
-"""Rounds of pairing by values after an error. A choice: each is a run of each side."""
+"""Limits the rounds of pairing by values after an error. A choice: each round is a run of each side."""
 
 
 def _behind(reference: Tap, candidate: Tap, found: Alignment, request: Request) -> Alignment:
-    """Pairs tensors by equal values after an error, which hides them from the plain search: tensors after known pairs
-    are computed from the reference's values."""
+    """Pairs tensors by equal values after an error. The error hides them from the plain search, so the tensors after
+    known pairs are computed from the reference's values."""
     for _ in range(_ROUNDS):
         few = found.share < _LOOK_AT_VALUES and found.left_candidate and found.left_reference
         if not few or not candidate.can_force or not fits(reference, found, request.feeds[0], request.budget):
@@ -219,8 +219,8 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
 
 
 def _first_apart(candidate: Tap, result: Found, by_name: Mapping[str, Look]) -> dict[str, Look]:
-    """Returns, for each culprit that is computed through tensors of another shape or dtype than the reference's, the
-    first of these tensors that is computed from matching tensors. The error begins there."""
+    """Returns the tensor at which the error of each culprit begins. If a culprit is computed through tensors of another
+    shape or dtype than the reference's, this is the first of these tensors that is computed from matching tensors."""
     apart = {look.pair.candidate: look for look in result.looks if look.mismatch and not look.reshaped}
     found = {}
     for culprit in result.culprits:
@@ -303,9 +303,9 @@ def _layer(
 
 
 def _evidence(differences: Sequence[NodeDifference], step: Step) -> int:
-    """Ranks a step by its difference from its counterpart in the graph, the most suspicious 0. A step that computes
-    differently has rank 0. So has a step that chooses elements and that the reference lacks, because optimisers add no
-    such step."""
+    """Ranks a step by its difference from its counterpart in the graph, the most suspicious 0. Two kinds of steps have
+    rank 0: a step that computes differently, and a step that chooses elements and that the reference lacks, because
+    optimisers add no such step."""
     if not differences:
         return 2
     if any(one.what == "added" for one in differences) and step.op in _CHOOSING:
@@ -314,13 +314,14 @@ def _evidence(differences: Sequence[NodeDifference], step: Step) -> int:
 
 
 _CHOOSING = ("Gather", "GatherElements", "GatherND")
-"""Operators that choose elements of a tensor. Slice and Split are left out, because tools replace one by the other."""
+"""Lists the operators that choose elements of a tensor. Slice and Split are left out, because tools replace one by the
+other."""
 
 
 def _suspicion(step: Step) -> tuple[bool, bool, int, bool]:
-    """Ranks the steps of one pair: steps with the most weights first, then other computations, then steps that only
-    move data, and last reshaping, which keeps the order of the elements. A quantiser comes before its dequantiser,
-    because the quantiser loses digits."""
+    """Ranks the steps of one pair. Steps with the most weights come first, then other computations, then steps that
+    only move data. Reshaping, which keeps the order of the elements, comes last. A quantiser comes before its
+    dequantiser, because the quantiser loses digits."""
     return step.op in MOVING, is_reshaping(step.op), -step.weights, step.op == "DequantizeLinear"
 
 

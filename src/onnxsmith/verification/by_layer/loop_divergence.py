@@ -15,13 +15,13 @@ from onnxsmith.verification.rounding import Rounding, counted
 from onnxsmith.verification.value_comparison import is_float
 
 _TERMS = 1024
-"""Terms that one step in a body is assumed to sum, as in `verification/term_counts.py`."""
+"""Assumes this number of terms for a sum in one step of a body, as `verification/term_counts.py` does."""
 
 
 @dataclass(frozen=True)
 class Inner:
-    """A tensor in the body of a node. `values` has one value for each iteration, in order. `path` names the bodies
-    around it, the outermost first, as `node/attribute`."""
+    """Holds a tensor in the body of a node. `values` has one value for each iteration, in order. `path` names the
+    bodies around the tensor, the outermost first, as `node/attribute`."""
 
     name: str
     op: str
@@ -35,7 +35,8 @@ Pairs = Sequence[tuple[Inner, Inner]]
 
 def first_inside(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Inside | None:
     """Finds the first tensor that differs by more than rounding, in the order of computation: by iteration, then by
-    position in the body. If its node is a loop or branch, searches that body. None if no common tensor differs."""
+    position in the body. If the tensor's node is a loop or branch, searches its body. Returns None if no common tensor
+    differs."""
     pairs = list(_paired(reference, candidate))
     found: Inside | None = None
     outer: list[tuple[str, ...]] = list(dict.fromkeys(b.path for _, b in pairs if len(b.path) == 1))

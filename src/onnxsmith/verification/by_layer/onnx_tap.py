@@ -32,12 +32,10 @@ from onnxsmith.verification.value_comparison import is_float
 
 
 class OnnxTap(Tap):
-    """The tensors of the main graph, with functions inlined, and of the branches that `feeds` take. Tensors inside a
-    loop body count as part of the loop's node.
-
-    One session returns all tensors of a request, and is kept until a request for other tensors. The tap closes
-    `preparer`. If `is_inferred`, the model's shapes are known, and are inferred again only if its graph changes.
-    """
+    """Gives access to the tensors of the main graph, with functions inlined, and of the branches that `feeds` take.
+    Tensors inside a loop body count as part of the loop's node. One session returns all tensors of a request. It is
+    kept until a request for other tensors. The tap closes `preparer`. If `is_inferred`, the model's shapes are known,
+    and are inferred again only if its graph changes."""
 
     def __init__(
         self,
@@ -63,7 +61,7 @@ class OnnxTap(Tap):
         self._prepared: tuple[Any, Session, dict[str, str]] | None = None
 
     def _follow(self, model: ir.Model, feeds: Feeds) -> tuple[str, ...]:
-        """Inlines the branches that the input takes, also those inside others, one level at a time."""
+        """Inlines the branches that the input takes, also branches inside other branches, one level at a time."""
         count = 0
         for _ in range(_LEVELS):
             found = choices(model)
@@ -184,7 +182,7 @@ class OnnxTap(Tap):
         ]
 
     def _affordable(self, exposing: Exposing, names: Sequence[str], feeds: Feeds) -> list[str]:
-        """Returns the first tensors in bodies that fit into memory, over all iterations together."""
+        """Returns the first tensors in bodies that fit into memory, counted over all iterations."""
         sized = exposing.expose(names, sizes=True)
         outputs = self._preparer.prepare(sized.model, self._options).run(feeds)
         kept, held = [], 0
@@ -237,13 +235,13 @@ class OnnxTap(Tap):
 
 
 _INSIDE = 2**28
-"""Bytes of tensors in bodies that are held at once. A choice: 256 MiB."""
+"""Limits the bytes of tensors in bodies that are held at once. A choice: 256 MiB."""
 _WIDEST = 8
-"""Bytes of an element of the widest usual dtype (float64, int64)."""
+"""Counts the bytes of an element of the widest usual dtype (float64, int64)."""
 _MOST_WEIGHTS = 256
-"""Constants of one step that are collected. A choice."""
+"""Limits the constants of one step that are collected. A choice."""
 _LEVELS = 16
-"""Levels of nested branches that are followed. A choice."""
+"""Limits the levels of nested branches that are followed. A choice."""
 
 
 def _truth(value: ir.Value, values: Mapping[str, Value]) -> bool | None:
@@ -282,7 +280,7 @@ def _outline(model: ir.Model) -> Outline:
     fixed = set(graph.initializers.values()) - set(graph.inputs)
     steps = []
     learned: dict[ir.Value, int] = {}
-    """Elements of weights, including weights computed from constants (dequantised, cast)."""
+    """Counts the elements of weights, including weights computed from constants (dequantised, cast)."""
     for node in graph:
         if node.op_type == "Constant" and not node.domain:
             fixed.update(node.outputs)
@@ -341,12 +339,12 @@ def _dims(value: ir.Value) -> list[int]:
 
 
 _LONG = 64
-"""Characters of an attribute that count in a node's key. A choice."""
+"""Limits the characters of an attribute that count in a node's key. A choice."""
 
 
 def _key(node: ir.Node, fixed: Collection[ir.Value]) -> str:
-    """Returns attributes and shapes of weights, without the learned values: they distinguish nodes with one
-    operator."""
+    """Returns the node's attributes and the shapes of its weights, without the weights' values. They distinguish nodes
+    of the same operator."""
     texts = []
     for name, attribute in sorted(node.attributes.items()):
         if walk.holds_subgraphs(attribute):

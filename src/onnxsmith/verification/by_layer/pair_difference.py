@@ -17,39 +17,40 @@ from onnxsmith.verification.rounding import FACTOR, Rounding
 from onnxsmith.verification.value_comparison import Difference, difference, is_float
 
 _ULP = 2.0**-23
-"""One ulp of float32 at 1."""
+"""Holds one ulp of float32 at 1."""
 _BEYOND_NOISE = 5.0
-"""Severity of an error that only the statistics of all elements show. A choice: just above slight
+"""Sets the severity of an error that only the statistics of all elements show. A choice: just above slight
 (`verification/by_layer/culprits.py`)."""
 
 
 @dataclass
 class Look:
-    """The result of one pair: its difference in the plain run, and its own difference. `own` is None if one operation's
-    rounding explains the plain run, or if the side cannot compute from given values."""
+    """Holds the result of one pair: its difference in the plain run, and its own difference. `own` is None if one
+    operation's rounding explains the plain run, or if the side cannot compute from given values."""
 
     pair: Pair
     inherited: Difference
     own: Difference | None
     rounding: Rounding
-    """The rounding of the pair's own operation."""
+    """Bounds the rounding of the pair's own operation."""
     shape: tuple[int, ...] = ()
     dtype: str = ""
     mismatch: str = ""
-    """Why the tensors are a wrong pair."""
+    """Says why the two tensors are a wrong pair."""
     reshaped: bool = False
-    """Whether only the shapes differ and the numbers of elements are equal: a tool reshapes the tensor elsewhere."""
+    """Whether only the shapes differ and the numbers of elements are equal, because a tool reshapes the tensor
+    elsewhere."""
     suspicious: bool = False
     """Whether the pair differs in the plain run by more than one operation may add to the differences of its inputs."""
     nonfinite: tuple[int, int] = (0, 0)
-    """NaN and infinite elements, in the reference and in the candidate."""
+    """Counts the NaN and infinite elements in the reference and in the candidate."""
     verdict: str = ""
     metrics: dict[str, float] = field(default_factory=dict)
 
     @property
     def severity(self) -> float:
-        """Returns the own error in multiples of its tolerance. An operation without rounding has the tolerance 0, for
-        which an ulp of float32 is used. A difference of integers is beyond any rounding."""
+        """Returns the own error in multiples of its tolerance. For an operation without rounding, whose tolerance is 0,
+        an ulp of float32 is used. A difference of integers is beyond any rounding."""
         if self.own is None or not self.own.reason:
             return 0.0
         if not self.own.worst_rel or "float" not in self.dtype:
@@ -60,33 +61,35 @@ class Look:
 
 @dataclass
 class Found:
-    """All compared pairs, in the candidate's order. `culprits` have an own error that an output shows."""
+    """Holds all compared pairs, in the candidate's order. `culprits` are pairs with an own error that an output
+    shows."""
 
     looks: list[Look] = field(default_factory=list)
     culprits: list[Look] = field(default_factory=list)
     otherwise: list[Look] = field(default_factory=list)
-    """Pairs with an own difference that is undone before any output."""
+    """Lists the pairs with an own difference that is undone before any output."""
     rounded: list[Look] = field(default_factory=list)
-    """Pairs for which float64 shows that the reference lost the digits, or that neither side is worse."""
+    """Lists the pairs for which float64 shows that the reference lost the digits, or that neither side is worse."""
     slight: list[Look] = field(default_factory=list)
-    """Pairs with an own error slightly above its tolerance, which no output shows."""
+    """Lists the pairs with an own error slightly above its tolerance, which no output shows."""
     left: tuple[float, float] | None = None
-    """The difference of the worst output, and its difference with the reference's value at the first culprit."""
+    """Holds the difference of the worst output in the plain run, and the difference with the reference's value at the
+    first culprit."""
     inside: Inside | None = None
-    """Where the bodies of the first culprit first differ, if it has bodies."""
+    """Says where the bodies of the first culprit first differ, if the culprit has bodies."""
     pattern: str = ""
-    """How the first culprit differs on the reference's own inputs, in words (`error_patterns.py`)."""
+    """Describes in words how the first culprit differs on the reference's own inputs (`error_patterns.py`)."""
     runs: int = 0
 
     @property
     def first_nonfinite(self) -> Look | None:
-        """The first tensor that is finite in the reference and not in the candidate."""
+        """Returns the first tensor that is finite in the reference and not in the candidate."""
         return next((look for look in self.looks if look.nonfinite[1] > look.nonfinite[0]), None)
 
 
 def plain_look(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: Rounding) -> Look:
-    """Compares a pair in the plain run. `own` is the rounding of one operation, `inherited` that of the whole path to
-    it."""
+    """Compares a pair in the plain run. `own` is the rounding of one operation, `inherited` the rounding of the whole
+    path to this operation."""
     look = Look(pair, Difference(), None, own, mismatch="" if pair.how in ("port", "graph") else mismatch(ours, plain))
     if isinstance(ours, np.ndarray):
         look.shape, look.dtype = tuple(ours.shape), ours.dtype.name
@@ -106,8 +109,8 @@ def plain_look(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: 
 
 
 def _widened(found: Difference, ours: Value, rounding: Rounding) -> Difference | None:
-    """Returns the difference without its reason if it is within a wider tolerance; None if it has to be measured
-    again."""
+    """Returns the difference without its reason if it is within a wider tolerance; None if the difference has to be
+    measured again."""
     measured = isinstance(ours, np.ndarray) and is_float(ours) and found.worst_rel > 0
     return replace(found, reason="") if measured and found.worst_rel <= rounding.tolerance else None
 
@@ -127,8 +130,8 @@ def value_difference(reference: Value, candidate: Value, rounding: Rounding) -> 
 
 
 def is_as_exact(exact: Value, reference: Value, candidate: Value, rounding: Rounding) -> bool:
-    """Whether the candidate's value is as close to the exact float64 value as the reference's, or differs from it by
-    rounding only. False if there is no exact value."""
+    """Whether the candidate's value is as close to the exact float64 value as the reference's value is, or differs from
+    it by rounding only. False if there is no exact value."""
     if not isinstance(exact, np.ndarray) or exact.dtype.kind not in "fc":
         return False
     mine, theirs = widen(np.asarray(reference)), widen(np.asarray(candidate))
@@ -143,7 +146,8 @@ def is_as_exact(exact: Value, reference: Value, candidate: Value, rounding: Roun
 
 
 _MASKED = -1e30
-"""Values up to this one hide an element from a softmax. A choice: exporters write the dtype's least, or -inf."""
+"""Bounds the values that hide an element from a softmax: this value and any below. A choice: exporters write the
+dtype's lowest value, or -inf."""
 
 
 def _unmasked(reference: Value, candidate: Value) -> tuple[Value, Value]:
@@ -165,7 +169,8 @@ def _levels(reference: Array, candidate: Array) -> float:
 
 
 def mismatch(reference: Value, candidate: Value) -> str:
-    """Returns why two values cannot belong to one tensor; "" if they can. Floats of different widths can."""
+    """Returns why two values cannot belong to one tensor; "" if they can. Floats of different widths may belong to one
+    tensor."""
     if isinstance(reference, list) or isinstance(candidate, list) or reference is None or candidate is None:
         return "" if type(reference) is type(candidate) else "one side is a tensor, the other is none"
     if reference.shape != candidate.shape:

@@ -24,13 +24,13 @@ from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 BUDGET = 2**30
-"""Bytes of tensors that are compared together, with their copies. A choice: 1 GiB."""
+"""Limits the bytes of tensors that are compared together, with their copies. A choice: 1 GiB."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Two models, and the pairs of tensors at which they can be cut. `feeds` is one input, with the names of each side.
-    `pairs` are intermediate float tensors, `ports` are the outputs. Names are the candidate's."""
+    """Holds two models, and the pairs of tensors at which they can be cut. `feeds` is one input, with the names of each
+    side. `pairs` are intermediate float tensors, `ports` are the outputs. Names are the candidate's."""
 
     reference: Tap
     candidate: OnnxTap
@@ -38,18 +38,18 @@ class Parts:
     ports: tuple[Pair, ...]
     feeds: tuple[Feeds, Feeds]
     names: Mapping[str, str] = field(default_factory=dict)
-    """The reference's names of inputs → the candidate's, where they differ."""
+    """Maps the reference's names of inputs to the candidate's, where they differ."""
     budget: int = BUDGET
 
     @cached_property
     def partner(self) -> Mapping[str, str]:
-        """The reference's names of the tensors."""
+        """Maps the candidate's names of tensors to the reference's."""
         return {pair.candidate: pair.reference for pair in (*self.pairs, *self.ports)}
 
     @cached_property
     def _kept(self) -> Values:
-        """Returns the reference's values, by the reference's names; they are kept if all fit into the budget
-        together."""
+        """Returns the reference's values, by the reference's names. The values are kept if all of them fit into the
+        budget together."""
         return {}
 
     def values(self, names: Iterable[str]) -> Values:
@@ -72,14 +72,14 @@ class Parts:
         return list(dict.fromkeys(read for name in names for read in outline.segment(name, known)[1] if read in known))
 
     def chunks(self, names: Collection[str]) -> list[list[str]]:
-        """Returns the names of these tensors, and of the outputs, in chunks that fit into the budget."""
+        """Splits the names of these tensors and of the outputs into chunks that fit into the budget."""
         wanted = [pair for pair in (*self.pairs, *self.ports) if pair in self.ports or pair.candidate in names]
         found = chunks(wanted, self.candidate.nbytes(self.feeds[1]), self.budget)
         return [[pair.candidate for pair in chunk] for chunk in found]
 
     def apart(self, cuts: Collection[str], names: Collection[str] | None = None) -> dict[str, str]:
         """Returns the tensors that differ if the candidate computes them from the reference's values at `cuts`, with
-        the reason: those of `names`, or all `cuts` and the outputs.
+        the reason. Compares the tensors in `names`, or all `cuts` and the outputs.
 
         Raises:
             OnnxsmithError: `runtime/…` if a side fails.
@@ -120,7 +120,7 @@ class Parts:
         return self.reference.exact(self.feeds[0], given, self.partner[name])
 
     def readers(self, name: str, cuts: Collection[str]) -> list[str]:
-        """Returns the tensors among `cuts`, and the outputs, whose part reads the tensor."""
+        """Returns the tensors among `cuts`, and the outputs, whose part reads this tensor."""
         outline, ports = self.candidate.outline, {pair.candidate for pair in self.ports}
         found: dict[str, None] = {}
         queue, seen = [name], {name}
@@ -136,8 +136,8 @@ class Parts:
 
 
 def usable(parts: Parts) -> Parts:
-    """Returns the parts without unusable pairs: their values have different dtypes or shapes on the two sides, hold no
-    number, or hold only numbers below the normal range of their dtype."""
+    """Returns the parts without unusable pairs. A pair is unusable if its values have different dtypes or shapes on the
+    two sides, hold no number, or hold only numbers below the normal range of their dtype."""
     dtypes = {value.name: value.dtype for node in parts.candidate.model.graph for value in node.outputs}
     kept: list[Pair] = []
     for chunk in chunks(parts.pairs, parts.candidate.nbytes(parts.feeds[1]), parts.budget):

@@ -1,9 +1,9 @@
 """Verifies a model part by part, if its outputs show too little.
 
 The outputs of an untrained network hardly depend on its weights: each layer loses most of the result of the layer
-before it. So both models are cut at tensors that both have. Each part gets the reference's values, and its result is
-compared with the reference's like an output: within the rounding of that part, and with planted faults. A weight is
-seen if a fault in it shows at the end of a part.
+before it. So both models are cut at their common tensors. Each part gets the reference's values, and its result is
+compared with the reference's like an output: within the rounding of that part, and with planted faults. A weight counts
+as seen if a fault in it shows at the end of a part.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from onnxsmith.verification.session_view import View
 from onnxsmith.verification.verify import Evidence, Side, verify
 
 _BUDGET = 2**26
-"""Bytes of tensors whose parts are run together, with their copies. A choice: 64 MiB. Each planted fault is a run that
-returns all these tensors."""
+"""Limits the bytes of tensors whose parts are run together, with their copies. A choice: 64 MiB. Each planted fault is
+a run that returns all these tensors."""
 
 Prepare = Callable[[ir.Model], Session]
 
 
 @dataclass(frozen=True)
 class Inside:
-    """The results of all parts. `compared` counts tensors that agree, without the outputs; `power` counts the faults
-    planted in all parts. `apart` are tensors that differ, `undecided` sentences on tensors about which no input
-    decides; if there are any of either, the parts verify nothing."""
+    """Holds the results of all parts. `compared` counts the tensors that agree, without the outputs. `power` counts the
+    faults planted in all parts. `apart` are tensors that differ. `undecided` are sentences on tensors about which no
+    input decides. If `apart` or `undecided` has an entry, the parts verify nothing."""
 
     compared: int
     power: Power | None
@@ -113,11 +113,11 @@ def _groups(parts: Parts, kept: Sequence[str]) -> list[list[str]]:
 
 
 _GROUPS = ("inert", "slight", "blind", "only_large", "seen")
-"""Effects of planted faults in a weight, from the least to the most. The names are fields of `Power`."""
+"""Lists the effects of planted faults in a weight, from the least to the most. The names are fields of `Power`."""
 
 
 class Tally:
-    """The effects of faults in each weight, in the parts so far. For a weight that several parts read, the largest
+    """Counts the effects of faults in each weight, in the parts so far. If several parts read a weight, the largest
     effect counts."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class Tally:
 
     @property
     def seen(self) -> frozenset[str]:
-        """Weights in which the smallest fault was seen."""
+        """Returns the weights in which the smallest fault was seen."""
         return frozenset(self._of("seen"))
 
     def add(self, power: Power, tried: Set[str]) -> None:
@@ -196,8 +196,8 @@ def _opened(made: Cut) -> Cut:
 
 
 def _ports(parts: Parts, made: Cut) -> Signature:
-    """Returns the interface of a part: all inputs of the whole model, because the reference needs them, and the given
-    tensors."""
+    """Returns the interface of a part: the given tensors, and all inputs of the whole model, because the reference
+    needs the inputs."""
     own = signature(made.model)
     names = parts.names
     whole = {
@@ -215,15 +215,15 @@ def _feed(parts: Parts, made: Cut, given: Sequence[str], number: int) -> Feed:
 
 
 def _only_own(session: Session, ports: Signature) -> View:
-    """Returns a view of the session that takes all inputs of `ports`, and ignores those that the session does not
+    """Returns a view of the session that accepts all inputs of `ports`, and ignores inputs that the session does not
     have."""
     own = {port.name: port.name for port in session.signature.inputs}
     return View(session, Signature(ports.inputs, session.signature.outputs), own, {})
 
 
 class _Parted(Session):
-    """The parts of the reference: computes each tensor from the given values, in its own dtype or, with `exact`, in
-    float64. The names are those of the candidate's cut graph."""
+    """Runs the parts of the reference: computes each tensor from the given values, in its own dtype or, with `exact`,
+    in float64. The names are those of the candidate's cut graph."""
 
     def __init__(
         self,

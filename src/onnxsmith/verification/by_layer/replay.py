@@ -1,4 +1,5 @@
-"""Makes a saved bundle of values a side of a comparison: it has a model's values on one input, without the model."""
+"""Makes a saved bundle of values a side of a comparison. The bundle holds a model's values on one input, without the
+model."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from onnxsmith.verification.value_comparison import difference
 
 
 class Recording(Program):
-    """The bundle at `path`, with the interface of the model that made it.
+    """Holds the bundle at `path`, with the interface of the model that made the bundle.
 
     Raises:
         OnnxsmithError: `bundle/unreadable`.
@@ -86,7 +87,8 @@ def check_input(recording: Recording, feeds: Feeds) -> None:
 
 
 class ReplayTap(Tap):
-    """The tensors of the bundle, in the order of writing. It can only be a reference: nothing can be recomputed."""
+    """Gives access to the tensors of the bundle, in the order of writing. It can only be a reference: nothing can be
+    recomputed."""
 
     can_force = False
 

@@ -1,5 +1,5 @@
-"""Pairs tensors that are reshaped copies of paired tensors: a `view` on one side, a `Reshape` with other names on the
-other."""
+"""Pairs tensors that are reshaped copies of paired tensors, such as a `view` on one side, a `Reshape` with other names
+on the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RESHAPING = {
     "aten.unflatten.int", "aten.unsqueeze.default", "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims",
     "aten.alias.default", "aten.clone.default", "aten.contiguous.default",
 }  # fmt: skip
-"""Operators that keep the elements of their first input and their order."""
+"""Lists the operators that keep the elements of their first input and their order."""
 
 
 def is_reshaping(op: str) -> bool:
@@ -25,8 +25,8 @@ def is_reshaping(op: str) -> bool:
 def by_reshaping(
     reference: Outline, candidate: Outline, pairs: Mapping[str, str], is_free: Callable[[int, str], bool]
 ) -> Iterator[tuple[str, str]]:
-    """Pairs tensors that are only reshaped from paired tensors, if both sides have equally many of one shape. `pairs`
-    maps the reference's names to the candidate's."""
+    """Pairs tensors that are only reshaped from paired tensors, if both sides have equally many of the same shape.
+    `pairs` maps the reference's names to the candidate's."""
     ours = _grouped(reference, {a: a for a in pairs}, lambda name: is_free(0, name))
     theirs = _grouped(candidate, {b: a for a, b in pairs.items()}, lambda name: is_free(1, name))
     for key, names in theirs.items():

@@ -1,4 +1,4 @@
-"""Pairs layers that have the same weights, for values that differ because of an error."""
+"""Pairs layers that have the same weights, because their values differ after an error."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from onnxsmith.verification.by_layer.tap import Tap
 from onnxsmith.verification.metrics.base import widen
 
 _NEAR = 1e-3
-"""Relative difference of quantiles that still counts as equal. A choice: above the rounding of float16."""
+"""Limits the relative difference of quantiles that still count as equal. A choice: above the rounding of float16."""
 _MANY = 64.0
 _MOST = 0.02
-"""Number of a weight's elements that may differ, and largest share: the error may be in the weight itself. A choice."""
+"""Limits the elements of a weight that may differ: `_MANY` their number, `_MOST` their share. The error may be in the
+weight itself. A choice."""
 
 Print = tuple[float, ...]
-"""The number of elements and three quantiles of their magnitudes, which do not depend on a transposition or on the
-order of gates. The biases come last, all together: folding a normalisation into a convolution changes them."""
+"""Holds the number of elements of a weight and three quantiles of their magnitudes, which do not depend on a
+transposition or on the order of gates. All biases together come last: folding a normalisation into a convolution
+changes them."""
 
 
 def same_weights(reference: Tap, candidate: Tap, before: Alignment) -> Iterator[tuple[str, str]]:
-    """Pairs the results of steps that have the same weights, if no other step has them. Leaves out paired tensors."""
+    """Pairs the results of steps that have the same weights, if no other step has these weights. Leaves out paired
+    tensors."""
     sides = (reference, before.left_reference), (candidate, before.left_candidate)
     learners = [{step: _sizes(tap, step) for step in _learners(tap.outline, left)} for tap, left in sides]
     shared = frozenset.intersection(*(frozenset().union(*one.values()) for one in learners))
@@ -41,8 +44,8 @@ def same_weights(reference: Tap, candidate: Tap, before: Alignment) -> Iterator[
 
 
 def _unfolded(ours: Outline, theirs: Outline, a: Step, b: Step) -> tuple[Step, Step]:
-    """Returns both steps. If only one of them is read by a normalisation alone, returns that normalisation in its
-    place: on the other side it is folded into weights that it hardly changed."""
+    """Returns both steps. If only one of them is read by a normalisation alone, returns this normalisation in place of
+    the step: the other side folded it into the weights, which hardly changed."""
     mine, other = _normalisation(ours, a), _normalisation(theirs, b)
     if (mine is None) == (other is None):
         return a, b
@@ -62,13 +65,14 @@ def _learners(outline: Outline, left: Sequence[str]) -> list[Step]:
 
 
 def _sizes(tap: Tap, step: Step) -> frozenset[int]:
-    """Returns the sizes of a step's weights. A print reads all elements, so it is made only for sizes that both sides
-    have."""
+    """Returns the sizes of a step's weights. A print reads all elements, so prints are made only for sizes that occur
+    on both sides."""
     return frozenset(one.size for one in map(np.squeeze, tap.weights(step)) if one.ndim > 1)
 
 
 def _prints(tap: Tap, step: Step) -> tuple[Print, ...]:
-    """Prints of a step's weights; empty if it has none. A weight with equal elements identifies nothing."""
+    """Returns the prints of a step's weights; empty if the step has no weights. A weight with equal elements identifies
+    nothing."""
     arrays = [np.squeeze(one) for one in tap.weights(step) if one.size]
     weights = sorted(_print(one) for one in arrays if one.ndim > 1 and (one != one.flat[0]).any())
     biases = [one.ravel() for one in arrays if one.ndim == 1]  # an LSTM has its biases in one tensor or in two
@@ -76,7 +80,7 @@ def _prints(tap: Tap, step: Step) -> tuple[Print, ...]:
 
 
 def _learner(outline: Outline, name: str) -> Step | None:
-    """Returns the step with weights that computes the tensor, or a result from which the tensor is taken."""
+    """Returns the step with weights that computes the tensor or the result from which the tensor is taken."""
     step = outline.step_of(name)
     while step is not None and step.weights == 0 and step.op == TAKING and len(step.inputs) == 1:
         step = outline.step_of(step.inputs[0])
@@ -84,7 +88,7 @@ def _learner(outline: Outline, name: str) -> Step | None:
 
 
 TAKING = "<built-in function getitem>"
-"""The operator by which a traced program takes one result of several."""
+"""Names the operator by which a traced program takes one result of several."""
 _SHAPING = {"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 
 
@@ -127,7 +131,7 @@ def _by_place(outline: Outline, step: Step) -> dict[int, str]:
 
 
 def _moved(outline: Outline, name: str) -> Iterator[str]:
-    """Yields a tensor, and the tensors that are only reshaped from it."""
+    """Yields a tensor, and the tensors that are only reshaped from this tensor."""
     while name:
         yield name
         after = [outline.steps[reader] for reader in outline.readers.get(name, ())]

@@ -1,6 +1,7 @@
 """Describes the two sides of a comparison as plain data: steps that compute tensors from tensors.
 
-An ONNX graph and a traced torch module look alike here. So the code that pairs and compares their tensors serves both.
+An ONNX graph and a traced torch module have the same form here. So the code that pairs and compares their tensors
+serves both.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Step:
-    """One operation. `inputs` and `outputs` are names of tensors; constants are not among the inputs.
+    """Describes one operation. `inputs` and `outputs` are names of tensors; constants are not among the inputs.
 
-    `op` is the operator (`Conv`, `aten.convolution`). `key` distinguishes steps with one operator (attributes, shapes
-    of weights). `module`, `source` and `origin` say where it comes from, as far as the side knows: the torch module,
-    `file:line`, and the operation's name in the exported program.
+    `op` is the operator (`Conv`, `aten.convolution`). `key` distinguishes steps of the same operator (attributes,
+    shapes of weights). `module`, `source` and `origin` say where the step comes from, as far as the side knows: the
+    torch module, `file:line`, and the operation's name in the exported program.
     """
 
     label: str
@@ -28,17 +29,17 @@ class Step:
     source: str = ""
     origin: str = ""
     weights: int = 0
-    """Elements of the constants that the step reads."""
+    """Counts the elements of the constants that the step reads."""
     kind: str = ""
-    """The operation from which the step was made, as the exported program names it: `aten.linear.default`."""
+    """Names the operation from which the step was made, as the exported program calls it: `aten.linear.default`."""
     moves: bool = False
     """Whether the step only moves or reshapes its input."""
 
 
 @dataclass(frozen=True)
 class Type:
-    """The type of a tensor as far as it is known before a run: `kind` (`float` or `int` of any width, else the dtype's
-    name), and the shape, with None for an unknown size or an unknown rank."""
+    """Describes the type of a tensor as far as it is known before a run. `kind` is `float` or `int` for any width, else
+    the dtype's name. The shape has None for an unknown size, and is None for an unknown rank."""
 
     kind: str = ""
     shape: tuple[int | None, ...] | None = None
@@ -60,25 +61,26 @@ def kind_of(dtype: str) -> str:
 
 @dataclass(frozen=True)
 class Outline:
-    """Steps in topological order."""
+    """Lists the steps of one side in topological order."""
 
     steps: tuple[Step, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     hidden: frozenset[str] = field(default=frozenset())
-    """Tensors without a value to compare: sizes as Python numbers, tuples, tensors computed from constants alone."""
+    """Names the tensors without a value to compare: sizes as Python numbers, tuples, tensors computed from constants
+    alone."""
     types: Mapping[str, Type] = field(default_factory=dict)
     baked: frozenset[str] = field(default=frozenset())
-    """Computed tensors that depend on no input, although their counterparts on the other side do."""
+    """Names the computed tensors that depend on no input, although their counterparts on the other side do."""
 
     @cached_property
     def maker(self) -> Mapping[str, int]:
-        """Tensor → the number of the step that computes it."""
+        """Maps each tensor to the number of the step that computes it."""
         return {name: number for number, step in enumerate(self.steps) for name in step.outputs}
 
     @cached_property
     def readers(self) -> Mapping[str, Sequence[int]]:
-        """Tensor → the numbers of the steps that read it."""
+        """Maps each tensor to the numbers of the steps that read it."""
         found: dict[str, list[int]] = {}
         for number, step in enumerate(self.steps):
             for name in dict.fromkeys(step.inputs):
@@ -87,7 +89,8 @@ class Outline:
 
     @cached_property
     def moving(self) -> frozenset[str]:
-        """Tensors that depend on an input, or whose counterpart does, and that have a value to compare."""
+        """Returns the tensors that have a value to compare, and that depend on an input or have a counterpart that
+        does."""
         known = set(self.inputs)
         for step in self.steps:
             if any(name in known for name in step.inputs):
@@ -99,7 +102,7 @@ class Outline:
         return tuple(name for step in self.steps for name in step.outputs if name in self.moving)
 
     def is_number(self, name: str) -> bool:
-        """Whether a tensor holds floats, as far as known; integers are mostly sizes and positions."""
+        """Whether a tensor holds floats, as far as is known; integers are mostly sizes and positions."""
         return name not in self.types or self.types[name].kind in ("float", "")
 
     def moves(self, name: str) -> bool:
@@ -113,8 +116,8 @@ class Outline:
         return None if number is None else self.steps[number]
 
     def segment(self, name: str, cuts: Iterable[str]) -> tuple[tuple[Step, ...], tuple[str, ...]]:
-        """Returns the steps between the nearest tensors in `cuts` and `name`, in order; and the tensors and graph
-        inputs from which they start."""
+        """Returns the steps between the nearest tensors in `cuts` and `name`, in order. Also returns the tensors and
+        graph inputs from which these steps start."""
         known = cuts if isinstance(cuts, set | frozenset) else set(cuts)
         inside: set[int] = set()
         boundary: dict[str, None] = {}

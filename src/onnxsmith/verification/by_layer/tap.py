@@ -16,7 +16,7 @@ Values = dict[str, Value]
 
 
 class Tap(ABC):
-    """A side whose tensors can be compared. A context manager; closing twice is fine."""
+    """Gives access to the tensors of one side of a comparison. A context manager; closing twice is allowed."""
 
     label: str
     signature: Signature
@@ -27,7 +27,7 @@ class Tap(ABC):
     quantises: bool = False
     """Whether the side computes on quantised values."""
     scales: dict[str, float] | None = None
-    """Root mean squares of the tensors known so far, if this side quantises and the other does not."""
+    """Holds the root mean squares of the tensors known so far, if this side quantises and the other does not."""
 
     @abstractmethod
     def values(self, feeds: Feeds, names: Collection[str]) -> Values:
@@ -35,15 +35,15 @@ class Tap(ABC):
 
     @abstractmethod
     def forced(self, feeds: Feeds, given: Mapping[str, Value], names: Collection[str]) -> Values:
-        """Returns the values of `names`, each computed from the nearest earlier tensors that are `given`, in one run. A
+        """Returns the values of `names`, in one run. Each is computed from the nearest earlier tensors in `given`. A
         requested tensor is computed even if it is given."""
 
     @abstractmethod
     def exact(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Value:
-        """Computes one tensor like `forced`, with every float in float64. None if that is impossible."""
+        """Computes one tensor like `forced`, with every float in float64. Returns None if this is impossible."""
 
     def expect_exact(self) -> None:  # noqa: B027 — some sides need nothing for it
-        """Starts in the background whatever `exact` needs, for a call soon."""
+        """Starts in the background whatever `exact` needs, because a call of `exact` follows soon."""
 
     @abstractmethod
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
@@ -56,7 +56,8 @@ class Tap(ABC):
         return ()
 
     def weights(self, step: Step) -> list[Array]:
-        """Returns the weights of a step: float constants that it reads, or that its operands are computed from."""
+        """Returns the weights of a step: float constants that the step reads, or from which its operands are
+        computed."""
         return []
 
     def nbytes(self, feeds: Feeds) -> Mapping[str, int]:

@@ -2,9 +2,9 @@
 
 A bundle is a `.safetensors` or an `.npz` that other programs can read too. A JSON text holds everything else: the
 inputs and outputs among the entries, the arrays that form a list, the ONNX dtypes, the model's hash, the runtime and
-the seed. It is under the key `onnxsmith` of the safetensors metadata, or in the array of bytes `onnxsmith.json` of the
-`.npz`. Dtypes that a format lacks are stored as their bits (bfloat16 as uint16 in an `.npz`), strings as JSON, complex
-numbers as pairs. Nothing is pickled.
+the seed. The text is under the key `onnxsmith` of the safetensors metadata, or in the array of bytes `onnxsmith.json`
+of the `.npz`. If a format lacks a dtype, the values' bits are stored (bfloat16 as uint16 in an `.npz`). Strings are
+stored as JSON, complex numbers as pairs. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from onnxsmith.verification.by_layer import _npz, _safetensors
 FORMAT = 1
 SUFFIXES = (".safetensors", ".npz")
 _BAD = (ValueError, LookupError, TypeError, AttributeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
-"""Errors that a damaged file may raise when it is read."""
+"""Lists the errors that a damaged file may raise when it is read."""
 Role = Literal["input", "output"]
 
 
 @dataclass(frozen=True)
 class About:
-    """The origin of the values. `sha256` is the model file's, or "" without a file; `versions` are of packages."""
+    """Describes the origin of the values. `sha256` is the model file's, or "" without a file. `versions` are the
+    versions of packages."""
 
     model: str
     sha256: str
@@ -51,9 +52,9 @@ class About:
 
 @dataclass(frozen=True)
 class Entry:
-    """One value. `kind` is `tensor`, `list` or `absent`. A list is a sequence, or has one array for each iteration of a
-    loop, whose bodies `path` names. `dtypes` and `keys` have one element for each array; `keys` are the arrays' names
-    in the file."""
+    """Describes one value. `kind` is `tensor`, `list` or `absent`. A list is a sequence, or has one array for each
+    iteration of a loop, whose bodies `path` names. `dtypes` and `keys` have one element for each array; `keys` are the
+    arrays' names in the file."""
 
     name: str
     kind: Literal["tensor", "list", "absent"]
@@ -63,13 +64,13 @@ class Entry:
 
 
 class Store(Protocol):
-    """Arrays by key in a file."""
+    """Reads the arrays of a file by key."""
 
     def array(self, key: str) -> Array: ...
 
 
 class Bundle:
-    """An open bundle: `entries` by name, in the order of writing. A value is read when it is asked for."""
+    """Holds an open bundle: `entries` by name, in the order of writing. A value is read when it is asked for."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Bundle:
         self.about, self.entries, self._ports, self._store, self._where = about, entries, ports, store, where
 
     def named(self, role: Role) -> tuple[str, ...]:
-        """Returns the names of the inputs, or of the outputs, in the model's order. Each of them is an entry."""
+        """Returns the names of the inputs, or of the outputs, in the model's order. Each name is an entry."""
         return self._ports[role]
 
     def value(self, name: str) -> Value:

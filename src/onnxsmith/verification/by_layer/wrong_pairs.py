@@ -1,9 +1,9 @@
 """Distinguishes wrong pairs of tensors from tensors that differ.
 
 If a simplifier folds a normalisation into a convolution, the tensor between them has another value in the file, without
-a fault. So the models are no longer cut at a tensor that differs. The pair was wrong if later tensors differ when they
-are computed from the reference's value of this tensor, and agree when they are not. If later tensors agree either way,
-a wrong pair does not explain the difference, and the tensor is a finding.
+a fault. So the models are no longer cut at a tensor that differs. The pair was wrong on two conditions: later tensors
+differ if they are computed from the reference's value of this tensor, and agree if they are not. If later tensors agree
+either way, a wrong pair does not explain the difference, and the tensor is a finding.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from onnxsmith.verification.by_layer.part_comparison import Parts
 
 _ROUNDS = 4
-"""Rounds in which pairs are left out. A choice: each is a run of both sides."""
+"""Limits the rounds in which pairs are left out. A choice: each round is a run of both sides."""
 
 
 @dataclass(frozen=True)
 class Sorted:
-    """`kept` are the pairs at which the models can be cut, `otherwise` are wrong pairs, whose tensors hold something
-    else on each side. `apart` are the other tensors that differ, with the reason. Names are the candidate's, in its
-    order."""
+    """Separates wrong pairs from findings. `kept` are the pairs at which the models can be cut. `otherwise` are wrong
+    pairs, whose tensors hold different things on the two sides. `apart` are the other tensors that differ, with the
+    reason. Names are the candidate's, in its order."""
 
     kept: tuple[str, ...]
     otherwise: tuple[str, ...]
@@ -48,7 +48,7 @@ def sorted_out(parts: Parts) -> Sorted:
 
 
 def _suspects(parts: Parts, cuts: Sequence[str], apart: Collection[str]) -> set[str]:
-    """Returns the tensors that differ, and whose value in the reference makes a later tensor differ."""
+    """Returns the tensors that differ and whose reference value makes a later tensor differ."""
     known = frozenset(cuts)
     return {name for name in cuts if name in apart and any(one in apart for one in parts.readers(name, known))}
 
@@ -73,7 +73,7 @@ def _decided(parts: Parts, kept: Sequence[str], left: Sequence[str]) -> tuple[li
 
 
 def _independent(parts: Parts, cuts: frozenset[str], left: Sequence[str]) -> list[dict[str, list[str]]]:
-    """Returns groups of tensors, each tensor with its readers; within a group, no tensor reads two of them."""
+    """Returns groups of tensors, each tensor with its readers. Within a group, no tensor reads two of the others."""
     groups: list[dict[str, list[str]]] = []
     for name in left:
         behind = parts.readers(name, cuts)

@@ -1,7 +1,7 @@
 """Makes values at which a model may change its behaviour: where it rounds, where it compares, and near zero.
 
 Values drawn from a wide spread are rarely halves, never equal to a threshold, and never small over a longer stretch.
-A wrong rounding mode, a `<` in place of a `<=`, or a floor under a logarithm shows at such values only.
+Only such values show a wrong rounding mode, a `<` in place of a `<=`, or a floor under a logarithm.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from onnxsmith.verification.inputs.input_readers import Owners, constant, reader
 Array = npt.NDArray[Any]
 _COMPARES = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "ThresholdedRelu", "Hardmax", "Binarizer"}
 _MOST = 4096
-"""Thresholds that are kept. A choice: more would not fit into an input of usual size."""
+"""Limits the thresholds that are kept. A choice: more thresholds would not fit into an input of usual size."""
 _HALVES = np.arange(-9, 10) / 2
 _QUIET = 1e-4
-"""Scale of the small values. A choice: below the usual epsilons of float32 models (1e-5) when squared."""
+"""Sets the scale of the small values. A choice: its square is below the usual epsilons of float32 models (1e-5)."""
 _CLOSE = 0.02
-"""Relative distance of the values that lie close to a threshold. A choice: a threshold off by a few per cent shows."""
+"""Sets the relative distance of the values that lie close to a threshold. A choice: a threshold off by a few per cent
+shows."""
 _EMPTY_ROWS = 0.2
-"""The share of rows that are zero. A choice."""
+"""Sets the share of rows that are zero. A choice."""
 _OF_32_BITS = 2**31
 _BEYOND = 2**24 + 1
-"""The first integer that float32 cannot represent (24 bits of significand)."""
+"""Holds the first integer that float32 cannot represent (24 bits of significand)."""
 
 
 def thresholds(model: ir.Model) -> tuple[float, ...]:
@@ -71,8 +72,8 @@ def may_be_missing(value: ir.Value, inside: Owners | None = None) -> bool:
 
 
 def near_limits(drawn: Array, limits: Sequence[float], rng: np.random.Generator) -> Array:
-    """Moves about half of the numbers to limits, as many above as below. Half of these lie so close that a limit which
-    is wrong by a few per cent shows."""
+    """Moves about half of the numbers to limits, as many above as below. Half of the moved numbers lie so close to the
+    limit that a limit wrong by a few per cent shows."""
     chosen = rng.choice(np.asarray(limits, np.float64), drawn.shape)
     spread = np.where(rng.random(drawn.shape) < 0.5, np.maximum(1.0, np.abs(chosen) / 4), _CLOSE * np.abs(chosen))
     return np.where(rng.random(drawn.shape) < 0.5, chosen + drawn * spread, drawn)
@@ -80,7 +81,7 @@ def near_limits(drawn: Array, limits: Sequence[float], rng: np.random.Generator)
 
 def floats(shape: tuple[int, ...], rng: np.random.Generator, compared: Sequence[float]) -> Array:
     """Returns three pieces of equal size: small values; halves and numbers from `compared`; odd whole numbers. Some
-    rows are zero, like those of a node without neighbours, an empty text, a blank line."""
+    rows are zero, like the rows of a node without neighbours, an empty text or a blank line."""
     size = int(np.prod(shape))
     first, second = size // 3, 2 * size // 3
     pool = np.concatenate([_HALVES, np.asarray(compared, np.float64)])
@@ -93,8 +94,8 @@ def floats(shape: tuple[int, ...], rng: np.random.Generator, compared: Sequence[
 
 
 def integers(shape: tuple[int, ...], rng: np.random.Generator, dtype: np.dtype[Any]) -> Array:
-    """Returns small numbers of both signs, and some beyond float32's integers or beyond 32 bits, if the dtype holds
-    them."""
+    """Returns small numbers of both signs. If the dtype holds them, some numbers are beyond float32's integers or
+    beyond 32 bits."""
     limits = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
     low, high = max(limits.min, -9), min(limits.max, 9)
     drawn = rng.integers(low, high + 1, shape)

@@ -12,15 +12,15 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 _AS_IT_IS = {"Identity", "Cast", "CastLike", "Flatten", "Imputer"}
-"""Operators that keep the numbers and the order of columns."""
+"""Lists the operators that keep the numbers and the order of columns."""
 _DEEPEST = 64
-"""Most nodes that are followed back. A choice: it ends the recursion in any graph."""
+"""Limits the nodes that are followed back. A choice: the limit ends the recursion in any graph."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """Column `index` of the input `name`. The node reads `gain * x + shift` of the column's values x; `exact` if that
-    is x itself."""
+    """Names column `index` of the input `name`. The node reads `gain * x + shift` of the column's values x. `exact` is
+    True if this is x itself."""
 
     name: str
     index: int
@@ -38,7 +38,7 @@ class Column:
 
 
 def origin(value: ir.Value | None, index: int, depth: int = 0) -> Column | None:
-    """Returns the input column from which column `index` of a table comes; None if several numbers enter it."""
+    """Returns the input column from which column `index` of a table comes; None if several numbers enter the column."""
     if value is None or depth > _DEEPEST or index < 0:
         return None
     node = value.producer()
@@ -65,8 +65,8 @@ def _joined(node: ir.Node, index: int, depth: int) -> Column | None:
 
 
 def _width(value: ir.Value | None, depth: int = 0) -> int | None:
-    """Returns the number of columns of a table: from its own shape, or from that of the table from which it is
-    computed."""
+    """Returns the number of columns of a table. The number comes from the table's own shape, or from the shape of the
+    table from which it is computed."""
     if value is None or depth > _DEEPEST:
         return None
     if value.shape is not None:

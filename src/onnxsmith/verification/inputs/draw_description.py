@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SPREADS = ("normal", "unit", "positive")
-"""Float values: standard normal; uniform in 0..1; uniform in 1..2, for graphs that take logarithms or divide."""
+"""Lists the spreads of float values: standard normal; uniform in 0..1; uniform in 1..2, for graphs that take logarithms
+or divide."""
 SCALES = {"large": 8.0, "small": 1e-3}
-"""Factors of normal values. A choice: large values saturate activations, at small ones an epsilon has an effect."""
+"""Maps a name to a factor of normal values. A choice: large values saturate activations, and at small values an epsilon
+has an effect."""
 EDGES = "edges"
-"""The spread of `verification/inputs/boundary_values.py`: values where a model rounds or compares, and values near
-zero."""
+"""Names the spread of `verification/inputs/boundary_values.py`: values where a model rounds or compares, and values
+near zero."""
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How the values of a feed are drawn: floats by `spread`; integers at most `most`, or all equal to `fill`. With
-    `rows`, tree ensembles read rows of this kind, from batch `part` (`verification/inputs/tree_rows.py`)."""
+    """Says how the values of a feed are drawn. Floats are drawn by `spread`. Integers are at most `most`, or all equal
+    to `fill`. With `rows`, tree ensembles read rows of this kind, from batch `part`
+    (`verification/inputs/tree_rows.py`)."""
 
     spread: str = "normal"
     most: int | None = None

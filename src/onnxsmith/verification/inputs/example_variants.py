@@ -1,7 +1,7 @@
 """Makes inputs like an example: other numbers with its structure.
 
-Torch modules come with example inputs. What an example has in common with all valid inputs is unknown, so its visible
-structure is kept: an order, zeros and ones, rows that sum to 1, corners of boxes, invertible matrices.
+Torch modules come with example inputs. The rules for valid inputs are unknown, so the visible structure of the example
+is kept: an order, zeros and ones, rows that sum to 1, corners of boxes, invertible matrices.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import numpy as np
 from onnxsmith.verification.inputs.structured_arrays import Array, Draw, matrices
 
 _FEW = 4
-"""Distinct values of an example that count as all possible values. A choice: a mask of 0 and -inf has two."""
+"""Limits the distinct values of an example that count as all possible values. A choice: a mask of 0 and -inf has
+two."""
 _LARGEST_MATRIX = 8
-"""Largest square matrix that is kept invertible. A choice: transformations have 2 to 4 rows."""
+"""Limits the size of a square matrix that is kept invertible. A choice: transformations have 2 to 4 rows."""
 _SAME = 1e-3
-"""Tolerance for a sum or norm of 1. A choice: above the rounding of float16."""
+"""Sets the tolerance for a sum or norm of 1. A choice: above the rounding of float16."""
 _BY_CHANCE = math.log(100)
-"""An order counts as structure if fewer than one in a hundred random examples would show it. A choice."""
+"""Decides when an order counts as structure: fewer than one in a hundred random examples would show it. A choice."""
 
 
 def like_example(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Makes values in `shape` with the structure of the example; None if it has none."""
+    """Makes values in `shape` with the structure of the example; None if the example has no structure."""
     if not example.size or example.ndim != len(shape) or example.dtype.kind not in "biuf":
         return None
     if example.dtype.kind == "f" and np.isnan(example).any():

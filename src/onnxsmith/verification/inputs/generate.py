@@ -36,19 +36,20 @@ Array = npt.NDArray[Any]
 Values = dict[str, Any]
 
 _BOUNDLESS = 2**24
-"""Width from which a range of integers counts as no limit. A choice: no table has so many rows."""
+"""Names the width from which a range of integers counts as no limit. A choice: no table has so many rows."""
 _MARKED = 0.2
-"""The share of integers that are marks, such as padding. A choice."""
+"""Sets the share of integers that are marks, such as padding. A choice."""
 _LACKING = 0.3
-"""The share of missing values (NaN), with the spread EDGES, in inputs that may have some. A choice."""
+"""Sets the share of missing values (NaN) with the spread EDGES, in inputs that may have missing values. A choice."""
 _FOLLOWED = 4.0
-"""Largest scaling of values that follow an example. A choice: beyond it, a module may refuse them."""
+"""Limits the scaling of values that follow an example. A choice: a module may refuse values beyond this scaling."""
 
 
 @dataclass(frozen=True)
 class Feed:
-    """Inputs for one run. `label` says how they were made. `at_edges` marks values at which a model may decide either
-    way. `meant` marks values with one right answer, because no operation rounds them before the decision."""
+    """Holds the inputs for one run. `label` says how they were made. `at_edges` marks values at which a model may
+    decide either way. `meant` marks values with one right answer, because no operation rounds them before the
+    decision."""
 
     label: str
     sizes: Sizes
@@ -63,7 +64,7 @@ class Generator:
 
     `allowed` limits integer inputs, `texts` provides strings, `roles` describe the use of an input. New values follow
     the structure and spread of `examples`. `inner` are the inputs with the dimension names of the graph's shape
-    inference, which `allowed` and `roles` use.
+    inference. `allowed` and `roles` use these names.
     """
 
     signature: Signature
@@ -75,17 +76,17 @@ class Generator:
     numbers: Numbers = field(default_factory=Numbers)
     thresholds: tuple[float, ...] = ()
     compared: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """The numbers with which a float input's values are compared."""
+    """Holds the numbers with which the graph compares the values of a float input."""
     lacking: frozenset[str] = frozenset()
-    """Inputs in which the graph replaces missing values (NaN)."""
+    """Names the inputs in which the graph replaces missing values (NaN)."""
     table: Table = field(default_factory=lambda: Table(()))
-    """The rows that the tree ensembles read."""
+    """Makes the rows that the tree ensembles read."""
     keys: Mapping[str, map_inputs.Keys] = field(default_factory=dict)
-    """The possible keys of an input that is a map."""
+    """Holds the possible keys of an input that is a map."""
     ranks: Mapping[str, ranks.Sizes] = field(default_factory=dict)
-    """Shapes of inputs whose rank the file does not say."""
+    """Holds the shapes of inputs whose rank the file does not say."""
     present: frozenset[str] = frozenset()
-    """Optional inputs that get a value, because the graph reads them without a check for absence."""
+    """Names the optional inputs that get a value, because the graph reads them without a check for absence."""
 
     @classmethod
     def for_model(cls, model: ir.Model) -> Generator:
@@ -151,8 +152,8 @@ class Generator:
         return renamed.under(interface)
 
     def choices(self) -> dict[str, tuple[int, ...]]:
-        """Returns integer inputs that the graph compares with constants, with values that each lead to another
-        branch."""
+        """Returns the integer inputs that the graph compares with constants, each with values that lead to different
+        branches."""
         return {name: limits.choices for name, limits in self.allowed.items() if limits.choices}
 
     def known(self, sizes: Sizes) -> dict[str, int]:
@@ -244,7 +245,8 @@ class Generator:
     def _structured(
         self, port: Port, shape: tuple[int, ...], draw: Draw, manner: Manner, known: Mapping[str, int]
     ) -> Array | None:
-        """Makes values for the input's role, or with the structure of its example; None if it has neither."""
+        """Makes values for the input's role, or with the structure of its example. Returns None if the input has
+        neither."""
         role, limits = self.roles.get(port.name), self.allowed.get(port.name)
         upside_down = role is not None and role.kind == "sides" and manner.spread == EDGES
         if role is not None and not upside_down:
@@ -317,8 +319,8 @@ class Generator:
         return np.asarray(rng.random(shape)) + (1 if spread == "positive" else 0)
 
     def _near_compared(self, port: Port, drawn: Array, example: Array, rng: Any) -> Array:
-        """Moves numbers to those with which the graph compares the input. If all numbers of the example have one sign,
-        the result stays in the example's range, because a module may refuse others."""
+        """Moves numbers to the numbers with which the graph compares the input. If all numbers of the example have the
+        same sign, the result stays in the example's range, because a module may refuse other numbers."""
         low, high = example.min(), example.max()
         mixed = low < 0 < high
         limits = [limit for limit in self.compared.get(port.name, ()) if mixed or low <= limit <= high]
@@ -345,7 +347,7 @@ def _lacks_rank(port: Port) -> bool:
 
 
 def _limits(value: ir.Value, inside: Owners) -> input_ranges.Allowed | None:
-    """Finds the limits of the graph for integers, and for floats that a Cast turns into indices."""
+    """Returns the graph's limits for integers, and for floats that a Cast turns into indices."""
     if value.dtype is None or value.dtype == ir.DataType.BOOL:
         return None
     if value.dtype.is_integer():
@@ -354,8 +356,8 @@ def _limits(value: ir.Value, inside: Owners) -> input_ranges.Allowed | None:
 
 
 def _rescaled(example: Array, spread: str) -> float:
-    """Returns the factor of a spread for values like an example. If all numbers have one sign (an image, a
-    probability), the factor is 1, because a module may refuse others."""
+    """Returns the factor of a spread for values like an example. If all numbers have the same sign (an image, a
+    probability), the factor is 1, because a module may refuse other numbers."""
     if spread not in SCALES or not example.min() < 0 < example.max():
         return 1.0
     return min(SCALES[spread], _FOLLOWED)

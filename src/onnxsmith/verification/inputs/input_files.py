@@ -45,7 +45,7 @@ def read_npz(path: Path) -> dict[str, Array]:
 
 
 def _why_unread(path: Path, error: Exception) -> str:
-    """Says why arrays cannot be read. NumPy takes any foreign file for pickled objects."""
+    """Returns a sentence on why arrays cannot be read. NumPy takes any foreign file for pickled objects."""
     if not path.is_file():
         return "there is no such file"
     with path.open("rb") as file:
@@ -74,11 +74,11 @@ def write_npz(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def read_image(path: Path, port: Port) -> Array:
-    """Reads an image as the input takes it: float in 0..1 or uint8 in 0..255, [batch, channels, height, width].
+    """Reads an image in the input's layout: float in 0..1 or uint8 in 0..255, [batch, channels, height, width].
 
     One channel is luminance (BT.601 Y), three are red, green, blue. The channel axis is the first or the last of the
-    last three axes, whichever has the fixed size 1 or 3; if both have, it is the first. An input of three dimensions
-    has no batch.
+    last three axes, whichever has the fixed size 1 or 3. If both have such a size, it is the first. An input of three
+    dimensions has no batch.
 
     Raises:
         OnnxsmithError: `input/unreadable` if it is no image of 8 bits a channel; `input/not-an-image-port` if the

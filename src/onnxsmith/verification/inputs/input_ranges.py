@@ -1,8 +1,8 @@
 """Finds the values that an input may take, from the nodes that read it.
 
-Random integers are out of range as indices of a Gather, and zeros everywhere test nothing. So an input is followed
-through nodes that keep its values, to nodes that limit them. The size of the indexed tensor limits an index, a constant
-limits the values that are compared with it, and a Cast to bool limits a mask.
+Random integers are out of range as indices of a Gather, and zeros everywhere test nothing. So the search follows an
+input through nodes that keep its values, to nodes that limit the values. The size of the indexed tensor limits an
+index, a constant limits the values that are compared with it, and a Cast to bool limits a mask.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _INDEX_OPERANDS = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1, "Scat
 _COMPARES = {"Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"}
 _RECURRENT = {"LSTM", "GRU", "RNN"}
 _SMALL = 4
-"""Largest integer if the graph sets no limit. A choice: most graphs accept small counts and indices."""
+"""Limits integers if the graph sets no limit. A choice: most graphs accept small counts and indices."""
 _LOWEST, _HIGHEST = -(2**31), 2**31
-"""The limits of 32-bit integers, beyond which no bound is searched."""
+"""Holds the limits of 32-bit integers, beyond which no bound is searched."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """An upper bound for x: (gain * x + shift) // over < size, where size is the text of a dimension."""
+    """Bounds x from above: (gain * x + shift) // over < size, where size is the text of a dimension."""
 
     dim: str
     gain: int = 1
@@ -46,10 +46,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class Allowed:
-    """Integers from `low` to `high`, both included, or one of `choices` if there are any. `why` names the node.
+    """Describes the allowed integers: from `low` to `high`, both included, or one of `choices` if there are any. `why`
+    names the node that sets the limit.
 
-    `below` limits them further by sizes of the feed. If `certain` is False, the limits are a guess, which a runtime's
-    refusal may narrow.
+    `below` limits the integers further by sizes of the feed. If `certain` is False, the limits are a guess, which a
+    runtime's refusal may narrow.
     """
 
     low: int
@@ -58,9 +59,9 @@ class Allowed:
     why: str = "nothing in the graph limits it"
     below: tuple[Bound, ...] = ()
     marks: tuple[int, ...] = ()
-    """Numbers inside the range with which the graph compares the input: padding, an end token."""
+    """Lists the numbers inside the range with which the graph compares the input: padding, an end token."""
     beside: tuple[int, ...] = ()
-    """The neighbours of the choices, for inputs of several numbers: they show a limit that is wrong by one."""
+    """Lists the neighbours of the choices, for inputs of several numbers. They show a limit that is wrong by one."""
 
     @property
     def certain(self) -> bool:
@@ -68,8 +69,8 @@ class Allowed:
         return self.why != Allowed.why
 
     def within(self, sizes: Mapping[str, int]) -> tuple[int, int]:
-        """Returns the lowest and highest value at these sizes of the graph's dimensions; 0 if the indexed tensor is
-        empty."""
+        """Returns the lowest and highest value at these sizes of the graph's dimensions. Both are 0 if the indexed
+        tensor is empty."""
         known = [most for bound in self.below if (most := bound.most(sizes)) is not None]
         high = min([self.high, *known])
         if not known and high >= _HIGHEST:
@@ -79,7 +80,7 @@ class Allowed:
 
 @dataclass
 class _Limits:
-    """The limits found so far."""
+    """Holds the limits found so far."""
 
     low: int = _LOWEST
     high: int = _HIGHEST
@@ -180,13 +181,13 @@ def _settle(limits: _Limits, choices: list[int], below: tuple[Bound, ...], dtype
 
 
 def _unlimited(dtype: ir.DataType | None) -> int:
-    """Returns the highest value if the graph sets no limit: the full range of 8 bits, which mostly holds pixels or
-    quantised values; else a few."""
+    """Returns the highest value if the graph sets no limit. For 8 bits this is the full range, because they mostly hold
+    pixels or quantised values; for wider dtypes it is a small number."""
     return _bounds(dtype)[1] if dtype in (ir.DataType.UINT8, ir.DataType.INT8) else _SMALL
 
 
 def _limit(reader: Reader) -> tuple[int, int] | None:
-    """Returns the range of the operand, if a number at the operator limits it."""
+    """Returns the range of the operand, if a number at the operator limits the operand."""
     node, index = reader.node, reader.index
     op = node.op_type
     if _INDEX_OPERANDS.get(op) == index:
@@ -261,7 +262,8 @@ def _sizes_above(reader: Reader) -> Iterable[tuple[str, int]]:
 
 
 def _guess(reader: Reader) -> tuple[int, int] | None:
-    """Guesses a range if no node limits the operand: an operand that is compared with positions is a length."""
+    """Guesses a range if no node limits the operand. An operand that is compared with positions is taken for a
+    length."""
     node, index = reader.node, reader.index
     if node.op_type not in _COMPARES - {"Equal"} or constant(node.inputs[1 - index]) is not None:
         return None
@@ -269,8 +271,8 @@ def _guess(reader: Reader) -> tuple[int, int] | None:
 
 
 def _size_beside(value: ir.Value) -> str:
-    """Returns the dynamic axis to which the lengths in `value` refer: an axis of another input with equally many
-    rows."""
+    """Returns the dynamic axis to which the lengths in `value` refer. This is an axis of another input with equally
+    many rows."""
     rows, graph = _size(value, 0), value.graph
     for other in graph.inputs if isinstance(graph, ir.Graph) else ():
         if other is value or other.shape is None or len(other.shape) < 2:
@@ -305,7 +307,7 @@ def _rank(value: ir.Value | None) -> int:
 
 
 def _size(value: ir.Value | None, axis: int) -> Dim:
-    """Returns the size of an axis, a number or a text; "" if unknown."""
+    """Returns the size of an axis: a number or a text; "" if the size is unknown."""
     shape = value.shape if value is not None else None
     if shape is None or not -len(shape) <= axis < len(shape):
         return ""

@@ -1,4 +1,4 @@
-"""Follows an input through nodes that keep its values, also into branches and bodies, to the nodes that read it."""
+"""Follows an input to the nodes that read it, through nodes that keep its values, also into branches and bodies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEEPS_VALUES = {
 }  # fmt: skip
 _ANY_OPERAND = {"Concat", "Where"}
 _FAR = 4096
-"""Most values that are followed, and most elements of a constant that are read. A choice: it bounds the search."""
+"""Limits the values that are followed, and the elements of a constant that are read. A choice: it bounds the search."""
 
 Owners = Mapping[ir.Graph, ir.Node]
 Through = Callable[[ir.Node, int], list[ir.Value]]
@@ -28,8 +28,8 @@ Through = Callable[[ir.Node, int], list[ir.Value]]
 
 @dataclass(frozen=True)
 class Reader:
-    """Operand `index` of `node`, whose value is `(gain * x + shift) // over` for the input x. An unknown addend counts
-    as 0."""
+    """Names operand `index` of `node`, whose value is `(gain * x + shift) // over` for the input x. An unknown addend
+    counts as 0."""
 
     node: ir.Node
     index: int
@@ -52,8 +52,8 @@ def owners(model: ir.Model) -> Owners:
 
 
 def readers(value: ir.Value, inside: Owners | None = None, through: Through | None = None) -> Iterator[Reader]:
-    """Yields every node that reads the value, or a value with the same numbers, the nearest first. `through` adds nodes
-    that pass the numbers on."""
+    """Yields every node that reads the value, or a value with the same numbers. The nearest node comes first. `through`
+    adds nodes that pass the numbers on."""
     seen: set[int] = set()
     queue = deque([(value, 1, 0, 1)])
     while queue and len(seen) < _FAR:
@@ -72,7 +72,7 @@ def readers(value: ir.Value, inside: Owners | None = None, through: Through | No
 
 
 def constant(value: ir.Value | None) -> npt.NDArray[np.float64] | None:
-    """Returns the elements of a small constant, flat; None for anything else."""
+    """Returns the elements of a small constant as a flat array; None for any other value."""
     tensor = ir.convenience.get_const_tensor(value) if value is not None else None
     if tensor is None or tensor.size > _FAR or tensor.dtype == ir.DataType.STRING:
         return None
@@ -80,7 +80,7 @@ def constant(value: ir.Value | None) -> npt.NDArray[np.float64] | None:
 
 
 def whole(value: ir.Value | None) -> int | None:
-    """Returns the whole number that a scalar constant holds; None if it holds none."""
+    """Returns the whole number that a scalar constant holds; None if the constant holds no whole number."""
     found = constant(value)
     if found is None or found.size != 1 or not float(found[0]).is_integer():
         return None
@@ -88,7 +88,7 @@ def whole(value: ir.Value | None) -> int | None:
 
 
 def _onward(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:
-    """Returns outputs that keep the operand's values, each with its factor and addend."""
+    """Returns the outputs that keep the operand's values, each with its factor and addend."""
     op = node.op_type
     if op in ("Add", "Sub", "Mul") and len(node.inputs) == 2:
         return _computed(node, index)

@@ -13,16 +13,16 @@ from onnxsmith.verification.inputs.string_inputs import Texts
 
 _VOCABULARIES = ("string_vocabulary", "int64_vocabulary")
 _SOME = 0.75
-"""The share of the known keys that a map has. A choice."""
+"""Sets the share of the known keys that a map has. A choice."""
 _FEW = 4
-"""Keys of a map if the graph knows none. A choice."""
+"""Counts the keys of a map if the graph knows no keys. A choice."""
 
 Keys = tuple[str, ...] | tuple[int, ...]
 
 
 def keys(value: ir.Value, inside: Owners | None = None) -> Keys:
-    """Returns the keys that the map's readers look up, or the numbers up to the length of the array that a reader makes
-    of the map."""
+    """Returns the keys that the map's readers look up. If a reader makes an array of the map, returns the numbers up to
+    the array's length."""
     for reader in readers(value, inside):
         for name in _VOCABULARIES:
             attribute = reader.node.attributes.get(name)

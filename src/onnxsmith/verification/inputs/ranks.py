@@ -11,7 +11,7 @@ from onnxsmith.graph.structure.signature import Dim, Port
 from onnxsmith.verification.inputs.input_readers import Owners, Reader, readers
 
 Sizes = tuple[int | None, ...]
-"""The size of each axis; None for a free size."""
+"""Holds the size of each axis; None for a free size."""
 
 _USUAL: Sizes = (None, None)
 _PICTURES = {
@@ -29,7 +29,8 @@ def sized(port: Port, sizes: Sizes) -> Port:
 
 
 def guessed(value: ir.Value, inside: Owners | None = None) -> Sizes:
-    """Returns the shape that the nearest informative reader requires; else two axes, as in most tables and batches."""
+    """Returns the shape that the nearest informative reader requires. Without such a reader, returns two axes, as in
+    most tables and batches."""
     kept = {value}
     for reader in readers(value, inside):
         if reader.node.inputs[reader.index] in kept:

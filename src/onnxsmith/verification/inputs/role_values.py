@@ -1,4 +1,4 @@
-"""Makes the values of an input with a role: a shape, axes, offsets, boxes, a mask."""
+"""Makes the values of an input with a role: a shape, axes, offsets, boxes or a mask."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Shape = tuple[Dim | None, ...]
 
 @dataclass(frozen=True)
 class Role:
-    """The use of an input: its `kind`, the shape of the tensor to which it is applied, and a number for some kinds."""
+    """Describes the use of an input: its `kind`, the shape of the tensor to which it is applied, and a number for some
+    kinds."""
 
     kind: str
     shape: Shape = ()
@@ -28,7 +29,8 @@ class Role:
 
 
 def made(role: Role, shape: tuple[int, ...], known: Mapping[str, int], draw: Draw) -> Array | None:
-    """Makes values in `shape` for that role; None if the role, or the tensor to which it is applied, is unknown."""
+    """Makes values in `shape` for the role. Returns None if the role, or the tensor to which the input is applied, is
+    unknown."""
     maker = _MAKERS.get(role.kind)
     return None if maker is None else maker(role, shape, role.sizes(known), draw)
 
@@ -86,7 +88,7 @@ def _starts(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: D
 
 
 def _ends(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array:
-    """Makes ends beyond every start, near the axis's end if it is known, so that no slice is empty."""
+    """Makes ends beyond every start, near the axis's end if the end is known, so that no slice is empty."""
     known = [size for size in sizes if size is not None]
     most = max(min(known, default=6), 2)
     return np.asarray(draw.rng.integers(max(2, most // 2), most + 1, shape))

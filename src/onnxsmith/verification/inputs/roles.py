@@ -14,7 +14,7 @@ from onnxsmith.verification.inputs.role_values import Role, Shape
 
 
 def role(value: ir.Value, inside: Owners | None = None) -> Role | None:
-    """Returns the first role that a reader gives the input; None if its numbers are independent."""
+    """Returns the first role that a reader gives the input; None if the input's numbers are independent."""
     found = None
     subtracted: dict[ir.Node, set[int]] = {}
     corners = value.shape is not None and len(value.shape) > 0 and value.shape[-1] == 4
@@ -67,7 +67,7 @@ _WHOLE = {
     "shape", "larger shape", "axes of one", "new axes", "starts", "ends", "axes", "steps", "pads", "parts", "scales",
     "resized", "repeats", "region", "start", "limit", "step",
 }  # fmt: skip
-"""Roles that need the input to be the whole operand, not a part of it."""
+"""Lists the roles that need the input to be the whole operand, not a part of it."""
 
 
 def _is_float(value: ir.Value) -> bool:

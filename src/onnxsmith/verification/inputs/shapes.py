@@ -9,7 +9,7 @@ from onnxsmith.verification.inputs.size_proposals import Sizes
 
 
 def shape_of(port: Port, sizes: Sizes) -> tuple[int, ...]:
-    """Returns the input's shape with sizes in place of its symbols.
+    """Returns the input's shape with sizes in place of symbols.
 
     Raises:
         OnnxsmithError: `feeds/unknown-rank` if the file does not say how many dimensions the input has;
@@ -38,7 +38,7 @@ def _spec_dtype(port: Port) -> str:
 
 
 def size_of(dim: Dim, sizes: Sizes) -> int:
-    """Returns the size of a dimension: the number itself, the size of its symbol, or the value of its expression."""
+    """Returns the size of a dimension: the number itself, the size of the symbol, or the value of the expression."""
     value = dims.evaluate(dim, sizes)
     if value is None:
         raise problem(

@@ -27,24 +27,26 @@ _BY_CHANNEL = {
     "GroupNormalization": (1, 0), "LayerNormalization": (-1, -1), "MatMul": (-1, -2), "MatMulInteger": (-1, -2),
     "LSTM": (-1, -1), "GRU": (-1, -1), "RNN": (-1, -1),
 }  # fmt: skip
-"""Operators with weights, with two axes that have to agree: one of the first input and one of the weights."""
+"""Maps operators with weights to two axes that have to agree: an axis of the first input and an axis of the weights."""
 _MOST_ELEMENTS = 8
-"""Most elements of a constant that may limit a size. A choice: larger constants are weights."""
+"""Limits the elements of a constant that may limit a size. A choice: larger constants are weights."""
 _LEAST, _MOST = 2, 1 << 20
-"""Numbers that may limit a size. A choice: no input has a longer axis."""
+"""Bounds the numbers that may limit a size. A choice: no input has a longer axis."""
 _FIRST_LOST = {
     "FLOAT16": 2**11 + 1, "BFLOAT16": 2**8 + 1, "FLOAT8E4M3FN": 2**4 + 1, "FLOAT8E5M2": 2**3 + 1,
     "INT8": 2**7, "UINT8": 2**8, "INT16": 2**15, "UINT16": 2**16,
 }  # fmt: skip
-"""The first integer that a dtype cannot represent: from it on, sizes and positions are rounded or wrap around."""
+"""Maps a dtype to the first integer that it cannot represent. From this integer on, sizes and positions are rounded or
+wrap around."""
 
 Dims = tuple[int | str | None, ...]
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """`of_dims` are numbers by the text of the dimension that they limit; `free` are numbers without a known dimension.
+    """Holds the numbers in a graph that limit sizes.
 
+    `of_dims` are numbers by the text of the dimension that they limit; `free` are numbers without a known dimension.
     `tensors` counts the tensors of each shape with a symbol, and the loops around them, for the cost of a run.
     """
 
@@ -69,7 +71,7 @@ class Numbers:
 
     def elements(self, sizes: Mapping[str, int]) -> int:
         """Returns the number of elements that are computed at these sizes, as far as the shapes are known. A choice: a
-        loop inside a loop counts with as many iterations as the largest size, an outer loop with one."""
+        loop inside a loop counts with as many iterations as the largest size, an outer loop with one iteration."""
         total, turns = 0, max(sizes.values(), default=1)
         for (shape, loops), count in self.tensors.items():
             found = [dims.evaluate(dim, sizes) for dim in shape]
@@ -101,12 +103,12 @@ def numbers(model: ir.Model) -> Numbers:
 
 
 def _is_small_kind(value: ir.Value) -> bool:
-    """Whether the value, computed from shapes, may be a size, a position or a mask: an integer or bool."""
+    """Whether the value is an integer or bool computed from shapes, so that it may be a size, a position or a mask."""
     return value.dtype is None or value.dtype.is_integer() or value.dtype == ir.DataType.BOOL
 
 
 def _of_node(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, int]]:
-    """Pairs of a dimension and a number that limits it; "" for an unknown dimension."""
+    """Yields pairs of a dimension and a number that limits it; "" for an unknown dimension."""
     op = node.op_type
     if op == "Slice":
         yield from _of_slice(node, from_shapes)
@@ -146,7 +148,7 @@ def _of_slice(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, 
 
 
 def _of_slice_by_attributes(node: ir.Node) -> Iterator[tuple[str, int]]:
-    """Yields the same before opset 10, where starts and ends are attributes."""
+    """Yields the same as `_of_slice` before opset 10, where starts and ends are attributes."""
     shape = _dims(node.inputs[0])
     starts, ends = node.attributes["starts"].as_ints(), node.attributes["ends"].as_ints()
     axes = node.attributes["axes"].as_ints() if "axes" in node.attributes else range(len(starts))
@@ -170,7 +172,7 @@ def _of_broadcast(node: ir.Node) -> Iterator[tuple[str, int]]:
 
 
 def _of_weights(node: ir.Node) -> Iterator[tuple[str, int]]:
-    """Yields the number of channels that a node's weights require of its first input."""
+    """Yields the number of channels that a node's weights require of the node's first input."""
     data, weights = _dims(node.inputs[0]), _dims(node.inputs[1])
     data_axis, axis = _BY_CHANNEL[node.op_type]
     if (

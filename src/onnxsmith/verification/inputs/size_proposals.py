@@ -1,8 +1,8 @@
 """Proposes sizes for symbolic dimensions.
 
 A file does not say that a height must be a multiple of 32, or that two unnamed dimensions have to agree. So sizes are
-proposals, which the reference of a comparison accepts or refuses. The first are usual sizes: a small batch, and
-different sizes for different dimensions, so that a swap shows. Then come round sizes and equal sizes.
+proposals, which the reference of a comparison accepts or refuses. The first proposals are usual sizes: a small batch,
+and different sizes for different dimensions, so that swapped dimensions show. Then come round sizes and equal sizes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Sizes = dict[str, int]
 # A choice, the likeliest first: multiples of 32 and powers of two, the sizes of images and of layers.
 _LADDER = (64, 32, 96, 128, 16, 224, 256, 512, 48, 640, 320, 1024, 8, 576, 4, 2, 1)
 _BATCHES = (2, 1)
-"""Batch sizes of a first proposal, in the order of trial. A choice."""
+"""Lists the batch sizes of a first proposal, in the order of trial. A choice."""
 _OTHER_BATCHES = (1, 3, 7, 2, 4, 8)
 _MOST_BASES = 160
-"""Proposals in all. A choice: each is a run of the reference."""
+"""Limits the proposals. A choice: each proposal is a run of the reference."""
 
 
 def bases(signature: Signature, known: Mapping[str, int]) -> Iterator[Sizes]:
-    """Yields proposals with a size for every symbol, the likeliest first; sizes in `known` stay."""
+    """Yields proposals with a size for every symbol. The likeliest proposal comes first; sizes in `known` stay."""
     symbols = [symbol for symbol in dims.symbols(signature) if symbol not in known]
     if not symbols:
         yield dict(known)
@@ -40,7 +40,7 @@ def bases(signature: Signature, known: Mapping[str, int]) -> Iterator[Sizes]:
 
 
 def others(symbol: str, base: Mapping[str, int], signature: Signature) -> Iterator[int]:
-    """Yields other sizes for one symbol; the others stay as in `base`."""
+    """Yields other sizes for one symbol, while the other symbols stay as in `base`."""
     now = base[symbol]
     if symbol in batches(signature):
         ladder: tuple[int, ...] = _OTHER_BATCHES
@@ -74,8 +74,9 @@ def past(number: int, now: int) -> int:
 
 
 def rounds(base: Mapping[str, int], beyond: Mapping[str, int]) -> list[Sizes]:
-    """Returns sizes for all symbols of `beyond` at once, in three rounds. In the rounds, each symbol takes 1, twice the
-    base's size, and the size beyond; neighbouring symbols take different ones in each round."""
+    """Returns sizes for all symbols of `beyond` at once, in three rounds. Over the rounds, each symbol takes 1, twice
+    the base's size, and the size in `beyond`. In each round, neighbouring symbols take different ones of these
+    three."""
     found = []
     for number in range(3):
         sizes = dict(base)
@@ -87,7 +88,8 @@ def rounds(base: Mapping[str, int], beyond: Mapping[str, int]) -> list[Sizes]:
 
 
 def batches(signature: Signature) -> set[str]:
-    """Returns symbols of the first axis of an input with two or more dimensions, and symbols called a batch."""
+    """Returns the symbols that are a batch by name, or that are the first axis of an input with two or more
+    dimensions."""
     found: set[str] = set()
     for port in signature.required():
         for axis, dim in enumerate(port.shape or ()):
@@ -154,4 +156,5 @@ def _solved(dim: str, name: str, size: int, known: Sizes) -> int | None:
 
 
 _APART = (720720, 2 * 720720)
-"""Two sizes that all small numbers divide, so that quotients are exact, and that are large enough for subtractions."""
+"""Lists two sizes that all small numbers divide, so that quotients are exact, and that are large enough for
+subtractions."""

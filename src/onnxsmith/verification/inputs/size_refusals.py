@@ -1,8 +1,8 @@
 """Reads from a runtime's refusal which sizes or indices it would accept.
 
 No runtime has a stable form of messages, but nearly all messages name the numbers: 'expected 3 got 5', 'idx=7 must be
-within [-4,3]', '{2,64} to {7,11,13}'. So if a message names a current size, each other number in it is proposed in
-place of that size.
+within [-4,3]', '{2,64} to {7,11,13}'. So if a message names a current size, each other number in the message is
+proposed in place of this size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _INDEX = re.compile(
 _RANGE = re.compile(r"\[\s*(-?\d+)\s*,\s*(-?\d+)\s*([\])])")
 _TIMES = re.compile(r"(?<=\d)x(?=\d)")
 _MOST = 1 << 16
-"""Largest number in a message that is proposed as a size. A choice: larger ones are addresses or byte counts."""
+"""Limits the numbers in a message that are proposed as a size. A choice: larger numbers are addresses or byte
+counts."""
 
 
 def is_of_index(text: str) -> bool:
@@ -39,7 +40,7 @@ def index_limit(text: str) -> int | None:
 
 
 def sizes(text: str, now: Mapping[str, int], known: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yields other sizes in place of `now`, the likeliest first; sizes in `known` stay."""
+    """Yields other sizes in place of `now`. The likeliest sizes come first; sizes in `known` stay."""
     plain = _plain(text)
     named = list(dict.fromkeys(int(number) for number in _NUMBER.findall(plain) if 0 < int(number) <= _MOST))
     free = [symbol for symbol in now if symbol not in known]
@@ -56,8 +57,7 @@ def sizes(text: str, now: Mapping[str, int], known: Mapping[str, int]) -> Iterat
 
 
 def _to_fit_products(plain: str, now: Mapping[str, int], free: list[str]) -> Iterator[dict[str, int]]:
-    """Yields sizes with which two shapes in the message have equally many elements: two lists, or a list and a
-    count."""
+    """Yields sizes with which two shapes in the message have equally many elements. A shape is a list or a count."""
     lists = [[int(part) for part in re.split(r"[,x]", found)] for found in _LIST.findall(plain)]
     counts = re.findall(r"size (\d+)", plain)
     lists += [[int(count)] for count in counts]

@@ -41,7 +41,7 @@ _DTYPES = [
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One `--input`: a dtype and shape to fill, or a file to read. `name` is empty if none was given."""
+    """Holds one `--input`: a dtype and shape to fill, or a file to read. `name` is empty if no name was given."""
 
     name: str
     dtype: str = ""
@@ -50,7 +50,7 @@ class InputSpec:
 
 
 def parse(text: str) -> InputSpec:
-    """Parses one `--input` text.
+    """Parses the text of one `--input`.
 
     Raises:
         OnnxsmithError: `input/syntax` if it is neither a dtype with a shape nor an existing file.

@@ -1,8 +1,8 @@
 """Makes strings from a graph's vocabulary, as words and n-grams.
 
-Strings outside the vocabulary say nothing about the weights of a text model. So an input is followed to the nodes that
-look strings up, through nodes that change the case or split strings. If a node splits them, an element is a text of a
-few words.
+Strings outside the vocabulary say nothing about the weights of a text model. So the search follows an input to the
+nodes that look strings up, through nodes that change the case or split strings. If a node splits them, an element is a
+text of a few words.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from onnxsmith.verification.inputs.input_readers import Owners, Reader, readers
 
 _VOCABULARIES = ("keys_strings", "classlist_strings", "cats_strings", "string_vocabulary", "keys_tensor")
 _TAKE_ANY = {"LabelEncoder", "CategoryMapper", "Equal"}
-"""Operators that are defined for a string outside their vocabulary."""
+"""Lists the operators that are defined for a string outside their vocabulary."""
 _MOST = 1 << 14
-"""Entries of a vocabulary that are read. A choice."""
+"""Limits the entries of a vocabulary that are read. A choice."""
 _WORDS = 6
-"""Most entries in one text. A choice."""
+"""Limits the entries in one text. A choice."""
 _STRANGE = "onnx"
-"""A word outside the vocabulary, used where the graph accepts unknown words."""
+"""Holds a word outside the vocabulary, used where the graph accepts unknown words."""
 
 Gram = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Texts:
-    """`grams` are words or n-grams. With a `joint`, an element is several entries joined by it; without, each word is
-    an element."""
+    """Holds words or n-grams as `grams`. With a `joint`, an element is several entries joined by it. Without a `joint`,
+    each word is an element."""
 
     grams: tuple[Gram, ...] = (("a",), ("onnx",), ("Straße",), ("42",), ("",))
     joint: str | None = None
@@ -64,8 +64,8 @@ class Texts:
 
 
 def texts(value: ir.Value, inside: Owners | None = None) -> Texts:
-    """Returns strings that a label encoder or vectoriser knows; numbers as text if the graph parses them; else a few
-    ordinary words."""
+    """Returns strings that a label encoder or vectoriser knows. If the graph parses strings as numbers, returns numbers
+    as text; else a few ordinary words."""
     grams: dict[Gram, None] = {}
     joint, swaps, strange = None, False, False
     for reader in readers(value, inside, through=_onward):
@@ -90,7 +90,7 @@ def _onward(node: ir.Node, index: int) -> list[ir.Value]:
 
 
 def _joint(node: ir.Node) -> str | None:
-    """Returns the separator at which the node splits texts; None if it does not split."""
+    """Returns the separator at which the node splits texts; None if the node does not split texts."""
     if node.op_type == "StringSplit":
         return node.attributes.get_string("delimiter", "") or " "
     if node.op_type != "Tokenizer":

@@ -13,14 +13,14 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Draw:
-    """The source of random numbers."""
+    """Draws the random numbers for structured arrays."""
 
     rng: np.random.Generator = field(repr=False)
 
 
 def boxes(shape: tuple[int, ...], draw: Draw, extent: float) -> Array:
-    """Draws corners x1, y1, x2, y2 inside `extent`, with sides above 0, along the last axis of size 4. A shape without
-    an axis of 4 gets numbers within the extent."""
+    """Draws corners x1, y1, x2, y2 inside `extent`, with sides above 0, along the last axis that has size 4. If no axis
+    has size 4, draws numbers within the extent."""
     axis = next((axis for axis in reversed(range(len(shape))) if shape[axis] == 4), None)
     drawn = draw.rng.uniform(0, extent, shape)
     if axis is None:
@@ -40,7 +40,7 @@ def matrices(shape: tuple[int, ...], draw: Draw) -> Array:
 
 
 def ragged(shape: tuple[int, ...], draw: Draw) -> Array:
-    """Draws rows of ones followed by zeros, with at least one 1: padding at the end, which a causal model also
+    """Draws rows of ones followed by zeros, with at least one 1. This is padding at the end, which a causal model also
     accepts."""
     if not shape or not shape[-1]:
         return np.ones(shape, np.int64)

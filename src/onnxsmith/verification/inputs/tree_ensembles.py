@@ -15,15 +15,15 @@ from onnxsmith.verification.inputs.columns import Column, origin
 KINDS = {"TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"}
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 _MOST = 1 << 16
-"""Splits of one ensemble that are read. A choice: it bounds the memory."""
+"""Limits the splits of one ensemble that are read. A choice: it bounds the memory."""
 
 Box = Mapping[int, tuple[float, float]]
-"""The lowest and highest value of each feature along a path through a tree."""
+"""Maps each feature to its lowest and highest value along a path through a tree."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """A split that a row in `box` reaches; it compares `feature` with `threshold`."""
+    """Describes a split that a row in `box` reaches; it compares `feature` with `threshold`."""
 
     box: Box
     feature: int
@@ -32,8 +32,8 @@ class Split:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """The trees of one node: the boxes of their leaves, their splits, and the input column of each feature with a known
-    origin. `misses` is True if the splits have a branch for missing features."""
+    """Holds the trees of one node: the boxes of their leaves, their splits, and the input column of each feature with a
+    known origin. `misses` is True if the splits have a branch for missing features."""
 
     leaves: tuple[Box, ...]
     splits: tuple[Split, ...]
@@ -104,7 +104,7 @@ def _tables(node: ir.Node) -> tuple[dict[Any, _Node | None], list[Any]]:
 
 
 def _tables_of_5(node: ir.Node) -> tuple[dict[Any, _Node | None], list[Any]]:
-    """Returns the same for the operator of ai.onnx.ml version 5, where leaves have their own numbers."""
+    """Returns the same as `_tables` for the operator of ai.onnx.ml version 5, where leaves have their own numbers."""
     held = node.attributes
     modes, splits = held["nodes_modes"].as_tensor().numpy(), _floats(node, "nodes_splits")
     yes, yes_leaf = held["nodes_truenodeids"].as_ints(), held["nodes_trueleafs"].as_ints()
@@ -117,7 +117,8 @@ def _tables_of_5(node: ir.Node) -> tuple[dict[Any, _Node | None], list[Any]]:
 
 
 def _floats(node: ir.Node, name: str) -> Sequence[float]:
-    """Returns the numbers of an attribute: a list, or a tensor under the same name or under that of newer versions."""
+    """Returns the numbers of an attribute: a list, or a tensor under the same name or under the name of newer
+    versions."""
     attribute = node.attributes.get(name) or node.attributes[f"{name}_as_tensor"]
     if attribute.type == ir.AttributeType.TENSOR:
         return [float(number) for number in attribute.as_tensor().numpy().ravel()]
@@ -125,7 +126,7 @@ def _floats(node: ir.Node, name: str) -> Sequence[float]:
 
 
 def _ways(nodes: Mapping[Any, _Node | None], roots: Sequence[Any]) -> Iterator[tuple[Box, _Node | None]]:
-    """Yields each node of each tree, None for a leaf, with the box of the path to it."""
+    """Yields each node of each tree with the box of the path to it; None stands for a leaf."""
     for root in roots:
         stack: list[tuple[Any, Box]] = [(root, {})]
         left = 2 * len(nodes) + 1  # a limit, because a malformed tree may have a cycle
@@ -141,7 +142,7 @@ def _ways(nodes: Mapping[Any, _Node | None], roots: Sequence[Any]) -> Iterator[t
 
 
 def _narrowed(box: Box, at: _Node, *, is_true: bool) -> Box | None:
-    """Returns the box after a split; None if it is empty."""
+    """Returns the box after a split; None if the box is empty."""
     if not math.isfinite(at.threshold) or at.mode == "BRANCH_MEMBER":
         return box
     low, high = box.get(at.feature, (-math.inf, math.inf))

@@ -18,30 +18,30 @@ from onnxsmith.verification.inputs.tree_ensembles import Box, Ensemble
 
 LEAVES, SPLITS = "leaves", "splits"
 _FEWEST, _MOST = 64, 512
-"""The smallest and the largest number of rows. A choice."""
+"""Bounds the number of rows. A choice."""
 _EQUAL, _BELOW, _ABOVE = 0, -1, 1
 _MISSING = 0.1
-"""The share of missing features, in half of the rows. A choice."""
+"""Sets the share of missing features, in half of the rows. A choice."""
 
 Rows = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Table:
-    """The rows for some ensembles. `kinds` are the possible kinds of rows. There are no rows at splits if all features
-    are computed from the input, because rounding would move them off the threshold."""
+    """Makes the rows for some ensembles. `kinds` are the possible kinds of rows. There are no rows at splits if all
+    features are computed from the input, because rounding would move the rows off the threshold."""
 
     ensembles: tuple[Ensemble, ...]
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of rows."""
+        """Lists the kinds of rows."""
         exact = any(column.exact for one in self.ensembles for column in one.columns.values())
         return (LEAVES, SPLITS) if exact else (LEAVES,) if self.ensembles else ()
 
     @property
     def names(self) -> frozenset[str]:
-        """The inputs that hold features."""
+        """Names the inputs that hold features."""
         return frozenset(column.name for one in self.ensembles for column in one.columns.values())
 
     def renamed(self, names: Mapping[str, str]) -> Table:
@@ -118,7 +118,8 @@ class _Maker:
         return made
 
     def _order(self, many: int, count: int, part: int) -> Sequence[int]:
-        """Returns the next `count` of `many` places in random order; each place comes once before any is repeated."""
+        """Returns the next `count` of `many` places in random order. Each place comes once before any place is
+        repeated."""
         if not many:
             return []
         order = np.random.default_rng(self._seed).permutation(many)
@@ -153,12 +154,12 @@ class _Maker:
         return float(max(held[-1] - held[0], np.abs(held).max() / 2)) or 1.0
 
     def _is_whole(self, feature: int) -> bool:
-        """Whether the feature takes only whole numbers, and the ensemble reads them unchanged."""
+        """Whether the feature takes only whole numbers, and the ensemble reads the feature unchanged."""
         dtype = self._dtypes.get(feature)
         return dtype is not None and dtype.kind in "iu" and self._ensemble.columns[feature].exact
 
     def _whole(self, low: Rows, high: Rows, drawn: Rows, feature: int) -> Rows:
-        """Returns the numbers; if only whole numbers are possible, rounds them within the same interval."""
+        """Returns the numbers. If only whole numbers are possible, rounds the numbers within the same interval."""
         if not self._is_whole(feature):
             return drawn
         return np.clip(np.rint(drawn), np.floor(low) + 1, np.maximum(np.floor(high), np.floor(low) + 1))

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from onnxsmith.verification.inputs.spec import InputSpec
 
 Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any] | Feed]
-"""Inputs as a caller gives them: arrays by name, texts as on the command line, or an iterable with one mapping of
-arrays by name for each input."""
+"""Describes inputs as a caller gives them: arrays by name, texts as on the command line, or an iterable with one
+mapping of arrays by name for each input."""
 
 
 def values(texts: Sequence[str], interface: Signature) -> dict[str, Any]:
-    """Arrays by input name from `--input` texts, for a run on one input; see `several`.
+    """Returns arrays by input name from `--input` texts, for a run on one input; see `several`.
 
     Raises:
         OnnxsmithError: `input/…` for a text that cannot be read, `input/twice` if a name is given twice;
@@ -37,7 +37,7 @@ def values(texts: Sequence[str], interface: Signature) -> dict[str, Any]:
 
 
 def several(texts: Sequence[str], interface: Signature) -> list[dict[str, Any]]:
-    """Arrays by input name from `--input` texts, as a list of inputs in the order of the texts.
+    """Returns a list of inputs, each as arrays by name, from `--input` texts in their order.
 
     A repeated name begins the next input: `a.npz b.npz` are two inputs, as are `x=1.npy x=2.npy`. An input's missing
     values are copied from the input before. A text without a name is for the first graph input without a value.
@@ -46,7 +46,7 @@ def several(texts: Sequence[str], interface: Signature) -> list[dict[str, Any]]:
 
 
 def filled(parts: Sequence[Mapping[str, Any]], not_copied: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Fills each input's missing values from the input before, except for those of `not_copied`."""
+    """Fills each input's missing values from the input before it, except for the inputs in `not_copied`."""
     found: list[dict[str, Any]] = []
     for one in parts:
         before = found[-1] if found else {}
@@ -55,8 +55,8 @@ def filled(parts: Sequence[Mapping[str, Any]], not_copied: Collection[str] = ())
 
 
 def feeds(texts: Sequence[str], model: str | Path | Signature, *, state: Collection[str] = ()) -> tuple[Feed, ...]:
-    """Returns one feed for each input that the `--input` texts give; empty if there are no texts. An `.npz` with
-    several samples gives as many inputs. The graph inputs in `state` may be missing, and are never copied.
+    """Returns one feed for each input that the `--input` texts give; none if there are no texts. An `.npz` with several
+    samples gives as many inputs. The graph inputs in `state` may be missing, and are never copied.
 
     Raises:
         OnnxsmithError: `input/incomplete` if a value of an input is missing.
@@ -77,8 +77,8 @@ def feeds(texts: Sequence[str], model: str | Path | Signature, *, state: Collect
 
 
 def inputs(given: Inputs, interface: Signature, *, state: Collection[str] = ()) -> tuple[Feed, ...]:
-    """Returns one feed from arrays by name or from texts, or one feed for each item of any other iterable. `state` is
-    as in `feeds`. Missing values of an iterable's items are not copied."""
+    """Returns one feed from arrays by name or from texts, or one feed for each item of any other iterable. `state` has
+    the meaning that it has in `feeds`. Missing values of an iterable's items are not copied."""
     if isinstance(given, Mapping):
         parts = samples(dict(given), interface) if given else []
         labels = _numbered(len(parts))
@@ -102,7 +102,7 @@ def _numbered(count: int) -> list[str]:
 
 
 def is_array(given: Any) -> bool:
-    """Whether `given` is an array or a library's tensor, and not a collection of inputs."""
+    """Whether `given` is an array or a library's tensor, not a collection of inputs."""
     return hasattr(given, "__array__") or hasattr(given, "__dlpack__")
 
 
@@ -131,7 +131,7 @@ def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
 
 
 def sizes(texts: Sequence[str] | Mapping[str, int] | None) -> dict[str, int]:
-    """Returns sizes of symbolic dimensions by name, from `--dim batch=1` texts or from a mapping.
+    """Returns the sizes of symbolic dimensions by name, from `--dim batch=1` texts or from a mapping.
 
     Raises:
         OnnxsmithError: `input/syntax`.
@@ -149,19 +149,19 @@ def sizes(texts: Sequence[str] | Mapping[str, int] | None) -> dict[str, int]:
 
 @dataclass
 class _Part:
-    """The values and files that the texts give for one input."""
+    """Holds the values and files that the texts give for one input."""
 
     values: dict[str, Any] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
 
 
 def _parts(texts: Sequence[str], interface: Signature, *, in_samples: bool = False) -> list[_Part]:
-    """Returns the inputs that the texts give, each with its own values only."""
+    """Returns the inputs that the texts give. Each input has only the values of its own texts."""
     from onnxsmith.verification.inputs.spec import parse
 
     own: list[_Part] = []
     first = 0
-    """The first input of the last archive: a later value that none of its samples has is for all samples."""
+    """Numbers the first input of the last archive. A later value that none of its samples has is for all samples."""
     for text in _texts(texts, interface):
         spec = parse(text)
         held = own[-1].values if own else {}
@@ -256,7 +256,7 @@ def _filled(port: Port, spec: InputSpec) -> Any:
 
 
 def samples(arrays: Mapping[str, Any], interface: Signature) -> list[dict[str, Any]]:
-    """Splits arrays by input name into samples, one dictionary for each; one sample if they hold one.
+    """Splits arrays by input name into samples, one dictionary for each sample.
 
     An array holds several samples if it has one axis more than its input, or if its first axis is longer than the 1
     that the input fixes. Arrays with one sample are in the first dictionary only, because later inputs are filled from
@@ -273,7 +273,7 @@ def samples(arrays: Mapping[str, Any], interface: Signature) -> list[dict[str, A
 
 
 def _stacked(array: Any, port: Port | None) -> Any | None:
-    """Returns the array with the samples along its first axis, each as the input takes it; None if it holds one
+    """Returns the array with the samples along its first axis, each in the input's layout; None if the array holds one
     sample."""
     if not isinstance(array, np.ndarray) or port is None or port.shape is None or port.kind != "tensor":
         return None
@@ -292,10 +292,11 @@ def check_complete(
     label: str, own: Mapping[str, Any], held: Mapping[str, Any], interface: Signature, without: Collection[str] = ()
 ) -> None:
     """Refuses values that lack a required input of the model, except for inputs in `without`. `own` are the given
-    values; `held` also has those copied from the input before.
+    values; `held` also has the values copied from the input before.
 
     Raises:
-        OnnxsmithError: `input/incomplete` if a value is missing, or was copied and has other sizes than the own ones.
+        OnnxsmithError: `input/incomplete` if a value is missing, or if a copied value has other sizes than the values
+            in `own`.
     """
     mine = of_feed(interface, {name: value for name, value in held.items() if name in own})
     for port in interface.required():

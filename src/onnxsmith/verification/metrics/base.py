@@ -17,14 +17,14 @@ Floats = npt.NDArray[np.float64]
 
 
 class Metric(ABC):
-    """One measure. Metrics are found by walking this folder."""
+    """Measures the difference of two arrays in one way. Metrics are found by walking this folder."""
 
     title: ClassVar[str]
     unit: ClassVar[str] = ""
     better: ClassVar[Literal["lower", "higher"]] = "lower"
-    """Whether a lower or a higher measure means closer arrays."""
+    """Says whether a lower or a higher measure means closer arrays."""
     equal: ClassVar[float] = 0.0
-    """The measure of equal arrays, which is the best."""
+    """Holds the measure of equal arrays, which is the best."""
 
     def applies(self, reference: Array) -> bool:
         """Whether the metric is meaningful for arrays of this dtype and shape."""
@@ -34,12 +34,13 @@ class Metric(ABC):
     def measure(self, reference: Array, candidate: Array) -> float:
         """Returns the measure of two arrays of one shape, in their own dtypes, for which `applies` is true.
 
-        Elements that are NaN or infinite on either side are left out, because other code compares their places. Returns
-        NaN if no element is left.
+        Elements that are NaN or infinite on either side are left out, because other code compares the places of such
+        elements. Returns NaN if no element is left.
         """
 
     def is_worse(self, measure: float, than: float) -> bool:
-        """Whether the first measure means a larger difference than the second. False for NaN (nothing measured)."""
+        """Whether the first measure means a larger difference than the second. False for NaN, which says that nothing
+        was measured."""
         return measure > than if self.better == "lower" else measure < than
 
 
@@ -62,15 +63,15 @@ def is_numeric(array: Array) -> bool:
 
 
 def widen(array: Array) -> Floats:
-    """Converts any numeric array to float64; complex numbers as pairs in a last axis. Exact for every float up to 64
-    bits."""
+    """Converts any numeric array to float64; complex numbers become pairs in a last axis. The conversion is exact for
+    every float up to 64 bits."""
     if array.dtype.kind == "c":
         return np.stack([array.real, array.imag], axis=-1).astype(np.float64)
     return array.astype(np.float64, copy=False)
 
 
 _BLOCK = 2**15
-"""Elements of a block. A choice: 256 KiB of float64, which fits into a core's cache."""
+"""Counts the elements of a block. A choice: 256 KiB of float64 fit into a core's cache."""
 
 
 def blocks(*arrays: Array) -> Iterator[tuple[Floats, ...]]:
@@ -89,7 +90,7 @@ def finite(reference: Array, candidate: Array) -> tuple[Floats, Floats]:
 
 
 def scaled(a: Floats, b: Floats) -> tuple[Floats, Floats, float]:
-    """Returns both arrays divided by their largest magnitude, and that magnitude, so that no square in a ratio over- or
-    underflows."""
+    """Returns both arrays divided by their largest magnitude, and this magnitude. After the division, no square in a
+    ratio over- or underflows."""
     peak = max(float(np.max(np.abs(a))), float(np.max(np.abs(b))))
     return (a / peak, b / peak, peak) if peak else (a, b, 1.0)

@@ -10,7 +10,7 @@ from onnxsmith.verification.metrics.base import Array, Floats, Metric, blocks, f
 
 
 class MaxAbs(Metric):
-    """max |reference - candidate|, in the units of the output."""
+    """Computes max |reference - candidate|, in the units of the output."""
 
     title = "largest absolute difference"
 
@@ -21,10 +21,10 @@ class MaxAbs(Metric):
 
 
 class MaxRel(Metric):
-    """max |reference - candidate| / (rms(reference) + |reference|); 0 where both are zero.
+    """Computes max |reference - candidate| / (rms(reference) + |reference|); 0 where both are zero.
 
-    The root mean square keeps elements that cancel to almost nothing from dominating. The element's own size keeps an
-    exceptionally large element from being judged by the scale of the others.
+    Because of the root mean square, elements that cancel to almost nothing do not dominate. Because of the element's
+    own size, an exceptionally large element is not judged by the scale of the others.
     """
 
     title = "largest difference relative to scale"
@@ -37,8 +37,8 @@ class MaxRel(Metric):
 
 
 def largest(reference: Array, candidate: Array, scale: float) -> tuple[float, float]:
-    """Returns the largest difference of finite floats, and the largest relative to `scale` plus the reference's own
-    size; 0 if there is no difference."""
+    """Returns two numbers for finite floats: the largest difference, and the largest difference relative to `scale`
+    plus the reference's own size. Both are 0 if there is no difference."""
     absolute = over = 0.0
     for a, b in blocks(reference, candidate):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -76,7 +76,7 @@ _KINDS = tuple(
 
 
 class Ulp(Metric):
-    """The largest distance in units in the last place: how many steps of the dtype lie between the two values.
+    """Computes the largest distance in units in the last place: how many steps of the dtype lie between the two values.
 
     Floats of one format are ordered like their bits, apart from the sign. So the distance is a difference of integers,
     also across zero, with +0 and -0 equal (B. Dawson, "Comparing Floating Point Numbers, 2012 Edition"; the same bias
@@ -107,8 +107,8 @@ def _parts(array: Array) -> Array:
 
 
 def _ordered(array: Array) -> npt.NDArray[np.uint64]:
-    """Returns the rank of each number among all of its format: positive numbers above the middle, negative ones
-    below."""
+    """Returns the rank of each number among all numbers of its format. Positive numbers rank above the middle, negative
+    numbers below."""
     bits = array.dtype.itemsize * 8
     codes = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").astype(np.uint64)
     sign = np.uint64(1 << (bits - 1))
@@ -116,11 +116,12 @@ def _ordered(array: Array) -> npt.NDArray[np.uint64]:
 
 
 class Cosine(Metric):
-    """1 - cos of the angle between the two arrays, as vectors: 0 for equal directions, 1 for a right angle, 2 for
-    opposite directions. It does not see scale. Two zero vectors are equal; a zero vector and another are at 1.
+    """Computes 1 - cos of the angle between the two arrays, as vectors: 0 for equal directions, 1 for a right angle, 2
+    for opposite directions. The scale has no effect. Two zero vectors have distance 0; a zero vector and another vector
+    have distance 1.
 
-    Computed as |u - v|² / 2 for the unit vectors u and v (|u - v|² = 2 - 2 cos), because 1 minus a cosine near 1 would
-    lose half of the digits.
+    The distance is computed as |u - v|² / 2 for the unit vectors u and v (|u - v|² = 2 - 2 cos), because 1 minus a
+    cosine near 1 would lose half of the digits.
     """
 
     title = "cosine distance"

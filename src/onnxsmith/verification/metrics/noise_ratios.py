@@ -9,9 +9,11 @@ from onnxsmith.verification.metrics.distances import rms
 
 
 class Sqnr(Metric):
-    """10 log10(Σ reference² / Σ (reference - candidate)²), in decibels, the usual measure of a quantised layer.
+    """Computes 10 log10(Σ reference² / Σ (reference - candidate)²), in decibels, the usual measure of a quantised
+    layer.
 
-    Infinite for equal arrays, minus infinity if only the reference is zero. One bit is 6.02 dB (20 log10 2).
+    The ratio is infinite for equal arrays, and minus infinity if only the reference is zero. One bit is 6.02 dB (20
+    log10 2).
     """
 
     title = "signal to quantisation noise"
@@ -31,10 +33,11 @@ class Sqnr(Metric):
 
 
 class Psnr(Metric):
-    """10 log10(peak² / mean (reference - candidate)²), in decibels (ITU-T J.340), over all channels at once.
+    """Computes 10 log10(peak² / mean (reference - candidate)²), in decibels (ITU-T J.340), over all channels at once.
 
     The peak of integers is the largest of their dtype, 255 for uint8. The peak of floats is the range of the reference,
-    its largest minus its smallest element. Infinite for equal arrays, minus infinity for a constant reference.
+    its largest minus its smallest element. The ratio is infinite for equal arrays, and minus infinity for a constant
+    reference.
     """
 
     title = "peak signal to noise"

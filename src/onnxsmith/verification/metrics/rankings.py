@@ -1,4 +1,4 @@
-"""Compares the best elements of rows of scores."""
+"""Measures whether two arrays agree on the best elements of each row of scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxsmith.verification.metrics.base import Array, Metric, widen
 
 
 class _Agreement(Metric):
-    """A metric of rows of scores, by the positions of their `k` best."""
+    """Measures agreement of rows of scores, by the positions of the `k` best scores of each row."""
 
     k: ClassVar[int]
     better = "higher"
@@ -45,22 +45,23 @@ def _agreement(reference: Array, candidate: Array, k: int) -> float:
 
 
 def _chosen(rows: Array, k: int) -> tuple[Array, Array]:
-    """Returns the elements that are among the k largest for every choice between ties, and those for some choice."""
+    """Returns two sets of elements: those that are among the k largest for every choice between ties, and those that
+    are among them for some choice."""
     last = np.partition(rows, -k, axis=1)[:, -k, None]
     return rows > last, rows >= last
 
 
 class Top1(_Agreement):
-    """The share of rows, along the last axis, whose largest element is at the same position; ties may be broken either
-    way. 1 if a classifier gives the same answers."""
+    """Computes the share of rows, along the last axis, whose largest element is at the same position; ties may be
+    broken either way. The share is 1 if a classifier gives the same answers."""
 
     title = "agreement of the top 1"
     k = 1
 
 
 class Top5(_Agreement):
-    """The share of rows, along the last axis, whose five largest elements are at the same positions, in any order; ties
-    may be broken either way. 1 if a classifier gives the same answers."""
+    """Computes the share of rows, along the last axis, whose five largest elements are at the same positions, in any
+    order; ties may be broken either way. The share is 1 if a classifier gives the same answers."""
 
     title = "agreement of the top 5"
     k = 5
