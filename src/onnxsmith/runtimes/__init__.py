@@ -1,1 +1,1 @@
-"""Runs models, by one runtime in each file: `prepare` returns a session, and a session runs feeds."""
+"""Runs models. Each runtime has a file, its `prepare` returns a session, and a session runs feeds."""

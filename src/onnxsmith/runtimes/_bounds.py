@@ -1,7 +1,7 @@
 """Limits the memory and time of one call of a runtime.
 
-A model of two hundred bytes can ask for terabytes, or for an endless loop. Runtimes in their own process run under
-limits, so that such a model ends in a Problem and does not make the machine swap.
+A model of two hundred bytes can ask for terabytes, or for an endless loop. A runtime in its own process runs under
+limits, so such a model ends in a Problem and does not make the machine swap.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ import re
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 MEMORY = "ONNXSMITH_MEMORY_LIMIT"
-"""The environment variable for bytes: `16GB`, `500MB`; 0 for no limit."""
+"""Names the environment variable for the limit in bytes: `16GB`, `500MB`; 0 for no limit."""
 TIME = "ONNXSMITH_TIME_LIMIT"
-"""The environment variable for seconds; 0 for no limit."""
+"""Names the environment variable for the limit in seconds; 0 for no limit."""
 PATIENCE = 600.0
-"""Seconds for a run that the user asked for; a verification's own inputs get less. A choice."""
+"""Limits the seconds of a run that the user asked for; runs on a verification's own inputs get less time. A choice."""
 
 _LEAST_MEMORY = 4 * 2**30
-"""Bytes that every process may take. A choice: 4 GiB."""
+"""Counts the bytes that every process may take. A choice: 4 GiB."""
 _BY_MODEL = 8
-"""Bytes of memory for each byte of the model. A runtime holds the file, its weights, and a copy of the weights packed
-for its kernels; in float64 all of these take twice as much."""
+"""Counts the bytes of memory for each byte of the model. A runtime holds the file, its weights, and a copy of the
+weights packed for its kernels; in float64 all of these take twice as much."""
 _BY_FEEDS = 64
-"""Bytes of memory for each byte of input. An image of 3 channels becomes a tensor of 64, which a convolution may
-unroll. A choice."""
+"""Counts the bytes of memory for each byte of input. An image of 3 channels becomes a tensor of 64 channels, which a
+convolution may unroll. A choice."""
 _LEAST_TIME = 60.0
-"""Seconds that every call may take. A choice."""
+"""Counts the seconds that every call may take. A choice."""
 _BYTES_A_SECOND = 10_000_000
-"""Bytes of model and input for which each further second is allowed. A choice: a slow runtime on a slow machine."""
+"""Counts the bytes of model and input for which each further second is allowed. A choice: a slow runtime on a slow
+machine."""
 _UNITS = {
     "": 1,
     "B": 1,
@@ -52,8 +53,8 @@ _REFUSALS = re.compile(
 
 
 def memory(asked: int | None, *, model: int, feeds: int = 0) -> int:
-    """Returns the bytes of memory that the process may take, 0 for no limit: `asked`, else the environment variable,
-    else a limit that grows with `model` and `feeds` (both in bytes).
+    """Returns the bytes of memory that the process may take, 0 for no limit. This is `asked`, else the environment
+    variable, else a limit that grows with `model` and `feeds` (both in bytes).
 
     Raises:
         OnnxsmithError: `runtime/bad-limit` if the environment variable is not a size.
@@ -70,15 +71,15 @@ def memory(asked: int | None, *, model: int, feeds: int = 0) -> int:
 
 
 def seconds(asked: float | None, *, model: int, feeds: int = 0, slowness: float = 1.0) -> float:
-    """Returns the seconds that one call may take, 0 for no limit; chosen as in `memory`. `slowness` is the runtime's,
-    as in `Isolated.slowness`."""
+    """Returns the seconds that one call may take, 0 for no limit. The limit is chosen as in `memory`. `slowness` is the
+    runtime's, as in `Isolated.slowness`."""
     if asked is not None:
         return asked
     return _seconds_by_environment(slowness * (_LEAST_TIME + (model + feeds) / _BYTES_A_SECOND))
 
 
 def patient() -> float:
-    """Returns the seconds for a call that the user asked for, on their own inputs."""
+    """Returns the seconds for a call that the user asked for, on the user's own inputs."""
     return _seconds_by_environment(PATIENCE)
 
 
@@ -119,7 +120,7 @@ def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
 
 
 def perhaps_short(limit: int) -> str:
-    """Returns further advice for a crash without a message: a library that gets no memory may crash, too."""
+    """Returns further advice for a crash without a message: a library may also crash because it gets no memory."""
     if not limit:
         return ""
     return f"; if memory was short (it may take {limit / 2**30:.1f} GB), allow more: {MEMORY}={_next(limit)}GB"

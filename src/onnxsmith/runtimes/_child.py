@@ -1,4 +1,4 @@
-"""Runs code that may crash in a child process: a crash becomes a Problem, and the caller goes on.
+"""Runs code that may crash in a child process. A crash becomes a Problem, and the caller goes on.
 
 The child reads requests `{"do": …}` from its standard input and answers on a copy of its standard output. File
 descriptor 1 itself is redirected to standard error, so that prints of native code cannot disturb the messages.
@@ -28,33 +28,36 @@ _BOOT = (
     "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; from {module} import {function} as f; f()"
 )
 _TAIL = 2000
-"""Characters of the child's last output that a problem shows. A choice."""
+"""Limits the characters of the child's last output that a problem shows. A choice."""
 _READ = 2**16
-"""Bytes of the child's last output that are read. A choice: a stack of native frames has some 20,000."""
+"""Limits the bytes of the child's last output that are read. A choice: a stack of native frames has some 20,000
+bytes."""
 _PANIC = re.compile(r"panicked at [^\n]*\n[^\n]+")
-"""The message that Rust prints before it aborts; a stack of native frames follows."""
+"""Matches the message that Rust prints before it aborts; a stack of native frames follows the message."""
 _OF_ANSWER = 4
-"""The memory limit of a child, in multiples of its largest answer: the caller keeps the answers to all questions."""
+"""Sets the memory limit of a child, in multiples of its largest answer: the caller keeps the answers to all
+questions."""
 _STARVED = 0.5
-"""A child that has computed for a smaller share of its time limit gets more time, unless it does nothing. A choice."""
+"""Extends the time limit of a child that has computed for a smaller share of the limit, unless the child does nothing.
+A choice."""
 _LONGEST = 4
-"""Largest number of extensions of the time limit, for a child that other processes keep from computing. A choice."""
+"""Limits the extensions of the time limit, for a child that other processes keep from computing. A choice."""
 
 
 class Server(Protocol):
-    """The function that runs in the child, called once for each request."""
+    """Runs in the child, once for each request."""
 
     def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]: ...
 
 
 class Child:
-    """The caller's end of a child process. `module` and `function` name the code that the child runs; the function
+    """Is the caller's end of a child process. `module` and `function` name the code that the child runs; the function
     calls `serve`."""
 
     def __init__(self, module: str, function: str, *, what: str) -> None:
         self.what = what
         self.began: object = None
-        """The circumstances in which it started (`_idle`), if the caller records them."""
+        """Holds the circumstances in which the child started (`_idle`), if the caller records them."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 — closed in close()
         root = str(Path(onnxsmith.__file__).parent.parent)
         boot = _BOOT.format(paths=[root, *(p for p in sys.path if p)], module=module, function=function)
@@ -78,9 +81,9 @@ class Child:
         """Asks the child, and returns its answer.
 
         Raises:
-            OnnxsmithError: the error that the child raised; `runtime/died` if it crashed; `runtime/timeout` if it took
-                longer than `time_limit` seconds; `runtime/memory` if it, or its answer, needed more than the request's
-                `memory`; `runtime/closed` after `close`.
+            OnnxsmithError: the error that the child raised; `runtime/died` if the child crashed; `runtime/timeout` if
+                it took longer than `time_limit` seconds; `runtime/memory` if the child, or its answer, needed more than
+                the request's `memory`; `runtime/closed` after `close`.
         """
         stop = _Stop(self._process, time_limit)
         try:
@@ -139,7 +142,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process id."""
+        """Returns the process id."""
         return self._process.pid
 
     @property
@@ -148,7 +151,8 @@ class Child:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """Kills the child. It has no state to save, and an orderly exit of its libraries takes a tenth of a second."""
+        """Kills the child. The child has no state to save, and an orderly exit of its libraries takes a tenth of a
+        second."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -160,8 +164,8 @@ class Child:
 
 
 class _Stop:
-    """Kills a process when its time is over. On a busy machine, the time is extended for a process that could compute
-    only for a part of it."""
+    """Kills a process when its time is over. On a busy machine, a process that could compute only for a part of the
+    time gets more time."""
 
     def __init__(self, process: subprocess.Popen[bytes], limit: float | None) -> None:
         self.late = False

@@ -38,8 +38,8 @@ _NAMED = {np.dtype(kind): name for name, kind in _NUMPY.items()}
 
 
 def numpy_dtype(name: str) -> np.dtype[np.generic]:
-    """Returns the numpy dtype of an ONNX dtype name; an ml_dtypes dtype for bfloat16, float8 and int4, object for
-    strings."""
+    """Returns the numpy dtype of an ONNX dtype name. For bfloat16, float8 and int4 this is a dtype of ml_dtypes, for
+    strings it is object."""
     return np.dtype(_NUMPY[name])
 
 
@@ -59,7 +59,8 @@ def packed_nbytes(name: str, shape: tuple[int, ...]) -> int:
 
 
 def unpacked(data: bytes, name: str) -> npt.NDArray[Any]:
-    """Unpacks elements that share bytes, the first in the lowest bits, into one byte each, as ml_dtypes stores them."""
+    """Unpacks elements that share bytes into one byte each, as ml_dtypes stores them. The first element is in the
+    lowest bits."""
     width, dtype = bits(name), numpy_dtype(name)
     codes = (np.frombuffer(data, np.uint8)[:, None] >> np.arange(0, 8, width, dtype=np.uint8)) & (2**width - 1)
     flat = codes.reshape(-1).astype(np.int8)

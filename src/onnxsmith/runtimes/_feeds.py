@@ -94,7 +94,7 @@ def _check_sequence(port: Port, value: Value) -> None:
 
 
 def _check_array(port: Port, value: Value) -> Array:
-    """Returns the value if it is an array of the port's dtype; else raises."""
+    """Returns the value if it is an array of the port's dtype; otherwise raises an error."""
     if not isinstance(value, np.ndarray):
         tensor = type(value).__module__.split(".")[0] == "torch"
         raise problem(

@@ -1,4 +1,4 @@
-"""Serves sessions by number in a runtime's child process, so that one process may hold several."""
+"""Serves sessions by number in a runtime's child process, so that one process may hold several sessions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Hosting(ABC, Generic[Held]):
     """Answers requests. `Held` is the prepared model that the runtime can run.
 
     `prepare` and `run` name a `session` by its number. `release`, in any request, lists sessions that are dropped
-    first. `hold` keeps inputs for a session, and `time` runs the session on them and answers with nanoseconds: inputs
-    are sent once, however often the model runs.
+    first. `hold` keeps inputs for a session, so that they are sent only once. `time` runs the session on these inputs
+    and answers with nanoseconds.
     """
 
     def __init__(self) -> None:
         self._held: dict[int, Held] = {}
         self._calls: dict[int, Callable[[], object]] = {}
-        """For each session that is timed, a function that runs it on the inputs that were held."""
+        """Maps each session that is timed to a function that runs the session on the held inputs."""
 
     def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
         """Answers one request."""
@@ -54,7 +54,7 @@ class Hosting(ABC, Generic[Held]):
 
     @abstractmethod
     def about(self) -> dict[str, Any]:
-        """Returns facts about the library, which is imported when the answer comes."""
+        """Returns facts about the library. When the answer comes, the library has been imported."""
 
     @abstractmethod
     def prepare(self, request: dict[str, Any]) -> tuple[Held, dict[str, Any]]:
@@ -65,8 +65,8 @@ class Hosting(ABC, Generic[Held]):
         """Returns the model's outputs."""
 
     def call(self, held: Held, values: dict[str, Value]) -> Callable[[], object]:
-        """Returns the function that `time` measures: it runs the model on these inputs, with as little code as possible
-        around the runtime's own call."""
+        """Returns the function that `time` measures. The function runs the model on these inputs, with as little code
+        as possible around the runtime's own call."""
         return lambda: self.run(held, values)
 
     def around(self, held: Held, values: dict[str, Value]) -> str:

@@ -1,4 +1,4 @@
-"""Keeps idle children for the next models, up to two of each kind: starting a child takes longer than running most
+"""Keeps idle children for the next models, up to two of each kind. Starting a child takes longer than running most
 small models."""
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from onnxsmith.base.system import usage
 from onnxsmith.runtimes._child import Child
 
 _PATIENCE = 20.0
-"""Seconds that an idle child waits before it is ended. A choice."""
+"""Limits the seconds that an idle child waits before it is ended. A choice."""
 _LARGEST = 2**29
-"""Largest memory in bytes of an idle child; a library keeps memory that large models took. A choice: 512 MiB."""
+"""Limits the memory of an idle child, in bytes; a library keeps memory that large models took. A choice: 512 MiB."""
 _MOST = 2
-"""Largest number of idle children of each kind. A comparison of two models, or of one with and without optimisations,
-uses two."""
+"""Limits the idle children of each kind. A comparison uses two children, either of two models or of one model with and
+without optimisations."""
 _LIMIT = 5.0
-"""Seconds for a child to drop its sessions. A choice."""
+"""Limits the seconds that a child takes to drop its sessions. A choice."""
 
 _CHANGING = "PYTEST_"
-"""Prefix of environment variables that test runners change from test to test; runtimes do not read them."""
+"""Is the prefix of environment variables that test runners change from test to test; runtimes do not read these
+variables."""
 
 
 @dataclass
@@ -33,16 +34,16 @@ class _Waiting:
     child: Child
     timer: threading.Timer
     process: int
-    """The process whose child it is: after a fork the pipes still belong to the parent."""
+    """Holds the id of the child's parent process. After a fork, the pipes still belong to this process."""
 
 
 _lock = threading.Lock()
 _waiting: dict[tuple[str, str], list[_Waiting]] = {}
-"""Idle children by module and runtime; the child that has waited longest is first."""
+"""Holds the idle children by module and runtime. The child that has waited longest is first."""
 
 
 def started(module: str, what: str) -> Child:
-    """Returns a child that serves `module`: an idle one, or a new one."""
+    """Returns a child that serves `module`. The child is an idle one or a new one."""
     while (found := _taken((module, what))) is not None:
         found.timer.cancel()
         if found.process == os.getpid() and found.child.began == _circumstances() and found.child.is_alive:
@@ -59,7 +60,7 @@ def _taken(kind: tuple[str, str]) -> _Waiting | None:
 
 
 def retire(child: Child, module: str, sessions: list[int]) -> None:
-    """Makes the child drop its sessions and wait as an idle child. If enough children wait, the one that has waited
+    """Makes the child drop its sessions and wait as an idle child. If enough children wait, the child that has waited
     longest is ended. A child that has grown too large is ended instead."""
     try:
         if (usage.HERE.resident(child.pid) or 0) > _LARGEST:
@@ -105,7 +106,7 @@ def _close(found: _Waiting) -> None:
 
 
 def _circumstances() -> tuple[Any, ...]:
-    """Returns what a child copies from its parent when it starts: paths and environment."""
+    """Returns the paths and environment that a child copies from its parent when it starts."""
     return tuple(sys.path), tuple(sorted(item for item in os.environ.items() if not item[0].startswith(_CHANGING)))
 
 

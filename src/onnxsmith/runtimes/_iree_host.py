@@ -1,4 +1,4 @@
-"""Runs in the child process of `iree.py`: the only module that imports iree.
+"""Runs in the child process of `iree.py`. Only this module imports iree.
 
 The compiler runs in this process, not as the tool `iree-compile`, so that the limits of memory and time apply to it.
 """
@@ -43,40 +43,41 @@ _FLAGS = (
     "--iree-input-demote-f64-to-f32=false",  # the results would have fewer digits than their dtype says
 )
 _NAME = "main"
-"""The name of the function that IREE makes from the graph."""
+"""Names the function that IREE makes from the graph."""
 _KEPT = 4
-"""Largest number of input sizes for which a session keeps a compiled model. A choice: each holds the weights again."""
+"""Limits the input sizes for which a session keeps a compiled model. A choice: each compiled model holds the weights
+again."""
 _READ = 2**16
-"""Bytes of the compiler's output that are read. A choice: the first error is what counts."""
+"""Limits the bytes of the compiler's output that are read. A choice: only the first error counts."""
 _ANY_OPSET = 13
-"""The opset for a model that imports none, because the compiler needs one."""
+"""Sets the opset of a model that imports no opset, because the compiler needs an opset."""
 _OTHERS = "use --runtime onnxruntime or --runtime reference"
 
 Shapes = tuple[tuple[int, ...], ...]
-"""The sizes of each input."""
+"""Lists the sizes of each input."""
 
 
 class CompilerError(Exception):
-    """The compiler's diagnostics."""
+    """Holds the compiler's diagnostics."""
 
 
 @dataclass
 class Held:
-    """A model that was read, and the functions compiled from it."""
+    """Holds a model that was read, and the functions compiled from it."""
 
     model: ir.Model
     names: list[str]
-    """Inputs, in IREE's order."""
+    """Names the inputs, in IREE's order."""
     dtypes: list[str]
-    """Dtypes of the outputs."""
+    """Lists the dtypes of the outputs."""
     symbolic: Any = None
-    """The function for all sizes; None if IREE cannot make one."""
+    """Is the function for all sizes; None if IREE cannot make such a function."""
     is_fixed: bool = False
     """Whether the model itself fixes all sizes."""
     static: OrderedDict[Shapes, Any] = field(default_factory=OrderedDict)
-    """Functions for some sizes, the least recent first."""
+    """Maps some sizes to functions for these sizes. The least recently used function is first."""
     last: Any = None
-    """The function that ran last."""
+    """Is the function that ran last."""
 
 
 class Host(Hosting[Held]):
@@ -123,7 +124,7 @@ class Host(Hosting[Held]):
 
 def _plain(path: Path, weights: str | None) -> ir.Model:
     """Returns the model as IREE's importer needs it: without calls of local functions, and with every node named. The
-    importer ignores domains, and would take another domain's operator for ONNX's of the same name."""
+    importer ignores domains, and would take an operator of another domain for ONNX's operator of the same name."""
     model, reason = inlined(read(path, None if weights is None else Path(weights)))
     if reason:
         raise problem("runtime/unknown-operator", "IREE has no local functions", why=reason, fix=_OTHERS)
@@ -152,7 +153,7 @@ def _given(held: Held, values: dict[str, Value]) -> list[Array]:
 
 
 def _run_symbolic(held: Held, given: list[Array]) -> Any:
-    """Runs the function for all sizes; returns None if it refuses these inputs."""
+    """Runs the function for all sizes; returns None if the function refuses these inputs."""
     if held.symbolic is None:
         return None
     try:
@@ -184,8 +185,8 @@ def _static(held: Held, given: list[Array]) -> Any:
 
 
 def _fixed(held: Held, shapes: Shapes) -> ir.Model:
-    """Returns a copy of the model with fixed sizes of its inputs. Declared sizes that do not follow from these become
-    unknown."""
+    """Returns a copy of the model in which the inputs have fixed sizes. Declared sizes that do not follow from the
+    fixed sizes become unknown."""
     copy = cloned(held.model)
     inputs = {value.name: value for value in copy.graph.inputs}
     sizes: dict[str, set[int]] = {}
@@ -209,7 +210,7 @@ def _compiled(model: ir.Model) -> Any:
 
     Raises:
         CompilerError: if IREE refuses it.
-        OnnxsmithError: `runtime/failed` if a rank is unknown: the importer would take it for 0.
+        OnnxsmithError: `runtime/failed` if a rank is unknown, because the importer would take it for 0.
     """
     from iree import runtime
 
@@ -255,7 +256,7 @@ def _imported(model: ir.Model) -> bytes:
 
 
 def _raw(model: ir.Model) -> ir.Model:
-    """Returns a copy whose tensors all have their values as bytes: for some dtypes the importer cannot read the other
+    """Returns a copy whose tensors all hold their values as bytes. For some dtypes the importer cannot read the other
     forms."""
     copy = cloned(model)
     for value in walk.initializers(copy):
@@ -294,8 +295,8 @@ def _binary(bytecode: bytes) -> bytes:
 
 
 def _forget_output() -> None:
-    """Empties standard error, a file of the caller. Otherwise, a crash would be explained by messages about the
-    previous model."""
+    """Empties standard error, a file of the caller. Otherwise, messages about the previous model would be taken for the
+    cause of a crash."""
     with suppress(OSError):
         os.ftruncate(2, 0)
         os.lseek(2, 0, os.SEEK_SET)
@@ -309,8 +310,8 @@ def _output() -> str:
 
 
 def _array(result: Any, dtype: str) -> Array:
-    """Returns the result as an array of its declared dtype. IREE returns unsigned integers as signed ones, and bools as
-    bytes."""
+    """Returns the result as an array of its declared dtype. IREE returns unsigned integers as signed integers, and
+    bools as bytes."""
     array: Array = np.array(result.to_host())
     wanted = None if dtype == "undefined" else numpy_dtype(dtype)
     if wanted is None or array.dtype == wanted or array.dtype.kind not in "iu":
@@ -321,7 +322,8 @@ def _array(result: Any, dtype: str) -> Array:
 
 
 def translate(error: Exception) -> OnnxsmithError:
-    """Turns IREE's diagnostics into a problem: the first error, with the node and operator that it names."""
+    """Turns IREE's diagnostics into a problem. The problem quotes the first error, with the node and operator that the
+    error names."""
     said = str(error).strip()
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     first = next((line for line in lines if re.search(r"\berror: ", line)), lines[0] if lines else type(error).__name__)

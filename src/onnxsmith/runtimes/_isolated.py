@@ -1,5 +1,5 @@
 """Runs runtimes in a child process. A preparer serves many models with one process, because starting a process takes
-longer than running most small models; a session may also have a process of its own."""
+longer than running most small models. A session may also have a process of its own."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session, Source, on_disk, onnx_source
 
 _START_LIMIT = 120.0
-"""Seconds for the child to import its library. A choice: no model is to blame for a slow import."""
+"""Limits the seconds that the child takes to import its library. A choice: no model is to blame for a slow import."""
 _GONE = {"runtime/died", "runtime/timeout", "runtime/memory"}
-"""Errors after which the child is replaced. A process that ran out of memory may be in any state."""
+"""Names the errors after which the child is replaced. A process that ran out of memory may be in any state."""
 _PERHAPS_ANOTHERS = {"runtime/died", "runtime/memory"}
-"""Errors that another session in the process may have caused; for memory, also earlier inputs of the same session."""
+"""Names the errors that another session in the process may have caused. A lack of memory may also come from earlier
+inputs of the same session."""
 
 
 class Isolated(Preparer):
     """Serves from `module`, whose function `main` calls `serve`. After a crash or a timeout the child is restarted.
 
     The `prepare` request contains the fields of `Options`, the `session`'s number and `path`. If the runtime can read
-    external data in another folder (`refers`), `weights` names that folder. The child holds the sessions of `keep`
+    external data in another folder (`refers`), `weights` names this folder. The child holds the sessions of `keep`
     models, one for each requested optimisation level of `levels`.
     """
 
     slowness: ClassVar[float] = 1.0
-    """How many times longer the runtime may take than a runtime with native kernels."""
+    """Says how many times longer the runtime may take than a runtime with native kernels."""
 
     def __init__(
         self, module: str, what: str, *, refers: bool = True, keep: int = 1, levels: tuple[str, ...] = ()
@@ -50,9 +51,9 @@ class Isolated(Preparer):
         self._numbers = itertools.count(1)
         self._kept: list[Turn] = []
         self._resident: dict[int, int] = {}
-        """Sessions that the child holds, and how often each was run."""
+        """Maps the sessions that the child holds to the number of their runs."""
         self._released: list[int] = []
-        """Sessions that the child drops with the next request."""
+        """Lists the sessions that the child drops with the next request."""
 
     def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
         return self.turned(source, options or Options(), interface)
@@ -74,7 +75,7 @@ class Isolated(Preparer):
         return made
 
     def alone(self, source: Source, options: Options) -> Session:
-        """Returns a session for the only model of this preparer; closing it ends the child."""
+        """Returns a session for the only model of this preparer. Closing the session ends the child."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.close)
             made = self.turned(source, options)
@@ -109,7 +110,8 @@ class Isolated(Preparer):
 
     def run(self, request: dict[str, Any], asked: dict[str, Any], feeds: Feeds, time_limit: float) -> Outputs:
         """Runs the session that `request` prepares, and returns its answer to `asked`. If the process dies while it
-        holds other sessions too, the cause may be one of those; the question is then asked again in a new process."""
+        holds other sessions too, another session may be the cause. The question is then asked again in a new
+        process."""
         number = request["session"]
         if self._child is None or number not in self._resident:
             self.begin(request, time_limit)
@@ -140,7 +142,7 @@ class Isolated(Preparer):
             self._kept.remove(turn)
 
     def start(self) -> int:
-        """Starts the child if there is none, waits until it has imported its library, and returns its process id."""
+        """Starts the child if there is none, and waits until it has imported its library. Returns its process id."""
         self.expect()
         if not self._met:
             self.ask({"do": "about"}, time_limit=_START_LIMIT)
@@ -217,19 +219,19 @@ def _bytes(value: Any) -> int:
 
 
 class Turn(Session):
-    """A session that lives until it is closed, or until its preparer prepares others. After a crash or a timeout, the
-    next run starts a new child and prepares the model again: one bad input says nothing about others. `head` holds the
-    child's facts about the model."""
+    """Holds a session that lives until it is closed, or until its preparer prepares others. After a crash or a timeout,
+    the next run starts a new child and prepares the model again, because one bad input says nothing about other inputs.
+    `head` holds the child's facts about the model."""
 
     def __init__(
         self, isolated: Isolated, interface: Signature, request: dict[str, Any], options: Options, weight: int
     ) -> None:
         self.isolated, self.options, self.signature, self.weight = isolated, options, interface, weight
         self.time_limit = options.time_limit
-        """Seconds for the runs to come; may be changed between two runs."""
+        """Limits the seconds of the next runs; may be changed between two runs."""
         self.head: dict[str, Any] = {}
         self.file = contextlib.ExitStack()
-        """The session's files on disk."""
+        """Holds the session's files on disk."""
         self._request = {**request, "session": isolated.number(), "memory": self._memory()}
         self._levels: dict[str, Turn] = {}
         self._over = False
@@ -242,7 +244,8 @@ class Turn(Session):
 
     @property
     def nodes_by_provider(self) -> dict[str, int]:
-        """Returns the number of nodes that each execution provider runs; empty if the runtime does not report it."""
+        """Returns the number of nodes that each execution provider runs; empty if the runtime does not report this
+        number."""
         return dict(self.head.get("nodes", {}))
 
     def run(self, feeds: Feeds) -> Outputs:

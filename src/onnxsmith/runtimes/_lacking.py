@@ -16,7 +16,7 @@ _OTHERS = "use --runtime onnxruntime or --runtime reference"
 
 
 def not_installed(what: str, module: str, extra: str) -> Problem | None:
-    """Returns a problem if the library of the runtime is not installed, else None."""
+    """Returns a problem if the library of the runtime is not installed; else None."""
     if find_spec(module) is not None:
         return None
     return Problem(
@@ -65,7 +65,8 @@ def refuse_ports(what: str, interface: Signature, reason: Callable[[str, Port], 
 
 
 def refuse_defaults(what: str, interface: Signature, feeds: Feeds, inputs: Container[str]) -> None:
-    """Raises if a value is given for an input that is not among `inputs`: the runtime made its default a constant.
+    """Raises if a value is given for an input that is not among `inputs`, because the runtime made the input's default
+    a constant.
 
     Raises:
         OnnxsmithError: `runtime/dtype-unsupported`.

@@ -1,4 +1,4 @@
-"""Checks a model against the specification, unless the runtime loads it.
+"""Checks a model against the specification, unless the runtime loads the model.
 
 Runtimes are more lenient than onnx's checker. They accept outputs without a declared shape, deprecated operators, and
 old files whose initializers are not inputs. If an installed runtime loads a model, the checker's error is only reported
@@ -19,11 +19,11 @@ from onnxsmith.runtimes import base
 def checked(
     model: ir.Model, *, where: str, file: Path | None = None, runtime: str | None = None
 ) -> tuple[Problem, ...]:
-    """Checks as `graph/files/specification_check.py` does, but returns the checker's error as a doubt if `runtime`
-    loads the model. `file` is the file that the model was just loaded from.
+    """Checks a model as `graph/files/specification_check.py` does, but returns the checker's error as a doubt if
+    `runtime` loads the model. `file` is the file from which the model was just loaded.
 
     Raises:
-        OnnxsmithError: `model/invalid` with the checker's reason, if the runtime does not load the model either.
+        OnnxsmithError: `model/invalid` with the checker's reason, if the runtime does not load the model.
     """
     try:
         return check(model, where=where, file=file)

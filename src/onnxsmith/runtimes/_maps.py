@@ -18,7 +18,7 @@ def of_map(value: Mapping[Any, Any]) -> Value:
 
 
 def to_map(value: Value) -> dict[Any, Any]:
-    """Returns the map with these two arrays as keys and values."""
+    """Returns the map whose keys and values are these two arrays."""
     assert isinstance(value, list)
     keys, held = value
     return dict(zip(keys.tolist(), held.tolist(), strict=True))

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 _ASKED = 200
-"""Largest length of a message in the suggested command that explains it. A choice: causes are recognised by the
-beginning of a message."""
+"""Limits the length of a message in the suggested command that explains the message. A choice: causes are recognised by
+the beginning of a message."""
 
 
 def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:

@@ -37,7 +37,8 @@ LEVELS = {
 }
 _WEIGHTS = "session.model_external_initializers_file_folder_path"
 _NATIVE = set("?bBhHiIlLqQefd")
-"""Characters of the numpy dtypes that onnxruntime accepts and returns as arrays; other dtypes are sent as raw bits."""
+"""Lists the characters of the numpy dtypes that onnxruntime accepts and returns as arrays. Other dtypes are sent as raw
+bits."""
 
 
 class Host(Hosting[Any]):
@@ -99,10 +100,10 @@ class Host(Hosting[Any]):
         return {name: _from_ort_value(value) for name, value in zip(types, outputs, strict=True)}
 
     def call(self, held: Any, values: dict[str, Value]) -> Callable[[], object]:
-        """Returns a function that runs with inputs and outputs bound once. The other calls of the Python interface make
-        or read a value for each input and output, which takes up to 40 µs a run. A binding copies an input to the
-        provider's device. For a provider other than the CPU, inputs are therefore bound in each run: the copy belongs
-        to the time."""
+        """Returns a function that runs the session with inputs and outputs bound once. The other calls of the Python
+        interface make or read a value for each input and output, which takes up to 40 µs in each run. A binding copies
+        an input to the provider's device. For a provider other than the CPU, inputs are therefore bound in each run,
+        because the copy belongs to the measured time."""
         if not _bindable(held, values):
             return super().call(held, values)
         binding = held.io_binding()
@@ -144,11 +145,11 @@ def _options(request: dict[str, Any]) -> Any:
 
 
 def _profiled(request: dict[str, Any], values: dict[str, Value]) -> dict[str, Any]:
-    """Returns the times of the kernels in runs of the model on these inputs, from onnxruntime's own profiler, and the
-    nodes of the graph that ran: the file's graph after onnxruntime's optimisation.
+    """Returns the times of the kernels in runs of the model on these inputs, from onnxruntime's own profiler. Also
+    returns the nodes of the graph that ran: the file's graph after onnxruntime's optimisation.
 
     `runs` is a list with the kernels of each run, in order: name, operator, provider, and microseconds without the
-    kernels inside (in a loop's body). `whole` has the microseconds of each run. `nodes` lists the nodes of the
+    kernels inside it (in a loop's body). `whole` has the microseconds of each run. `nodes` lists the nodes of the
     optimised graph: name, operator, inputs and outputs.
     """
 
@@ -205,8 +206,8 @@ def _limits(ir_version: int, opset: int) -> dict[str, Any]:
 
 
 def _schemas(domains: list[str]) -> list[dict[str, Any]]:
-    """Returns the operators of these domains in every version: formal inputs and outputs as (name, is variadic, type
-    variable, types); attributes with whether they are required."""
+    """Returns the operators of these domains in every version. Each has its formal inputs and outputs as (name, is
+    variadic, type variable, types), and its attributes with whether they are required."""
     from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
     def formal(items: Any) -> list[Any]:
@@ -227,7 +228,7 @@ def _schemas(domains: list[str]) -> list[dict[str, Any]]:
 
 
 _NO_LAST = 2**31 - 1
-"""The last version that onnxruntime writes for a kernel without a last version."""
+"""Is the last version that onnxruntime writes for a kernel without a last version."""
 
 
 def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
@@ -250,7 +251,7 @@ def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
 
 
 def _loads(model: bytes, provider: str = "CPUExecutionProvider") -> list[str]:
-    """Returns the providers of a session for the model; empty if it is refused."""
+    """Returns the providers of a session for the model; empty if onnxruntime refuses the model."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -281,8 +282,8 @@ def _is_native(tensor_type: str) -> bool:
 
 
 def _bindable(session: Any, values: dict[str, Value]) -> bool:
-    """Whether all inputs and outputs can be bound. Sequences, maps and strings cannot: Python has no OrtValues for
-    them."""
+    """Whether all inputs and outputs can be bound. Sequences, maps and strings cannot be bound, because Python has no
+    OrtValues for them."""
     tensors = all(
         port.type.startswith("tensor(") and port.type != "tensor(string)"
         for port in (*session.get_inputs(), *session.get_outputs())
@@ -305,7 +306,7 @@ def _from_ort(value: object) -> Value:
 
 
 def _expanded(value: Any) -> Array:
-    """Expands a sparse weight that is an output to the dense tensor that the file declares."""
+    """Expands a sparse weight that is also an output to the dense tensor that the file declares."""
     whole: Array = np.zeros(tuple(value.dense_shape()), value.values().dtype)
     at = np.asarray(value.get_coo_data().indices())
     whole[tuple(at.T) if at.ndim == 2 else np.unravel_index(at, whole.shape)] = value.values()
@@ -347,8 +348,8 @@ def _from_ort_value(value: Any) -> Value:
 
 
 def _from_ort_sequence(value: Any) -> Value:
-    """Returns the elements of a sequence. Python gets them only as the result of a run, so a model that returns its
-    input is run."""
+    """Returns the elements of a sequence. Python gets them only as the result of a run, so this runs a model that
+    returns its input."""
     import onnx_ir as ir
     import onnxruntime as ort
 

@@ -1,4 +1,4 @@
-"""Reads the output of onnxruntime's profiler, and of its optimiser; runs in the child process."""
+"""Reads the output of onnxruntime's profiler and of its optimiser. Runs in the child process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def kernels(events: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the kernels of each run (`runs`), and the microseconds of each run (`whole`), from the profiler's events.
 
     A kernel is (name, operator, provider, microseconds). The event of a node with a body contains the events of the
-    body; their times are subtracted from the node's. The events of one thread are nested or follow each other.
+    body. Their times are subtracted from the node's time. The events of one thread are nested or follow each other.
     """
     complete = [event for event in events if event.get("ph") == "X" and "ts" in event]
     wholes = sorted((e for e in complete if e["name"] == "model_run"), key=lambda e: e["ts"])
@@ -32,7 +32,8 @@ def kernels(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _own_times(found: list[dict[str, Any]]) -> list[float]:
-    """Returns the duration of each event without the events inside it. `found` is sorted by beginning."""
+    """Returns the duration of each event without the events inside it. `found` is sorted by the beginning of the
+    events."""
     own = [float(event["dur"]) for event in found]
     open_: dict[Any, list[int]] = {}
     for index, event in enumerate(found):
@@ -46,7 +47,8 @@ def _own_times(found: list[dict[str, Any]]) -> list[float]:
 
 
 def nodes(path: Path) -> list[dict[str, Any]]:
-    """Returns the nodes of a model, those of branches and bodies after their owner: name, operator, inputs, outputs."""
+    """Returns the nodes of a model: name, operator, inputs, outputs. Nodes of branches and bodies come after their
+    owner."""
     import onnx_ir as ir
 
     from onnxsmith.graph.structure import walk

@@ -1,4 +1,4 @@
-"""Runs in the child process of `openvino.py`: the only module that imports openvino."""
+"""Runs in the child process of `openvino.py`. Only this module imports openvino."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _DTYPES = {
     "i4": "int4", "u4": "uint4", "u2": "uint2", "f4e2m1": "float4e2m1",
     "f8e4m3": "float8e4m3fn", "f8e5m2": "float8e5m2", "f8e8m0": "float8e8m0",
 }  # fmt: skip
-"""ONNX's names for OpenVINO's dtypes."""
+"""Maps OpenVINO's dtypes to ONNX's names."""
 _NOISE = re.compile(r"^\s*Check '.*failed at|While validating ONNX node|FrontEnd API failed with|^Exception from")
-"""Lines of a message that only name a place in OpenVINO's code."""
+"""Matches lines of a message that only name a place in OpenVINO's code."""
 _AS_BITS = ("bf16", "f8e4m3", "f8e5m2", "f8e8m0")
-"""Dtypes that numpy lacks; their values are sent as bits."""
+"""Lists the dtypes that numpy lacks; their values are sent as bits."""
 EXACT = {
     "INFERENCE_PRECISION_HINT": "f32",
     "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
     "KV_CACHE_PRECISION": "f32",
 }
-"""Options that make the CPU plugin compute in float32. By default, if the processor supports it, the plugin computes in
-bfloat16, and quantises activations and caches."""
+"""Holds the options that make the CPU plugin compute in float32. By default, if the processor supports it, the plugin
+computes in bfloat16, and quantises activations and caches."""
 
 
 @dataclass
 class Compiled:
-    """A compiled model, for one input at a time."""
+    """Runs a compiled model, on one input at a time."""
 
     request: Any
     inputs: dict[str, Any]
@@ -92,8 +92,8 @@ class Host(Hosting[Compiled]):
 
 
 def _library() -> Any:
-    """Imports openvino without its telemetry. Telemetry would fork a process on import, which would keep our pipes open
-    after a crash, and the caller would wait for their end."""
+    """Imports openvino without its telemetry. On import, telemetry would fork a process. This process would keep our
+    pipes open after a crash, and the caller would wait for their end."""
     sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
     import openvino
 
@@ -119,7 +119,7 @@ def _tensor(value: Array, kind: Any) -> Any:
 
 
 def _array(tensor: Any) -> Array:
-    """Returns the values in OpenVINO's dtype. OpenVINO returns values of a dtype that numpy lacks as bits in another
+    """Returns the values in OpenVINO's dtype. If numpy lacks the dtype, OpenVINO returns the values as bits in another
     dtype."""
     name = _DTYPES[tensor.get_element_type().get_type_name()]
     shape = tuple(tensor.get_shape())
@@ -153,8 +153,8 @@ def translate(error: Exception) -> OnnxsmithError:
 
 
 def _unconverted(text: str) -> str:
-    """Returns the operators that the frontend could not convert, with the reasons but without its own checks and files;
-    "" if the message is of another kind."""
+    """Returns the operators that the frontend could not convert, with the reasons but without OpenVINO's own checks and
+    files. Returns "" if the message is of another kind."""
     found = re.findall(r"^-- (\S+) with a message:\n(.*?)(?=^-- |^Summary:|\Z)", text, re.MULTILINE | re.DOTALL)
     told = []
     for operator, said in found:

@@ -1,5 +1,5 @@
-"""Limits the time of other people's Python code in this process, which cannot be killed. Interrupts the code between
-two steps of the interpreter; native code runs to its end."""
+"""Limits the time of other people's Python code in this process, which cannot be killed. The code is interrupted
+between two steps of the interpreter; native code runs to its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 
 class TooLongError(BaseException):
-    """The time is over. Not an Exception, so that the interrupted code does not catch it among its own errors."""
+    """Says that the time is over. This is not an Exception, so that the interrupted code does not catch it among its
+    own errors."""
 
 
 @contextlib.contextmanager
@@ -56,12 +57,14 @@ class _Stop:
 
 
 def _await() -> None:
-    """Waits for an exception that was sent at the last moment, so that it does not arrive later. It cannot be recalled:
-    clearing it leaves the interpreter's flag set, and CPython 3.11 then never ends under a profile function."""
+    """Waits for an exception that was sent at the last moment, so that the exception does not arrive later. It cannot
+    be recalled: clearing it leaves the interpreter's flag set, and CPython 3.11 then never ends under a profile
+    function."""
     with contextlib.suppress(TooLongError):
         for _ in range(_STEPS):
             time.sleep(0.001)
 
 
 _STEPS = 1000
-"""Milliseconds to wait for the exception. A choice: the interrupted code catches it within a second."""
+"""Limits the milliseconds to wait for the exception. A choice: the interrupted code catches the exception within a
+second."""

@@ -1,4 +1,4 @@
-"""Provides sessions of runtimes that prepare a model for all sizes if they can, otherwise for the sizes of the
+"""Provides sessions of runtimes that prepare a model for all sizes if they can, and otherwise for the sizes of the
 inputs."""
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from onnxsmith.runtimes.base import Feeds, Outputs
 
 
 class SizedTurn(Turn):
-    """A session whose child says whether it runs the model with symbols: in `shapes`, after preparing and with every
-    answer. The head also has `inputs`: the inputs that can be given."""
+    """Holds a session whose child says whether it runs the model with symbols. The child says so in `shapes`, after
+    preparing and with every answer. The head also has `inputs`: the inputs that can be given."""
 
     def begin(self) -> None:
         super().begin()
@@ -24,7 +24,7 @@ class SizedTurn(Turn):
         return by_name(self.isolated.what, self.signature, outputs)
 
     def _tell(self) -> None:
-        """Records whether the last run, or the next one, uses the model with symbols."""
+        """Records whether the last run or the next run uses the model with symbols."""
         ports = self.signature.inputs
         fixed = all(port.shape is not None and all(isinstance(dim, int) for dim in port.shape) for port in ports)
         symbolic = self.head["shapes"] == "symbolic"

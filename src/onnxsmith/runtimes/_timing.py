@@ -1,4 +1,4 @@
-"""Times runs in the process that runs the model, on inputs that are already there."""
+"""Times runs in the process that runs the model, on inputs that are already in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Call = Callable[[], object]
 
 
 def measured(call: Call, *, runs: int, inner: int = 1, budget: float = 0.0) -> list[int]:
-    """Returns the nanoseconds of each sample; a sample is `inner` calls in a row. Stops after `runs` samples, or after
+    """Returns the nanoseconds of each sample. A sample is `inner` calls in a row. Stops after `runs` samples, or after
     the first sample that ends later than `budget` seconds (0: no budget). There is always at least one sample."""
     clock = time.perf_counter_ns
     end = clock() + int(budget * 1e9) if budget else None
@@ -33,7 +33,7 @@ class Timer:
 
     where: str
     samples: Callable[[int, int, float], list[int]]
-    """A function of (runs, inner, budget) that times like `measured`. Raises the runtime's errors."""
+    """Times like `measured`, as a function of (runs, inner, budget). Raises the runtime's errors."""
 
 
 def local(call: Call, where: str) -> Timer:
@@ -42,7 +42,7 @@ def local(call: Call, where: str) -> Timer:
 
 
 def asked(ask: Callable[[dict[str, Any]], dict[str, Any]], where: str) -> Timer:
-    """Returns a timer whose runs happen in a child process; `ask` sends it a request."""
+    """Returns a timer whose runs happen in a child process. `ask` sends the child a request."""
 
     def samples(runs: int, inner: int, budget: float) -> list[int]:
         found: list[int] = ask({"do": "time", "runs": runs, "inner": inner, "budget": budget})["ns"]

@@ -1,4 +1,4 @@
-"""Runs in the child process of `tract.py`: the only module that imports tract."""
+"""Runs in the child process of `tract.py`. Only this module imports tract."""
 
 from __future__ import annotations
 
@@ -21,36 +21,35 @@ DTYPES = {
     "bool": "bool", "float16": "f16", "float": "f32", "double": "f64",
     **{f"{kind}{size}": f"{sign}{size}" for sign, kind in (("i", "int"), ("u", "uint")) for size in (8, 16, 32, 64)},
 }  # fmt: skip
-"""Tract's names for the dtypes that its interface takes and returns."""
+"""Maps ONNX's dtypes to tract's names, for the dtypes that its interface takes and returns."""
 _KEPT = 4
-"""Largest number of input sizes for which a session keeps a model of its own. A choice: each holds the weights
-again."""
+"""Limits the input sizes for which a session keeps a model of its own. A choice: each model holds the weights again."""
 _NEVER = re.compile(r"Unimplemented\(|Unknown DatumType")
-"""Messages of refusals that do not depend on the sizes of the inputs."""
+"""Matches messages of refusals that do not depend on the sizes of the inputs."""
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
-"""The dtype and the sizes of each input."""
+"""Lists the dtype and the sizes of each input."""
 
 
 @dataclass
 class Held:
-    """A model that was read, and the models prepared from it."""
+    """Holds a model that was read, and the models prepared from it."""
 
     path: str
     names: list[str]
-    """Inputs, in tract's order."""
+    """Names the inputs, in tract's order."""
     symbolic: Any = None
-    """The model for all sizes; None if tract cannot make one."""
+    """Is the model for all sizes; None if tract cannot make such a model."""
     is_fixed: bool = False
     """Whether the model itself fixes all sizes."""
     gives_sizes: bool = False
     """Whether an output is a dimension."""
     refused: str = ""
-    """Why tract refuses the model with symbols, or inputs for it."""
+    """Says why tract refuses the model with symbols, or inputs for this model."""
     analysed: set[Shapes] = field(default_factory=set)
-    """Sizes that tract accepts."""
+    """Holds sizes that tract accepts."""
     static: OrderedDict[Shapes, Any] = field(default_factory=OrderedDict)
-    """Models for some sizes, the least recent first."""
+    """Maps some sizes to models for these sizes. The least recently used model is first."""
 
     @property
     def sized(self) -> str:
@@ -131,8 +130,8 @@ def _library() -> Any:
 
 
 def _unchanged(path: str, values: dict[str, Value], *, sized: bool) -> None:
-    """Prepares and runs a file as tract reads it: with its own dimensions, or, with `sized`, with the sizes of the
-    inputs."""
+    """Prepares and runs a file as tract reads it, with the file's own dimensions. With `sized`, uses the sizes of the
+    inputs instead."""
     model = _library().onnx().load(path)
     names = [model.input_name(index) for index in range(model.input_count())]
     given = [value for value in map(values.get, names) if isinstance(value, np.ndarray)]
@@ -145,8 +144,8 @@ def _unchanged(path: str, values: dict[str, Value], *, sized: bool) -> None:
 
 
 def _symbolic(ports: Mapping[str, tuple[str, Sequence[int | str | None] | None]]) -> list[str] | None:
-    """Returns tract's description of each input, with new symbols: tract reads the model's own symbols as formulas, and
-    refuses some. None if a rank or a dtype is unknown."""
+    """Returns tract's description of each input, with new symbols. Tract reads the model's own symbols as formulas, and
+    refuses some of them. Returns None if a rank or a dtype is unknown."""
     symbols: dict[object, str] = {}
     specs = []
     for name, (dtype, dims) in ports.items():
@@ -171,8 +170,8 @@ def _loaded(held: Held, shapes: Shapes) -> Any:
 
 
 def _run_symbolic(held: Held, shapes: Shapes, given: list[Array]) -> Any:
-    """Runs the model for all sizes; returns None if it refuses these inputs. Refuses sizes that do not fit together
-    before tract runs: with symbols, tract does not notice them, and reads memory that it does not own."""
+    """Runs the model for all sizes; returns None if the model refuses these inputs. Sizes that do not fit together are
+    refused before tract runs: with symbols, tract does not notice them, and reads memory that it does not own."""
     if not held.is_fixed and shapes not in held.analysed:
         _loaded(held, shapes).analyse()
         held.analysed.add(shapes)
@@ -209,13 +208,13 @@ def _array(tensor: Any) -> Value:
 
 
 def _said(error: Exception) -> str:
-    """Returns an error in one line, with the node that it names."""
+    """Returns an error in one line, with the node that the error names."""
     told = translate(error).problem
     return " ".join(part for part in (told.what if told.id != "runtime/failed" else "", told.why) if part)
 
 
 def translate(error: Exception) -> OnnxsmithError:
-    """Turns tract's chain of causes into a problem: the node that it names, and the innermost cause."""
+    """Turns tract's chain of causes into a problem, with the node that the chain names and the innermost cause."""
     said = str(error).split("\nStack backtrace")[0]
     lines = [re.sub(r"^\d+: ", "", line.strip()) for line in said.splitlines()]
     lines = [line for line in lines if line and line != "Caused by:"] or [type(error).__name__]

@@ -19,12 +19,13 @@ from onnxsmith.runtimes.base import Outputs, Value
 
 _LEVELS = {"disable": "disabled", "basic": "basic", "extended": "extended", "all": "all"}
 _ABORTED = re.compile(r"Aborted\(|memory access out of bounds|unreachable|null function|table index is out of bounds")
-"""Messages of JavaScript after a crash of WebAssembly, which cannot be used any more."""
+"""Matches messages of JavaScript after a crash of WebAssembly. After such a crash, WebAssembly cannot be used any
+more."""
 _SCRIPT = Path(__file__).with_name("_web_host.mjs")
 
 
 class NodeError(Exception):
-    """An error of onnxruntime-web, in its own words."""
+    """Holds an error of onnxruntime-web, in the words of onnxruntime-web."""
 
 
 class Host(Hosting[int]):
@@ -108,7 +109,8 @@ class Host(Hosting[int]):
 
 
 def _end(why: str) -> NoReturn:
-    """Ends this process as a native crash would, so that it is replaced. The caller shows its last output, `why`."""
+    """Ends this process as a native crash would, so that the caller replaces the process. The caller shows its last
+    output, `why`."""
     sys.stderr.write(why)
     sys.stderr.flush()
     raise SystemExit(70)

@@ -1,4 +1,4 @@
-"""Finds node and the npm package onnxruntime-web. Starts no process, because it is called often."""
+"""Finds node and the npm package onnxruntime-web. Starts no process, because the search is done often."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 VARIABLE = "ONNXSMITH_ONNXRUNTIME_WEB"
-"""The environment variable for the folder of the package."""
+"""Names the environment variable for the folder of the package."""
 _ENTRY = Path("dist", "ort.wasm.min.mjs")
-"""The build of onnxruntime-web that has only the execution provider wasm."""
+"""Names the build of onnxruntime-web that has only the execution provider wasm."""
 
 
 def node() -> str | None:

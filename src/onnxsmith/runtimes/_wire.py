@@ -15,7 +15,7 @@ Message = list[bytes | memoryview]
 
 
 class TooLargeError(Exception):
-    """A message is larger than its reader accepts; it was not read."""
+    """Says that a message is larger than its reader accepts. The message was not read."""
 
 
 def encode(head: dict[str, Any], values: dict[str, Value] | None = None) -> Message:
@@ -34,7 +34,7 @@ def send(stream: IO[bytes], message: Message) -> None:
 
 
 def receive(stream: IO[bytes], *, most: int = 0) -> tuple[dict[str, Any], dict[str, Value]]:
-    """Reads one message, of at most `most` bytes; 0 for no limit.
+    """Reads one message of at most `most` bytes; 0 for no limit.
 
     Raises:
         EOFError: the other process is gone.

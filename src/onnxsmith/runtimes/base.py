@@ -1,6 +1,6 @@
 """Defines runtimes: a runtime prepares a model once, and runs it on feeds.
 
-Runtimes are found by their files. A helper module starts with an underscore.
+Runtimes are found by their files. The name of a helper module starts with an underscore.
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ if TYPE_CHECKING:  # the child processes of runtimes import this module and neve
 Array = npt.NDArray[Any]
 _LEVELS = {"disable_all": "disable", "enable_basic": "basic", "enable_extended": "extended", "enable_all": "all"}
 Value = Array | list[Any] | None
-"""A tensor, a sequence of values, or an absent optional."""
+"""Holds a tensor, a sequence of values, or an absent optional."""
 Feeds = Mapping[str, Value]
 Outputs = dict[str, Value]
 
 
 class Program(ABC):
-    """A source that is not an ONNX model but can run, such as a torch module. Only its own runtime prepares it."""
+    """Is a source that is not an ONNX model but can run, such as a torch module. Only the program's own runtime
+    prepares it."""
 
     signature: Signature
 
 
 Source: TypeAlias = "Path | ir.Model | Program"
-"""A model on disk, in memory, or a program."""
+"""Is a model on disk, a model in memory, or a program."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to run. A runtime refuses options that it does not have.
+    """Says how to run a model. A runtime refuses options that it does not have.
 
     `provider` is the short name of the execution provider (`cpu`, `cuda`, `tensorrt`); `optimization` is `all`,
     `extended`, `basic` or `disable`. If `threads` is 0, the runtime chooses their number.
@@ -76,20 +77,21 @@ class Options:
 
 
 def patient(options: Options | None = None) -> Options:
-    """Returns options for a call that the user asked for, on their own inputs: it may take ten minutes, unless
-    `options` or the environment say otherwise."""
+    """Returns options for a call that the user asked for, on the user's own inputs. Such a call may take ten minutes,
+    unless `options` or the environment say otherwise."""
     options = options or Options()
     return options if options.time_limit is not None else replace(options, time_limit=_bounds.patient())
 
 
 class Session(ABC):
-    """A prepared model. A context manager; closing twice is fine."""
+    """Runs a prepared model. A context manager; closing twice is allowed."""
 
     signature: Signature
     provider: str
-    """The execution provider that really runs the model, in the runtime's own words."""
+    """Names the execution provider that really runs the model, in the runtime's own words."""
     is_built: bool = True
-    """Whether the model is ready for all sizes that it allows. If not, a run builds it for the sizes of its inputs."""
+    """Whether the model is ready for all sizes that it allows. If it is not, a run builds the model for the sizes of
+    the run's inputs."""
 
     @abstractmethod
     def run(self, feeds: Feeds) -> Outputs:
@@ -104,7 +106,7 @@ class Session(ABC):
         are sent once; other runtimes measure `run`.
 
         Raises:
-            OnnxsmithError: as `run`.
+            OnnxsmithError: the errors of `run`.
         """
         return local(lambda: self.run(feeds), "around the whole call of the runtime, with its conversions")
 
@@ -114,7 +116,7 @@ class Session(ABC):
         this session itself.
 
         Raises:
-            OnnxsmithError: as `Runtime.prepare`.
+            OnnxsmithError: the errors of `Runtime.prepare`.
         """
         return self
 
@@ -129,11 +131,11 @@ class Session(ABC):
 
 
 class Preparer(ABC):
-    """Prepares one model after another. Keeps `keep` sessions (default 1): the oldest ends when the next one is
-    prepared.
+    """Prepares one model after another. Keeps `keep` sessions (default 1): the oldest session ends when the next
+    session is prepared.
 
-    A context manager. If the runtime has its own process, that process is started once, and again after a crash or a
-    timeout.
+    This is a context manager. If the runtime has its own process, the process is started once, and again after a crash
+    or a timeout.
     """
 
     @abstractmethod
@@ -142,7 +144,7 @@ class Preparer(ABC):
         it.
 
         Raises:
-            OnnxsmithError: as `Runtime.prepare`.
+            OnnxsmithError: the errors of `Runtime.prepare`.
         """
 
     @abstractmethod
@@ -150,11 +152,13 @@ class Preparer(ABC):
         """Ends the sessions and the process."""
 
     def start(self) -> int | None:
-        """Starts the runtime's own process with its library imported, if it has one, and returns the process id."""
+        """Starts the runtime's own process with its library imported, if the runtime has its own process. Returns the
+        process id."""
         return None
 
     def expect(self) -> None:  # noqa: B027 — some runtimes have no process of their own
-        """Starts the runtime's own process, if it has one, without waiting for its library to be imported."""
+        """Starts the runtime's own process, if the runtime has its own process. Does not wait until the library is
+        imported."""
 
     def __enter__(self) -> Self:
         return self
@@ -182,17 +186,17 @@ class _OneByOne(Preparer):
 
 
 class Runtime(ABC):
-    """A way to run models; stateless."""
+    """Runs models in one way; has no state."""
 
     title: ClassVar[str]
     package: ClassVar[str | None] = None
-    """The distribution that the runtime needs; None if it needs none."""
+    """Names the distribution that the runtime needs; None if it needs none."""
     extra: ClassVar[str | None] = None
-    """The extra of onnxsmith that installs the runtime."""
+    """Names the extra of onnxsmith that installs the runtime."""
     providers: ClassVar[tuple[str, ...]] = ("cpu",)
-    """Possible values of `Options.provider`."""
+    """Lists the possible values of `Options.provider`."""
     levels: ClassVar[tuple[str, ...]] = ()
-    """Possible values of `Options.optimization`; empty if there is no choice."""
+    """Lists the possible values of `Options.optimization`; empty if there is no choice."""
     takes_threads: ClassVar[bool] = False
     profiles: ClassVar[bool] = False
     """Whether the runtime's process answers the request `profile`."""
@@ -204,22 +208,22 @@ class Runtime(ABC):
         """Returns the problem that keeps this machine from using the runtime, or None."""
 
     def newest_opset(self) -> int:
-        """Returns the newest version of ONNX's own operator set that the runtime runs; at most the newest that onnx
-        supports."""
+        """Returns the newest version of ONNX's own operator set that the runtime runs. This is at most the newest
+        version that onnx supports."""
         from onnxsmith.graph.structure.versions import newest  # imports onnx, which child processes do without
 
         return newest().opset
 
     def schemas(self, domains: Collection[str]) -> list[dict[str, Any]]:
-        """Returns the runtime's own operators in these domains, one entry for each version, as plain data: `domain`,
-        `name`, `since`, `inputs` and `outputs` as (name, is variadic, type variable, types), `attributes` with whether
-        each is required."""
+        """Returns the runtime's own operators in these domains as plain data, with one entry for each version:
+        `domain`, `name`, `since`, `inputs` and `outputs` as (name, is variadic, type variable, types), `attributes`
+        with whether each is required."""
         return []
 
     def kernels(self, domain: str, op: str = "") -> list[dict[str, Any]] | None:
-        """Returns the runtime's CPU kernels of an operator, or of all operators of the domain, as plain data: `name`,
-        the opset versions `first` and `last` (None: the newest), and `types`, the allowed types by type variable. None
-        if the runtime cannot list its kernels."""
+        """Returns the runtime's CPU kernels of an operator, or of all operators of the domain. Each kernel is plain
+        data: `name`, the opset versions `first` and `last` (None: the newest), and `types`, the allowed types by type
+        variable. Returns None if the runtime cannot list its kernels."""
         return None
 
     @abstractmethod
@@ -231,12 +235,12 @@ class Runtime(ABC):
         """
 
     def preparer(self, *, keep: int = 1) -> Preparer:
-        """Returns a preparer for many models; the last `keep` of them can be run."""
+        """Returns a preparer for many models, which keeps the sessions of the last `keep` models."""
         return _OneByOne(self, keep)
 
 
 def get(name: str) -> Runtime:
-    """Returns the runtime of that name, ready for use. Options in the name (`onnxruntime:basic`) apply to all its runs.
+    """Returns the runtime of this name, ready for use. Options in the name (`onnxruntime:basic`) apply to all its runs.
 
     Raises:
         OnnxsmithError: `runtime/unknown` for a name that no runtime has, `runtime/unknown-option` for an option that
@@ -251,7 +255,7 @@ def parse(text: str) -> tuple[Runtime, Options]:
     (`onnxruntime:disable`, or onnxruntime's own name `disable_all`), `threads=1`.
 
     Raises:
-        OnnxsmithError: as `get`.
+        OnnxsmithError: the errors of `get`.
     """
     name, *words = text.split(":")
     found = rooms.members("onnxsmith.runtimes", Runtime)
@@ -290,7 +294,7 @@ def _with(options: Options, runtime: Runtime, word: str, text: str) -> Options:
 
 
 class _Chosen(Runtime):
-    """A runtime with options from its name. Options of the caller apply only if the name does not set them."""
+    """Is a runtime with options from its name. Options of the caller apply only if the name does not set them."""
 
     chosen = True
 
@@ -324,7 +328,7 @@ class _Chosen(Runtime):
 
 
 class _ChosenPreparer(Preparer):
-    """A preparer with options from the runtime's name."""
+    """Is a preparer with options from the runtime's name."""
 
     def __init__(self, preparer: Preparer, chosen: Callable[[Options | None], Options]) -> None:
         self._preparer, self._chosen = preparer, chosen
@@ -337,17 +341,17 @@ class _ChosenPreparer(Preparer):
 
 
 def default() -> str:
-    """Returns the runtime's name if the user named none: onnxruntime if it is installed, else the reference
-    evaluator."""
+    """Returns the name of the runtime that is used if the user named none: onnxruntime if it is installed, else the
+    reference evaluator."""
     found = rooms.members("onnxsmith.runtimes", Runtime)
     return "onnxruntime" if found["onnxruntime"].missing() is None else "reference"
 
 
 @contextmanager
 def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Path, Path | None]]:
-    """Yields a path of a binary file for the model: its own file, or a temporary one that is deleted at the end.
-    Weights on disk are not written again: if they are in another folder, that folder is the second result. Without
-    `refer` they are written beside the temporary file, for runtimes that read external data only there."""
+    """Yields the path of a binary file for the model: its own file, or a temporary file that is deleted at the end.
+    Weights on disk are not written again. If they are in another folder, this folder is the second result. Without
+    `refer` they are written beside the temporary file, because some runtimes read external data only there."""
     from onnxsmith.graph.files.load import TEXT_SUFFIXES, load
     from onnxsmith.graph.files.save import save_for_now, write_referring
     from onnxsmith.graph.files.sharing import LARGE, held

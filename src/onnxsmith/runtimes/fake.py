@@ -33,7 +33,7 @@ class Fake(Runtime):
 
 
 class FakeSession(Session):
-    """A session of the fake runtime. Can be made directly, without a model."""
+    """Is a session of the fake runtime. Can be made directly, without a model."""
 
     provider = "fake"
 

@@ -17,14 +17,14 @@ _DTYPES = {
 
 
 class Iree(Runtime):
-    """IREE's compiler, for the CPU of this machine, and its runtime, in one thread.
+    """Runs IREE's compiler for the CPU of this machine, and IREE's runtime, in one thread.
 
     Dimensions stay symbolic if possible. If IREE refuses the model with symbols, or fails at some sizes, the model is
-    compiled again with the sizes of the inputs; `Session.provider` says which of the two ran. The compiler needs the
-    rank and dtype of every tensor, so it gets the model with inferred shapes and with local functions inlined. Doubles
-    stay doubles, but functions such as Sin are then missing. Some constants of unsigned integers are refused. Only
-    tensors of numbers and bools can be inputs and outputs, and not in bfloat16, float8 or less than 8 bits. An input
-    with a default is a constant, and cannot be given.
+    compiled again with the sizes of the inputs; `Session.provider` says which of the two models ran. The compiler needs
+    the rank and dtype of every tensor, so it gets the model with inferred shapes and with local functions inlined.
+    Doubles stay doubles, but functions such as Sin are then missing. Some constants of unsigned integers are refused.
+    Only tensors of numbers and bools can be inputs and outputs, and not in bfloat16, float8 or less than 8 bits. An
+    input with a default is a constant, and cannot be given.
     """
 
     title = "IREE"
@@ -46,7 +46,7 @@ class Iree(Runtime):
 
 class _Isolated(Isolated):
     slowness: ClassVar[float] = 5.0
-    """A choice: the model is first compiled to machine code."""
+    """Allows five times the time of a native runtime. A choice: the model is first compiled to machine code."""
 
     def __init__(self, keep: int = 1) -> None:
         super().__init__("onnxsmith.runtimes._iree_host", "IREE", keep=keep)

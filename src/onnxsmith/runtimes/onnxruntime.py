@@ -16,7 +16,7 @@ _HOST = "onnxsmith.runtimes._onnxruntime_host"
 
 
 class OnnxRuntime(Runtime):
-    """onnxruntime with the CPU, CUDA or TensorRT execution provider."""
+    """Runs onnxruntime with the CPU, CUDA or TensorRT execution provider."""
 
     title = "ONNX Runtime"
     package = "onnxruntime"
@@ -61,7 +61,7 @@ class OnnxRuntime(Runtime):
 def available_providers() -> dict[str, Any]:
     """Returns facts about the installed onnxruntime: its `version` and its execution `providers`.
 
-    Asks in a child process, because the GPU wheel can crash on a machine without CUDA.
+    The facts come from a child process, because the GPU wheel can crash on a machine without CUDA.
     """
     return _ask({"do": "about"})
 
@@ -69,15 +69,15 @@ def available_providers() -> dict[str, Any]:
 def limits(*, ir_version: int, opset: int) -> dict[str, Any]:
     """Finds the limits of the installed onnxruntime by trial in a child process.
 
-    `ir` and `opset` are the newest versions, not above the given ones, in which it loads a model; 0 for none. `starts`
-    says for each CPU, CUDA and TensorRT provider in the build whether it starts on this machine.
+    `ir` and `opset` are the newest versions, not above the given versions, in which onnxruntime loads a model; 0 if it
+    loads none. `starts` says for each CPU, CUDA and TensorRT provider in the build whether it starts on this machine.
     """
     return _ask({"do": "limits", "ir": ir_version, "opset": opset})
 
 
 @cache
 def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
-    """Returns the kernels. Cached: each simplification may want them, and a child takes 0.4 s to start."""
+    """Returns the kernels. They are cached: each simplification may want them, and a child takes 0.4 s to start."""
     found: list[dict[str, Any]] | None = _ask({"do": "kernels", "domain": domain, "op": op})["kernels"]
     return found
 

@@ -24,7 +24,7 @@ _INT32 = np.iinfo(np.int32)
 
 
 class OpenVino(Runtime):
-    """OpenVINO's plugin for CPU, GPU or NPU, with every computation at least in float32.
+    """Runs OpenVINO's plugin for CPU, GPU or NPU, with every computation at least in float32.
 
     OpenVINO computes 64-bit integers in 32 bits: a larger input is refused, a larger computed value overflows. Inputs
     and outputs in double are refused. Only tensors can be inputs and outputs. For a model in memory, weights in

@@ -1,4 +1,5 @@
-"""Runs the reference evaluator of the onnx package: slow, in Python, independent of all other runtimes here."""
+"""Runs the reference evaluator of the onnx package, which is slow, in Python, and independent of all other runtimes
+here."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _HOST = "onnxsmith.runtimes._reference_host"
 
 
 class Reference(Runtime):
-    """onnx.reference: follows the specification, operator by operator, in numpy."""
+    """Runs onnx.reference, which follows the specification in numpy, operator by operator."""
 
     title = "ONNX reference evaluator"
     package = "onnx"
@@ -47,8 +48,8 @@ class Reference(Runtime):
 
 
 class Tracer(Isolated):
-    """The evaluator in its own process, so that an endless loop can be stopped and memory is limited. Can also return
-    the values of all tensors."""
+    """Runs the evaluator in its own process, so that an endless loop can be stopped and memory is limited. Can also
+    return the values of all tensors."""
 
     slowness = 3.0  # a choice: Python code needs more time than native kernels
 
@@ -63,7 +64,7 @@ class Tracer(Isolated):
 
 
 class Evaluator(Session):
-    """A session in this process, without limits. Used in the child."""
+    """Runs a session in this process, without limits. Used in the child."""
 
     provider = "reference"
 
@@ -88,8 +89,8 @@ class Evaluator(Session):
 
 
 def read(path: Path, weights: Path | None) -> ir.Model:
-    """Reads a model from a file that onnxsmith wrote. `weights` is the folder of its external data, if that is
-    elsewhere."""
+    """Reads a model from a file that onnxsmith wrote. `weights` is the folder of its external data, if this is another
+    folder."""
     if weights is None:
         return load(path)
     return external.read(onnx.load(path, load_external_data=False), weights / path.name)
@@ -137,7 +138,7 @@ def _text(value: Value) -> Value:
 
 
 def _owned(value: object) -> Value:
-    """Returns the value as an array that the caller owns: the evaluator also returns numpy scalars, and its own inputs
+    """Returns the value as an array that the caller owns. The evaluator also returns numpy scalars, and its own inputs
     and weights."""
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Runs PyTorch with torch.compile, for measurements: torch's own compiler compiles the module's graph."""
+"""Runs PyTorch with torch.compile, for measurements. Torch's own compiler compiles the module's graph."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 
 class TorchCompile(TorchEager):
-    """Runs the torch module through `torch.compile`, with its default backend, without gradients. It compiles at the
-    first run, and again for other shapes."""
+    """Runs the torch module through `torch.compile`, with its default backend, without gradients. The module is
+    compiled at the first run, and again for other shapes."""
 
     title: ClassVar[str] = "PyTorch, torch.compile"
 
@@ -36,7 +36,7 @@ class _Compiles:
         self._done = False
 
     def inside(self, around: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
-        """Returns the context of a call: without warnings for the first one."""
+        """Returns the context of a call: without warnings for the first call."""
         if self._done:
             return around
         self._done = True

@@ -35,10 +35,10 @@ def _leaves(result: Any) -> list[Any]:
 
 @dataclass
 class TorchProgram(Program):
-    """A module, and the mapping of named arrays to its arguments.
+    """Holds a module, and the mapping of named arrays to the module's arguments.
 
-    `leaves` are the flattened example arguments; `names[i]` is the name of leaf i if it is a tensor, None if it is a
-    constant; `rebuild` turns leaves into `(args, kwargs)`, `leaves_of` turns a result into its leaves. Calls are made
+    `leaves` are the flattened example arguments. `names[i]` is the name of leaf i if it is a tensor, None if it is a
+    constant. `rebuild` turns leaves into `(args, kwargs)`. `leaves_of` turns a result into its leaves. Calls are made
     inside `around()`. Without `folds`, a capture keeps the weights as they are, and computes no new weights from them.
     `limits` are the smallest and the largest size of a symbolic dimension; inputs of other sizes are refused.
     """
@@ -94,12 +94,12 @@ class TorchEager(Runtime):
 
 
 _LEAST_TIME, _TIMES = 5.0, 100.0
-"""Limit of a run: these seconds, or this multiple of the first run, which had valid inputs. A choice: a module may loop
-for ever on a generated size."""
+"""Limits a run to these seconds, or to this multiple of the first run, which had valid inputs. A choice: a module may
+loop for ever on a generated size."""
 
 
 class TorchSession(Session):
-    """A torch module that is called with named arrays."""
+    """Runs a torch module that is called with named arrays."""
 
     provider = "torch eager, cpu"
 
@@ -116,7 +116,7 @@ class TorchSession(Session):
 
     def call(self, feeds: Feeds) -> Callable[[], object]:
         """Returns a function that calls the module on tensors that are made once. The function does not restore the
-        module's state, because that takes longer than many modules run."""
+        module's state, because restoring takes longer than many modules run."""
         import torch
 
         args, kwargs = self._program.arguments(feeds)
@@ -181,12 +181,12 @@ class TorchSession(Session):
 
 
 class Memory:
-    """The state that a module keeps between calls: buffers and attributes, also of its submodules.
+    """Holds the state that a module keeps between calls: buffers and attributes, also of its submodules.
 
     A stateful forward overwrites its state, binds a new tensor to it, counts in a plain attribute, or changes a list, a
-    dictionary, a deque or an object in an attribute. `restore` undoes all of these, so that each run starts from the
-    same state. It also removes hooks that forward registered in its first call. The attribute that marks them as
-    registered is restored as well, so the next call registers them again.
+    dictionary, a deque or an object in an attribute. `restore` undoes all of these changes, so that each run starts
+    from the same state. It also removes hooks that forward registered in its first call. The attribute that marks the
+    hooks as registered is restored as well, so the next call registers them again.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
@@ -208,7 +208,7 @@ class Memory:
         self._tensors = [(tensor, tensor.detach().clone()) for tensor in unique.values()]
 
     def restore(self) -> None:
-        """Restores the state at the time when this object was made."""
+        """Restores the state that the module had when this object was made."""
         import torch
 
         for attributes, saved, buffers in self._attributes:
@@ -251,8 +251,8 @@ def _check_limits(feeds: Feeds, program: TorchProgram) -> None:
 
 
 def in_double(program: TorchProgram) -> TorchProgram:
-    """Returns the program with float64 in place of float32, float16 and bfloat16: in module, constants and inputs, and
-    as the default dtype for integers that become floats.
+    """Returns the program with float64 in place of float32, float16 and bfloat16. This applies to module, constants and
+    inputs, and to the default dtype for integers that become floats.
 
     Raises:
         OnnxsmithError: `runtime/failed` if the module cannot be copied.
@@ -318,7 +318,7 @@ def _fresh(leaf: Any) -> Any:
 
 
 def to_tensor(value: Value) -> torch.Tensor:
-    """Returns a new tensor with the array's values, for any dtype that both sides have."""
+    """Returns a new tensor with the array's values, for any dtype that numpy and torch share."""
     import torch
 
     array = np.array(value, order="C")
@@ -357,5 +357,5 @@ _TORCH = {
     "float8_e5m2": "float8_e5m2",
     "float8_e5m2fnuz": "float8_e5m2fnuz",
 }
-"""ml_dtypes name → torch name of the dtypes that numpy lacks."""
+"""Maps the names of dtypes in ml_dtypes to torch's names, for dtypes that numpy lacks."""
 _RAW = {name: np.int16 if name == "bfloat16" else np.uint8 for name in _TORCH}

@@ -19,14 +19,14 @@ _DTYPES = {
 
 
 class Tract(Runtime):
-    """Sonos' tract, an inference engine in Rust, on the CPU in one thread.
+    """Runs Sonos' tract, an inference engine in Rust, on the CPU in one thread.
 
     Dimensions stay symbolic if possible. If tract refuses the model with symbols, or fails at some sizes, the model is
-    prepared again with the sizes of the inputs; `Session.provider` says which of the two ran. Only tensors of numbers
-    and bools can be inputs and outputs, and not in bfloat16, float8 or less than 8 bits. An input with a default is a
-    constant, and cannot be given. Local functions are inlined, and declared shapes of intermediate tensors removed,
-    before tract sees the model. Tract does not check the IR version and the opset. Weights in external data are copied
-    if the model is in memory, or was changed in this way.
+    prepared again with the sizes of the inputs; `Session.provider` says which of the two models ran. Only tensors of
+    numbers and bools can be inputs and outputs, and not in bfloat16, float8 or less than 8 bits. An input with a
+    default is a constant, and cannot be given. Local functions are inlined, and declared shapes of intermediate tensors
+    removed, before tract sees the model. Tract does not check the IR version and the opset. Weights in external data
+    are copied if the model is in memory, or was changed in this way.
     """
 
     title = "tract"
@@ -64,7 +64,7 @@ class _Isolated(Isolated):
 
 
 def _plain(source: Source) -> Source:
-    """Returns the model without calls of local functions, which tract takes for missing operators, and without the
+    """Returns the model without calls of local functions, which tract takes for missing operators. Also removes the
     declared shapes of intermediate tensors: tract trusts them, and their symbols have no sizes in tract."""
     model = load(onnx_source(source))
     from onnxsmith.graph.surgery.inlining import inlined

@@ -22,16 +22,17 @@ _DTYPES = {
     *(f"{kind}{size}" for kind in ("int", "uint") for size in (8, 16, 32, 64)),
 }  # fmt: skip
 _LARGEST = 2**31
-"""Largest model in bytes: WebAssembly addresses 4 GB, and holds both the file and its weights."""
+"""Limits the bytes of a model: WebAssembly addresses 4 GB, and holds both the file and its weights."""
 
 
 class Web(Runtime):
-    """onnxruntime-web's execution provider `wasm`, in one thread.
+    """Runs onnxruntime-web's execution provider `wasm`, in one thread.
 
-    Needs node, and the npm package onnxruntime-web: in the folder that `ONNXSMITH_ONNXRUNTIME_WEB` names, in
-    `node_modules` of the current folder or of one above it, or installed for all users. Only tensors can be inputs and
-    outputs, and not in bfloat16, float8, complex numbers or less than 8 bits. An input with a default cannot be given.
-    Models of more than 2 GB are refused. For a model in memory, weights in external data are copied.
+    The runtime needs node and the npm package onnxruntime-web. The package lies in the folder that
+    `ONNXSMITH_ONNXRUNTIME_WEB` names, in `node_modules` of the current folder or of a folder above it, or is installed
+    for all users. Only tensors can be inputs and outputs, and not in bfloat16, float8, complex numbers or less than 8
+    bits. An input with a default cannot be given. Models of more than 2 GB are refused. For a model in memory, weights
+    in external data are copied.
     """
 
     title = "ONNX Runtime Web"
