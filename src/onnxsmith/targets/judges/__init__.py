@@ -1,1 +1,1 @@
-"""Asks the software of targets, in a child process each, whether it takes a model."""
+"""Asks the software of targets whether it takes a model, with a child process for each target."""

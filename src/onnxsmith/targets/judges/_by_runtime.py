@@ -1,4 +1,4 @@
-"""Asks targets that run models, by a member of `onnxsmith.runtimes`."""
+"""Asks targets that run models through a member of `onnxsmith.runtimes`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class RuntimeTarget(Target):
     """Asks the runtime of the class variable `runtime`, at each optimisation level of `levels`."""
 
     levels: ClassVar[tuple[str, ...]] = ("",)
-    """Optimisation levels that a model has to pass; "" is the default one."""
+    """Lists the optimisation levels that a model has to pass; "" is the default level."""
     told: ClassVar[tuple[str, ...]] = ()
-    """Changes that the runtime makes before it asks its library."""
+    """Names the changes that the runtime makes before it asks its library."""
 
     @property
     def _runtime(self) -> Runtime:
@@ -77,7 +77,7 @@ def _told(error: OnnxsmithError, stage: Stage, said: str) -> Refusal:
 
 
 def _shapes(session: Session) -> str:
-    """Returns how the session ran, if its runtime says so: with symbols, or why not."""
+    """Returns how the session ran, if its runtime says so: with symbols, or the reason why without symbols."""
     return str(getattr(session, "head", {}).get("shapes", ""))
 
 

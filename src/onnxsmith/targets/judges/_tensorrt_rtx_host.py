@@ -1,4 +1,4 @@
-"""Runs in the child process of `tensorrt_rtx.py`: the only module that imports tensorrt_rtx."""
+"""Runs in the child process of `tensorrt_rtx.py`. Only this module imports tensorrt_rtx."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes.base import Outputs, Value
 
 _LARGER = 2
-"""The largest size of a symbolic dimension, in multiples of the usual one. A choice."""
+"""Sets the largest size of a symbolic dimension, in multiples of the usual size. A choice."""
 _MOST = 600
-"""Longest message, in characters. A choice."""
+"""Limits the characters of a message. A choice."""
 
 
 class _Log:
-    """The errors that TensorRT logs, in order."""
+    """Holds the errors that TensorRT logs, in order."""
 
     def __init__(self, trt: Any) -> None:
         class Logger(trt.ILogger):  # type: ignore[misc]
@@ -34,7 +34,7 @@ class _Log:
 
 
 def answer(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
-    """Parses and builds the model at `path`. `values` are the default inputs; they give the sizes of the profile.
+    """Parses and builds the model at `path`. `values` are the default inputs, which set the sizes of the profile.
 
     The head has `parsed`, `why` ("" if an engine was built) and the `nodes` that the parser names.
     """
@@ -78,8 +78,8 @@ def _last(errors: list[str]) -> str:
 
 
 def _profile(builder: Any, network: Any, values: dict[str, Value]) -> Any:
-    """Makes a profile for inputs with symbolic dimensions: from the default sizes to twice these. None if all sizes are
-    fixed."""
+    """Makes a profile for inputs with symbolic dimensions: from the default sizes to twice these sizes. Returns None if
+    all sizes are fixed."""
     profile = builder.create_optimization_profile()
     needed = False
     for index in range(network.num_inputs):

@@ -1,6 +1,6 @@
-"""Defines a target: software that may refuse a model, and is asked here without the target's device.
+"""Defines a target: software that may refuse a model. The software is asked here, without the target's device.
 
-Targets are found by their files. A helper module starts with an underscore.
+Targets are found by their files. The name of a helper module starts with an underscore.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from onnxsmith.runtimes.base import Feeds
 
 @dataclass(frozen=True)
 class Refusal:
-    """A target's refusal of a model. `stage` is the last stage that it passed: a model that is refused while it is
-    built has been parsed. `nodes` are the nodes that the target itself named in structured form."""
+    """Holds a target's refusal of a model. `stage` is the last stage that the model passed: a model that is refused
+    while it is built has been parsed. `nodes` are the nodes that the target itself named in structured form."""
 
     why: str
     stage: Stage = Stage.NOT_TRIED
@@ -30,10 +30,10 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Answer:
-    """The stage that a target reached with a model. `refusal` is None if it passed all stages possible here. `notes`
-    are remarks on an accepted model, such as a provider that left nodes to another. `symbols` says why the target takes
-    the model only at the sizes of the given inputs. The target gets these sizes in a call, so the file need not be
-    changed."""
+    """Holds the stage that a target reached with a model. `refusal` is None if the model passed all stages possible
+    here. `notes` are remarks on an accepted model, such as a provider that left nodes to another provider. `symbols`
+    says why the target takes the model only at the sizes of the given inputs. The target gets these sizes in a call, so
+    the file need not be changed."""
 
     reached: Stage
     refusal: Refusal | None = None
@@ -42,7 +42,7 @@ class Answer:
 
 
 class Judge(ABC):
-    """A target that is being asked: the value of a context manager, at whose end the child process ends."""
+    """Asks a target. A judge is the value of a context manager; its child process ends when the context ends."""
 
     @abstractmethod
     def ask(self, model: ir.Model, feeds: Feeds | None = None) -> Answer:
@@ -54,27 +54,28 @@ class Judge(ABC):
         """
 
     def refused(self, model: ir.Model) -> set[str] | None:
-        """Returns what the target refuses, if that can be found without asking about parts of the model: operators, and
-        limits that the file as a whole exceeds. None: ask about parts."""
+        """Returns the operators that the target refuses, and the limits that the file as a whole exceeds, if these can
+        be found without asking about parts of the model. None means that the caller has to ask about parts."""
         return None
 
     def prepares(self, model: ir.Model) -> str:
-        """Returns the changes that `ask` makes to the model before the target gets it; "" for none."""
+        """Returns the changes that `ask` makes to the model before the target gets the model; "" for no changes."""
         return ""
 
     def unchanged(self, file: Path, feeds: Feeds | None = None) -> Answer | None:
-        """Returns the target's answer about the unchanged file; None if `ask` changes nothing. Raises as `ask` does."""
+        """Returns the target's answer about the unchanged file; None if `ask` changes nothing. Raises the errors of
+        `ask`."""
         return None
 
 
 class Target(ABC):
-    """Software that takes or refuses a model; stateless."""
+    """Takes or refuses models; has no state."""
 
     title: ClassVar[str]
     runs: ClassVar[bool] = True
     """Whether the target also runs models here."""
     runtime: ClassVar[str | None] = None
-    """The name in `onnxsmith.runtimes` that runs models as this target does."""
+    """Names the member of `onnxsmith.runtimes` that runs models as this target does."""
 
     @abstractmethod
     def missing(self) -> Problem | None:
@@ -90,7 +91,7 @@ class Target(ABC):
 
 
 LIMITS = {"runtime/timeout", "runtime/memory", "target/no-sizes"}
-"""Problems that say nothing about the model: limits set by onnxsmith, and inputs that it did not give."""
+"""Names the problems that say nothing about the model: limits set by onnxsmith, and inputs that it did not give."""
 
 
 def refusal(error: OnnxsmithError, stage: Stage) -> Refusal:

@@ -6,7 +6,7 @@ from onnxsmith.targets.judges._by_runtime import RuntimeTarget
 
 
 class OnnxRuntime(RuntimeTarget):
-    """onnxruntime with its CPU provider. A model has to load and run with the optimisations off and on."""
+    """Asks onnxruntime with its CPU provider. A model has to load and run with the optimisations off and on."""
 
     title = "ONNX Runtime (CPU)"
     runtime = "onnxruntime"

@@ -6,7 +6,7 @@ from onnxsmith.targets.judges._by_runtime import RuntimeTarget
 
 
 class OpenVino(RuntimeTarget):
-    """OpenVINO's CPU plugin, computing in float32."""
+    """Asks OpenVINO's CPU plugin, computing in float32."""
 
     title = "OpenVINO (CPU)"
     runtime = "openvino"

@@ -21,15 +21,17 @@ from onnxsmith.targets.judges.base import LIMITS, Answer, Judge, Refusal, Target
 
 _PACKAGES = ("tensorrt-rtx-cu13", "tensorrt-rtx-cu12", "tensorrt-rtx")
 _MEMORY = 16 * 2**30
-"""Bytes that the builder may use in addition to the model. A choice: it maps libraries of 1 GB and compiles kernels."""
+"""Limits the bytes that the builder may use in addition to the model. A choice: the builder maps libraries of 1 GB and
+compiles kernels."""
 
 _SLOWNESS = 5.0
-"""How many times longer than a runtime the builder may take. A choice: it compiles kernels for the graph."""
+"""Says how many times longer than a runtime the builder may take. A choice: the builder compiles kernels for the
+graph."""
 
 
 class TensorRtRtx(Target):
-    """TensorRT for RTX parses and builds the model for compute capability 8.9. Engines run on a GPU only, so nothing is
-    run and compared here. An engine that can be built for RTX need not build with another TensorRT."""
+    """Parses and builds the model with TensorRT for RTX, for compute capability 8.9. Engines run on a GPU only, so
+    nothing is run and compared here. An engine that can be built for RTX need not build with another TensorRT."""
 
     title = "TensorRT for RTX (SM 8.9)"
     runs = False

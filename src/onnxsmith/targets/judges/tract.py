@@ -21,8 +21,9 @@ from onnxsmith.targets.judges.base import Answer, Judge, Refusal, refusal
 
 
 class Tract(RuntimeTarget):
-    """tract on the CPU. It is asked about the unchanged file, and about the model without the declared shapes of
-    intermediate tensors and with local functions inlined, as `runtimes/tract.py` prepares it."""
+    """Asks tract on the CPU. It is asked about the unchanged file. It is also asked about the model without the
+    declared shapes of intermediate tensors and with local functions inlined, as `runtimes/tract.py` prepares the
+    model."""
 
     title = "tract (CPU)"
     runtime = "tract"

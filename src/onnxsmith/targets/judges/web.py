@@ -7,7 +7,8 @@ from onnxsmith.targets.judges._by_runtime import RuntimeTarget
 
 
 class Web(RuntimeTarget):
-    """onnxruntime-web's WebAssembly in node, without and with its optimisations. WebGPU is the table `webgpu`."""
+    """Runs onnxruntime-web's WebAssembly in node, without and with its optimisations. WebGPU is predicted by the table
+    `webgpu`."""
 
     title = "onnxruntime-web (WebAssembly)"
     runtime = "web"

@@ -1,4 +1,4 @@
-"""The result of one condition on one node."""
+"""Defines the result of one condition on one node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Outlook(StrEnum):
-    """The prediction of a profile for a node, the best first."""
+    """Lists the predictions of a profile for a node, the best first."""
 
     FITS = "fits"
     UNKNOWN = "unknown"
@@ -16,8 +16,8 @@ class Outlook(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A condition that a node does not meet, or that cannot be judged. `source` is a link; "" stands for the profile's
-    source."""
+    """Describes a condition that a node does not meet, or that cannot be judged. `source` is a link; "" stands for the
+    profile's source."""
 
     outlook: Outlook
     reason: str

@@ -203,8 +203,8 @@ def _attributes(entry: Operators, subject: Subject) -> Iterator[Finding]:
 
 
 def _former_attribute(name: str, limit: Limit, subject: Subject) -> Iterator[Finding]:
-    """Judges a limit on an attribute that is an operand in this version of the operator; finds nothing if it is
-    neither."""
+    """Judges a limit on an attribute that is an operand in this version of the operator. Finds nothing if the name is
+    neither attribute nor operand."""
     for slot in subject.named(name):
         yield from _elements(slot, limit, subject)
 

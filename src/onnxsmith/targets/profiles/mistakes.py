@@ -1,4 +1,5 @@
-"""Makes problems for mistakes in the file of a profile: the place of the mistake, and how to write the key."""
+"""Makes problems for mistakes in the file of a profile. A problem names the place of the mistake, and how to write the
+key."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ _KINDS = {
     "string_type": "is not a text", "date_type": "is not a date", "greater_than": "is too small",
     "greater_than_equal": "is too small",
 }  # fmt: skip
-"""The meaning of pydantic's types of errors in a file of TOML."""
+"""Maps pydantic's types of errors to their meaning in a file of TOML."""
 EXAMPLES = {
     "title": 'title = "My board"', "version": 'version = "2.1"', "date": "date = 2026-11-24",
     "sources": 'sources = ["https://board.example"]', "unsaid": 'unsaid = ["The largest tensor."]',
@@ -59,7 +60,7 @@ EXAMPLES = {
     "outputs": "outputs = 1", "certain": "certain = false", "note": 'note = "small ones only"',
     "decisive": "decisive = true", "source": 'source = "https://board.example"',
 }  # fmt: skip
-"""An example of each key, for the fix of a problem."""
+"""Holds an example of each key, for the fix of a problem."""
 
 
 def invalid(what: str, where: str, fix: str) -> OnnxsmithError:
@@ -68,7 +69,8 @@ def invalid(what: str, where: str, fix: str) -> OnnxsmithError:
 
 
 def _place(path: Sequence[int | str], content: Mapping[str, Any]) -> str:
-    """Returns the place in words: `operators 2 (Conv), dtypes` names the entry by its number and its first operator."""
+    """Returns the place in words. For example, `operators 2 (Conv), dtypes` names the entry by its number and its first
+    operator."""
     if path[:1] != ("operators",) or len(path) < 2 or not isinstance(path[1], int):
         return _keys(path)
     tables = content["operators"]
@@ -82,7 +84,7 @@ def _keys(path: Sequence[int | str]) -> str:
 
 
 def unknown_key(path: Sequence[int | str], content: Mapping[str, Any], where: str) -> OnnxsmithError:
-    """Returns the problem `profile/unknown-key` for the last key of `path`, a path of keys and numbers of tables."""
+    """Returns the problem `profile/unknown-key` for the last key of `path`, which lists keys and numbers of tables."""
     table: type[Table] = Operators if path[0] == "operators" and len(path) > 1 else Profile
     keys = [key for key in table.model_fields if key != "id"]
     if table is Operators and path[-1] in Profile.model_fields:

@@ -19,10 +19,10 @@ _ORDER = list(Outlook)
 
 @dataclass(frozen=True)
 class Foreseen:
-    """The prediction of a profile for a node of the model; `node` is None for the model as a whole.
+    """Holds the prediction of a profile for a node of the model; `node` is None for the model as a whole.
 
-    `reason` is the first condition that the node does not meet, else the first that cannot be judged, else the note of
-    the operator's entry. `source` is a link.
+    `reason` is the first condition that the node does not meet, else the first condition that cannot be judged, else
+    the note of the operator's entry. `source` is a link.
     """
 
     node: ir.Node | None
@@ -32,15 +32,16 @@ class Foreseen:
 
 
 def foresee(model: ir.Model, profile: Profile, shaped: ir.Model | None = None) -> list[Foreseen]:
-    """Returns the predictions: first for the model as a whole, if it does not fit; then one for each node in the order
-    of the graph. Nodes in branches, loop bodies and local functions are included, `Constant` nodes are not.
+    """Returns the predictions. The first is for the model as a whole, if the model does not fit. Then follows one
+    prediction for each node, in the order of the graph. Nodes in branches, loop bodies and local functions are
+    included, `Constant` nodes are not.
 
     A node fits if its operator is listed and meets every condition. An unknown dtype, rank or value makes a node
-    unknown if the profile restricts it. A node's prediction ignores those for the whole model: a node can fit though
-    the opset is refused. `worst` combines the predictions.
+    unknown if the profile restricts it. A node's prediction ignores the prediction for the whole model: a node can fit
+    although the opset is refused. `worst` combines the predictions.
 
-    `shaped` is a copy of the model with inferred shapes, for callers that ask several profiles; by default it is made
-    here.
+    `shaped` is a copy of the model with inferred shapes, for callers that ask several profiles; by default the copy is
+    made here.
     """
     if shaped is None:
         shaped, _ = inferred(model)
@@ -135,7 +136,8 @@ def _whole(model: ir.Model, profile: Profile) -> Iterator[Finding]:
 
 
 _BYTES = {"value_float": 4, "value_floats": 4, "value_int": 8, "value_ints": 8}
-"""Bytes of an element in the attributes of Constant that hold Python numbers: float32 and int64 (Operators.md)."""
+"""Maps the attributes of Constant that hold Python numbers to the bytes of an element: float32 and int64
+(Operators.md)."""
 
 
 def _weight_bytes(model: ir.Model) -> int:

@@ -19,7 +19,7 @@ from onnxsmith.graph.structure.schema import Parameter, Schema
 from onnxsmith.graph.structure.type_texts import type_text
 
 _UNWRITTEN = {"strides": 1, "dilations": 1, "pads": 0, "output_padding": 0}
-"""Default values of attributes that the specification gives only in words (Operators.md: Conv, ConvTranspose,
+"""Maps attributes to default values that the specification gives only in words (Operators.md: Conv, ConvTranspose,
 AveragePool, MaxPool, LpPool)."""
 
 _PLAIN = {
@@ -35,7 +35,8 @@ def _schema(op: str, domain: str, version: int) -> Schema | None:
 
 @dataclass(frozen=True)
 class Slot:
-    """An operand or a result that is given. `name` is its formal name, with an index if it is variadic."""
+    """Describes an operand or a result that the node gives. `name` is its formal name, with an index if it is
+    variadic."""
 
     name: str
     formal: Parameter | None
@@ -44,7 +45,8 @@ class Slot:
 
     @property
     def dtype(self) -> str | None:
-        """The dtype, such as `float32`; `seq(tensor(float))` for a type that is no tensor; None if unknown."""
+        """Returns the dtype, such as `float32`; `seq(tensor(float))` for a type that is no tensor; None if the type is
+        unknown."""
         kind, constant = self.value.type, self.value.const_value
         if kind is None and constant is not None:
             return shown(constant.dtype)
@@ -58,7 +60,8 @@ class Slot:
 
     @cached_property
     def dims(self) -> tuple[int | str | None, ...] | None:
-        """The dimensions: integers, expressions, or None for an unknown size. None without a rank."""
+        """Returns the dimensions: integers, expressions, or None for an unknown size. Returns None if the rank is
+        unknown."""
         constant = self.value.const_value
         if self.value.shape is None and constant is not None:
             return tuple(dim if isinstance(dim, int) else None for dim in constant.shape)
@@ -71,13 +74,13 @@ class Slot:
 
     @property
     def elements(self) -> int | None:
-        """The number of elements; None unless the shape is static."""
+        """Returns the number of elements; None unless the shape is static."""
         return prod(dim for dim in self.dims or () if isinstance(dim, int)) if self.is_static else None
 
 
 class Constants:
-    """Which values of a model are constant, which follow only from constants and static shapes, and which from
-    constants and any shapes."""
+    """Finds the values of a model that are constant, that follow only from constants and static shapes, and that follow
+    from constants and any shapes."""
 
     def __init__(self, model: ir.Model) -> None:
         self._parameters = {value for function in model.functions.values() for value in function.inputs}
@@ -103,8 +106,8 @@ class Constants:
         return value in self._from_shapes
 
     def doubt(self, value: ir.Value) -> str | None:
-        """Returns why a value that is not constant may still be accepted as constant; None if it is computed at run
-        time."""
+        """Returns why a value that is not constant may still be accepted as constant; None if the value is computed at
+        run time."""
         if value in self._parameters:
             return "is a parameter of a local function"
         if value in self._foldable:
@@ -113,7 +116,8 @@ class Constants:
 
 
 class Subject:
-    """A node of a model with inferred shapes. `version` is the opset version of its domain, None without an import."""
+    """Describes a node of a model with inferred shapes. `version` is the opset version of the node's domain, None
+    without an import."""
 
     def __init__(self, node: ir.Node, imports: dict[str, int], constants: Constants) -> None:
         self.node = node
@@ -125,17 +129,17 @@ class Subject:
 
     @cached_property
     def operands(self) -> tuple[Slot, ...]:
-        """The operands that are given."""
+        """Returns the operands that are given."""
         return tuple(self._slots(self.node.inputs, False))
 
     @cached_property
     def results(self) -> tuple[Slot, ...]:
-        """The results that are given."""
+        """Returns the results that are given."""
         return tuple(self._slots((value if value.name else None for value in self.node.outputs), True))
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """The operands, then the results."""
+        """Returns the operands, then the results."""
         return (*self.operands, *self.results)
 
     def _slots(self, values: Any, is_result: bool) -> Iterator[Slot]:
@@ -179,15 +183,16 @@ class Subject:
         return any(name in (one.name, one.type) for one in formals)
 
     def data(self) -> list[Slot]:
-        """Returns the first operand (the first result if there is none), and all operands and results of its type
-        variable."""
+        """Returns the first operand, and all operands and results of its type variable. Without operands, the first
+        result takes the place of the first operand."""
         first = next(iter(self.slots), None)
         if first is None or first.formal is None or not first.formal.type:
             return [first] if first is not None else []
         return [slot for slot in self.slots if slot.formal is not None and slot.formal.type == first.formal.type]
 
     def attribute(self, name: str) -> Any:
-        """Returns the value of an attribute, or its default if the node does not give it; None if neither is known."""
+        """Returns the value of an attribute, or its default if the node does not give the attribute. Returns None if
+        neither is known."""
         given = self.node.attributes.get(name)
         if given is None and self.schema is not None:
             given = self.schema.defaults.get(name)
@@ -208,7 +213,7 @@ class Subject:
         return list(integers)
 
     def array(self, slot: Slot) -> npt.NDArray[Any] | None:
-        """Returns the values of a constant operand; None if it is not constant."""
+        """Returns the values of a constant operand; None if the operand is not constant."""
         return facts.constant(slot.value)
 
     def is_constant(self, slot: Slot) -> bool:

@@ -1,5 +1,5 @@
-"""Defines the format of a profile: what a target accepts according to its public tables. `profile_reader.py` loads it
-from TOML."""
+"""Defines the format of a profile, which says what a target accepts according to its public tables. `profile_reader.py`
+loads profiles from TOML."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from onnxsmith.targets.profiles.rules.base import GraphRule
 from onnxsmith.targets.profiles.value_limit import Limit
 
 DATA = "*"
-"""The key under which a plain list of dtypes is stored. It stands for the first operand and all values of its type
+"""Is the key under which a plain list of dtypes is stored. It stands for the first operand and all values of its type
 variable."""
 ALL = "*"
-"""The name under which `static = true` is stored: all operands and results."""
+"""Is the name under which `static = true` is stored. It stands for all operands and results."""
 
 
 def _dtype(name: str) -> str:
@@ -46,23 +46,23 @@ Count = Annotated[int, Field(gt=0)]
 
 
 class Table(BaseModel):
-    """A table of the file. A key that it does not have is an error."""
+    """Describes a table of the file. A key that the table does not have is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
 
 
 class Operators(Table):
-    """Operators that the target accepts, and the conditions that all of `names` have to meet.
+    """Lists operators that the target accepts, and the conditions that all of `names` have to meet.
 
     A name is `Conv`, or `com.microsoft::Gelu` in another domain. `since` and `until` bound the version of the
     operator's schema. The keys of `dtypes`, `ranks`, `dims` and `values`, and the names in `constant`, `absent`,
     `doubtful` and `static`, are formal names of operands and results, as the specification writes them. `dtypes` may
     also have type variables as keys; `absent` and `doubtful` may also name attributes.
 
-    `dims` limits single axes, `values` the elements of constant operands, `inputs` and `outputs` how many are given.
-    Names in `absent` must not be given. A node that gives a name in `doubtful` is unknown, for the reason in `note`. A
-    `note` describes a limit in words; if it is `decisive`, a node that meets all other conditions is unknown. If the
-    source is not `certain` of the conditions, a node that does not meet them is unknown, not refused.
+    `dims` limits single axes, `values` the elements of constant operands, `inputs` and `outputs` the number of operands
+    and results. Names in `absent` must not be given. A node that gives a name in `doubtful` is unknown, for the reason
+    in `note`. A `note` describes a limit in words; if it is `decisive`, a node that meets all other conditions is
+    unknown. If the source is not `certain` of the conditions, a node that does not meet them is unknown, not refused.
     """
 
     names: Annotated[Names, Field(min_length=1)]
@@ -87,7 +87,7 @@ class Operators(Table):
 
 
 class Profile(Table):
-    """What a target accepts.
+    """Says which models a target accepts.
 
     `id` is the name of the file. `unsaid` lists questions that the sources leave open, `notes` remarks about the target
     as a whole that no condition can check. `refused` names operators that the sources call unsupported. `unlisted` is
@@ -97,9 +97,9 @@ class Profile(Table):
     `dtypes`, `max_rank`, `max_dim`, `max_tensor_bytes` and `static` apply to every operand and result,
     `max_weight_bytes` to the sum of all constants. With `folds` an operand that follows from constants and shapes
     counts as constant. A dtype in `doubtful_dtypes` makes a node unknown, not refused, for the reason given. If the
-    profile has no `dtypes`, this applies to operators without their own `dtypes`: to the first operand and all values
-    of its type variable. Without `functions` it is unknown whether local functions are accepted. Without `subgraphs`
-    operators with branches or bodies have to be listed like other operators.
+    profile has no `dtypes`, `doubtful_dtypes` applies to operators without their own `dtypes`: to the first operand and
+    all values of its type variable. Without `functions` it is unknown whether local functions are accepted. Without
+    `subgraphs` operators with branches or bodies have to be listed like other operators.
     """
 
     id: str = ""
@@ -129,10 +129,10 @@ class Profile(Table):
 
     @property
     def listed(self) -> dict[str, Operators]:
-        """The conditions by operator."""
+        """Maps each operator to its conditions."""
         return {name: entry for entry in self.operators for name in entry.names}
 
     @property
     def source(self) -> str:
-        """The first source; without sources, the file's name."""
+        """Returns the first source; without sources, the file's name."""
         return self.sources[0] if self.sources else self.id

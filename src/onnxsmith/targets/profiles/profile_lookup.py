@@ -9,12 +9,12 @@ from onnxsmith.targets.profiles.profile_format import Profile
 from onnxsmith.targets.profiles.releases import AT, release
 
 FILE = "profile:"
-"""The prefix of the name of a user's own file."""
+"""Is the prefix of the name of a user's own file."""
 
 
 def by_name(name: str) -> Profile | None:
     """Returns the profile of a name such as `tensorrt-10`, `onnxruntime@1.17` or `profile:board.toml`; None if there is
-    none.
+    no such profile.
 
     Raises:
         OnnxsmithError: `profile/…` for a file that is no profile, or an unknown version.

@@ -15,7 +15,7 @@ from onnxsmith.targets.profiles.profile_format import ALL, DATA, Operators, Prof
 def check(profile: Profile, where: str) -> None:
     """Refuses names that no version of the specification has.
 
-    Operators of domains that the installed onnx does not define are not checked; their operands have no names.
+    Operators of domains that the installed onnx does not define are not checked; onnx knows no names of their operands.
 
     Raises:
         OnnxsmithError: `profile/unknown-name`; `profile/invalid` if two entries list one operator.
@@ -50,8 +50,8 @@ def check(profile: Profile, where: str) -> None:
 
 
 def near(name: str, known: Iterable[str]) -> str | None:
-    """Returns the correct name that a wrong one most likely stands for: `Conv` for `Convolution`; None if there is
-    none."""
+    """Returns the correct name that a wrong name most likely stands for: `Conv` for `Convolution`. Returns None if
+    there is no such name."""
     by_small = {one.lower(): one for one in known}
     starts = [one for one in by_small if len(one) > 2 and name.lower().startswith(one)]
     found = sorted(starts, key=len)[-1:] or difflib.get_close_matches(name.lower(), by_small, 1, 0.6)
@@ -113,7 +113,7 @@ def _operand_names(entry: Operators) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The names that any version of an operator has."""
+    """Holds the names that any version of an operator has."""
 
     formals: frozenset[str]
     variables: frozenset[str]

@@ -66,7 +66,7 @@ def parsed(text: str, where: str, id_: str = "") -> Profile:
     """Reads a profile from text. `where` names the file in problems.
 
     Raises:
-        OnnxsmithError: as `read`.
+        OnnxsmithError: the errors of `read`.
     """
     try:
         content = tomllib.loads(text)
@@ -91,8 +91,8 @@ def parsed(text: str, where: str, id_: str = "") -> Profile:
 
 
 def _extended(content: dict[str, Any], where: str) -> dict[str, Any]:
-    """Merges the tables of a built-in profile with those of the given profile. Given keys replace the built-in ones,
-    `operators` replace the entries of the same operators, `refused` and `rules` are added."""
+    """Merges the tables of a built-in profile with the tables of the given profile. Given keys replace the built-in
+    keys, `operators` replace the entries of the same operators, `refused` and `rules` are added."""
     base: Any = content.pop("extends")
     own = content.get("operators", [])
     lists = (own, content.get("rules", []), content.get("refused", []))

@@ -8,12 +8,13 @@ from typing import Any
 
 Single = bool | int | float | str
 HELP = "write a value, a list such as [1, 2], or a range such as { min = 1, max = 2 }"
-"""The forms of a limit, for the fix of a problem."""
+"""Lists the forms of a limit, for the fix of a problem."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """`choices` are the allowed values; None allows the numbers from `least` to `most`, where None is no bound."""
+    """Limits a value. `choices` are the allowed values. If it is None, the numbers from `least` to `most` are allowed,
+    where None is no bound."""
 
     choices: tuple[Single, ...] | None = None
     least: float | None = None
@@ -24,7 +25,7 @@ class Limit:
         """Reads a limit from a value of TOML.
 
         Raises:
-            ValueError: if it is none of the three forms.
+            ValueError: if the value has none of the three forms.
         """
         if isinstance(raw, Limit):
             return raw
@@ -48,7 +49,7 @@ class Limit:
         """Reads a limit on whole numbers.
 
         Raises:
-            ValueError: if it is none, or holds another value.
+            ValueError: if the value is no limit, or is not whole.
         """
         limit = Limit.read(raw)
         held = [*(limit.choices or ()), limit.least, limit.most]

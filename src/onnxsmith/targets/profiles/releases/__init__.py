@@ -14,15 +14,15 @@ from onnxsmith.targets.profiles.profile_format import Operators, Profile
 from onnxsmith.targets.profiles.value_limit import Limit
 
 AT = "@"
-"""The separator between the name of a runtime and its version: `onnxruntime@1.17`."""
+"""Separates the name of a runtime from its version: `onnxruntime@1.17`."""
 
 
 _PROMISE = "The makers say that a release runs every operator of its opset; kernels for some dtypes can be missing."
 
 
 def release(name: str) -> Profile:
-    """Returns the profile of a release such as `onnxruntime@1.17`. It limits the opset and the IR version. ONNX's own
-    operators fit, because the runtime's makers say so of each release; other operators are unknown.
+    """Returns the profile of a release such as `onnxruntime@1.17`. The profile limits the opset and the IR version.
+    ONNX's own operators fit, because the runtime's makers say so for each release. Other operators are unknown.
 
     Raises:
         OnnxsmithError: `profile/unknown` if there is no such runtime or version.

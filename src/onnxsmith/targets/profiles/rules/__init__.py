@@ -1,1 +1,1 @@
-"""Named conditions that a profile lists under `[[rules]]`, a class for each."""
+"""Holds the named conditions that a profile lists under `[[rules]]`, with a class for each condition."""

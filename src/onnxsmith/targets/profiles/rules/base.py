@@ -14,15 +14,16 @@ from onnxsmith.targets.profiles.node_facts import Subject
 
 @dataclass(frozen=True)
 class GraphRule(ABC):
-    """A condition. The fields of the dataclass are its parameters in the file; the docstring is its documentation.
+    """Defines a condition. The fields of the dataclass are its parameters in the file; the docstring is its
+    documentation.
 
     `operators` restricts it to nodes of these operators; empty for the class's own `anchor`.
     """
 
     anchor: ClassVar[tuple[str, ...]] = ()
-    """Operators that the condition is about; empty for every operator."""
+    """Names the operators that the condition is about; empty for every operator."""
     source: ClassVar[str] = ""
-    """A link to the text that states the condition; "" if only the profile's sources do."""
+    """Is a link to the text that states the condition; "" if only the profile's sources state the condition."""
 
     operators: tuple[str, ...] = ()
 

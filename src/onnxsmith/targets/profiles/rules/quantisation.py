@@ -1,4 +1,4 @@
-"""Conditions on quantised tensors and dtypes."""
+"""Defines conditions on quantised tensors and dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions on shapes, branches and single operators."""
+"""Defines conditions on shapes, branches and single operators."""
 
 from __future__ import annotations
 
