@@ -1,4 +1,4 @@
-"""Runs in the child process of `torch_child.py`: loads a torch model and times it."""
+"""Runs in the child process of `torch_child.py`. Loads a torch model and times it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Host(Hosting[TorchSession]):
     def __init__(self) -> None:
         super().__init__()
         self._stack = ExitStack()
-        """Never closed: the models live as long as the process."""
+        """Is never closed, because the models live as long as the process."""
 
     def about(self) -> dict[str, Any]:
         import torch

@@ -1,7 +1,7 @@
 """Saves the figures of a benchmark to a file, and compares a later benchmark with them.
 
 A time from another machine, or from other versions, proves nothing about the model. The file therefore holds the
-circumstances that times depend on, and a comparison is refused if they have changed.
+circumstances on which times depend, and a comparison is refused if they have changed.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from onnxsmith.graph.files.save import disk_problems
 
 FORMAT = 1
 Ended: TypeAlias = tuple[Verdict, tuple[Problem, ...]]
-"""The verdict of a comparison, and the problems that explain it."""
+"""Holds the verdict of a comparison, and the problems that explain it."""
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A subject in the file. `logs` are the logarithms of its time (in seconds) in each round."""
+    """Describes a subject in the file. `logs` are the logarithms of its time (in seconds) in each round."""
 
     subject: str
     on: str
@@ -49,7 +49,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The figures in a file, and their circumstances: machine, versions, inputs."""
+    """Holds the figures in a file, and their circumstances: machine, versions, inputs."""
 
     path: str
     machine: Mapping[str, str]
@@ -83,7 +83,7 @@ def read(path: Path, command: str) -> Baseline:
     """Reads a file that `save` wrote. `command` is a command line that measures the models, for the fix of a problem.
 
     Raises:
-        OnnxsmithError: `bench/baseline` if it is missing, or was not written by `save`.
+        OnnxsmithError: `bench/baseline` if the file is missing, or was not written by `save`.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -112,8 +112,8 @@ def read(path: Path, command: str) -> Baseline:
 
 
 def _fix(path: Path, command: str) -> str:
-    """Returns how to get a baseline. If the file exists but is no baseline, the advice does not overwrite it: it may be
-    something else."""
+    """Returns how to get a baseline. If the file exists but is no baseline, the advice does not overwrite the file,
+    which may be something else."""
     wanted = path
     if path.exists() and not _is_ours(path):
         wanted = path.with_name("baseline.json")
@@ -130,7 +130,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def circumstances() -> dict[str, str]:
-    """Returns what a time depends on apart from the model: the machine and the versions."""
+    """Returns the machine and the versions, on which a time depends in addition to the model."""
     here = machine.HERE
     limits = {"processor": here.processor(), "cores": str(here.cores()), "system": platform.platform()}
     return {**limits, **{name: version for name, version in versions().items() if name != "onnxsmith"}}
@@ -139,8 +139,8 @@ def circumstances() -> dict[str, str]:
 def against(
     baseline: Baseline, done: Bench, request: Request, *, allow: float, any_machine: bool
 ) -> tuple[Regressions, Ended]:
-    """Compares every subject with the saved subject on the same runtime; if there are several, with that of the same
-    name. A subject is slower if its whole interval lies above 1 + `allow`."""
+    """Compares every subject with the saved subject on the same runtime. If there are several, it is compared with the
+    saved subject of the same name. A subject is slower if its whole interval lies above 1 + `allow`."""
     now = circumstances()
     differing = {
         name: (baseline.machine.get(name, "none"), now.get(name, "none"))

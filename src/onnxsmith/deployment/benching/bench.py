@@ -1,4 +1,5 @@
-"""`bench`: measures models on runtimes, and says which is faster if the difference exceeds the noise."""
+"""Runs the command `bench`: measures models on runtimes, and says which model is faster if the difference exceeds the
+noise."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ from onnxsmith.graph.files.save import save_for_now
 from onnxsmith.graph.model_identity import identifies
 
 _ONLY_SOME = {"bench/no-profile", "bench/no-threads"}
-"""Problems that are no failure if other runtimes do not have them: some runtimes have no profiler, or no threads."""
+"""Names the problems that are no failure if other runtimes do not have them: some runtimes have no profiler, or no
+threads."""
 
 
 @identifies("models")
@@ -114,7 +116,7 @@ def bench(
 
 @dataclass(frozen=True)
 class Setup:
-    """The subjects in the order of the request, the lead among them, the input, and the batch dimension."""
+    """Holds the subjects in the order of the request, the lead among them, the input, and the batch dimension."""
 
     order: list[Ready]
     lead: Ready
@@ -147,7 +149,7 @@ def _setup(models: Sequence[Any], request: Request, stack: ExitStack) -> Setup:
 
 
 def _measured(setup: Setup, request: Request) -> Bench:
-    """Compares the outputs, ends the processes used for that, and measures the subjects."""
+    """Compares the outputs, ends the processes of this comparison, and measures the subjects."""
     with stage("check"):
         checks = _checks(setup.order, setup.given, request.tolerance)
     watch = Watch()
@@ -164,7 +166,8 @@ def _measured(setup: Setup, request: Request) -> Bench:
 
 
 def _checks(order: Sequence[Ready], given: Chosen, tolerance: float | None) -> dict[int, Check]:
-    """Compares the outputs of each subject with those of the first, then ends the processes used for that."""
+    """Compares the outputs of each subject with those of the first subject, then ends the processes of these
+    comparisons."""
     first = order[0]
     feed = replace(given.feed, values=first.own(given.feed.values))
     found = {id(one): checked(first, one, feed, tolerance) for one in order[1:]}
@@ -188,8 +191,8 @@ def _more(setup: Setup, done: Bench, request: Request) -> Iterator[Part]:
 
 
 def _record(lost: Sequence[Failed], done: Bench, *, enough: bool) -> None:
-    """Adds problems of subjects that were not measured to the failures. If the runtime of such a subject cannot do it,
-    but others have done it (`enough`), adds them to the notes instead."""
+    """Adds problems of subjects that were not measured to the failures. If only the runtime of such a subject lacks the
+    ability, and other runtimes have done it (`enough`), the problems become notes instead."""
     for one in lost:
         if enough and one.problem.id in _ONLY_SOME:
             done.notes.append(f"{one.label}: {one.problem.what}")
@@ -211,10 +214,10 @@ def _profiles(done: Bench, seconds: float) -> Iterator[Part]:
 
 
 def _other_batches(setup: Setup, request: Request) -> dict[int, Chosen]:
-    """Returns the inputs at each batch size; without batches, those of the benchmark.
+    """Returns the inputs at each batch size; without batches, the inputs of the benchmark.
 
     Raises:
-        OnnxsmithError: `bench/no-batch` if the inputs are given, because these have one batch size.
+        OnnxsmithError: `bench/no-batch` if the inputs are given, because given inputs have one batch size.
     """
     if not request.batches:
         return {1: setup.given}

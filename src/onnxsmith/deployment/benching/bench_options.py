@@ -10,12 +10,12 @@ from typing import Any
 from onnxsmith.base.problem import problem
 
 SECONDS = 20.0
-"""Default seconds of measuring. A choice."""
+"""Sets the default seconds of measuring. A choice."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The options of a call of `bench`, under its own names."""
+    """Holds the options of a call of `bench`, under the names of `bench`."""
 
     subjects: Sequence[str]
     inputs: Mapping[str, Any] | Sequence[str]
@@ -29,8 +29,8 @@ class Request:
     seed: int
 
     def command(self, *models: object, subjects: bool = False) -> str:
-        """Returns the command line that measures these models on the same input for the same time; with `subjects`, on
-        the same runtimes. In place of Python arrays it gives their sizes."""
+        """Returns the command line that measures these models on the same input for the same time. With `subjects`,
+        measures on the same runtimes. In place of Python arrays, the command gives the arrays' sizes."""
         words = ["onnxsmith", "bench", *map(str, models)]
         words += [f"--subject={name}" for name in self.subjects] if subjects else []
         for name, size in self.sizes.items():

@@ -10,14 +10,14 @@ from onnxsmith.base.system import machine
 from onnxsmith.base.system.machine import Counters
 
 _BUSY = 0.1
-"""Share of processor time taken by other processes from which a machine is called busy. A choice: an idle desktop takes
-1 to 3 percent."""
+"""Names the share of processor time taken by other processes from which a machine is called busy. A choice: an idle
+desktop takes 1 to 3 percent."""
 
 
 @dataclass(frozen=True)
 class Busy:
-    """Shares of processor time taken by other processes (`others`) and, in a virtual machine, by other machines on the
-    host (`stolen`), and the load average at the beginning. None is unknown."""
+    """Holds shares of processor time taken by other processes (`others`) and, in a virtual machine, by other machines
+    on the host (`stolen`). Also holds the load average at the beginning. None is unknown."""
 
     load: float | None
     others: float | None

@@ -22,19 +22,19 @@ from onnxsmith.runtimes._isolated import Turn
 from onnxsmith.viewer.inspection.costs.cost_groups import Path, grouping
 
 _SKIPPED = 3
-"""Number of first runs that do not count: the first run allocates memory. A choice."""
+"""Counts the first runs that are left out: the first run allocates memory. A choice."""
 _NOTHING = 1e-9
-"""Smallest time in seconds for which a row is shown; the rounding of sums is far below."""
+"""Names the smallest time in seconds for which a row is shown; the rounding of sums is far below."""
 _COUNTED, _FEWEST = 0.25, 3
-"""Share of the runs that count, the shortest ones, and their least number. Means over all runs would charge the kernels
-with the time of other processes. A choice."""
+"""Sets the share of the runs that count, which are the shortest runs, and their least number. Means over all runs would
+charge the kernels with the time of other processes. A choice."""
 _MOST = 200
-"""Largest number of runs. A choice: a hundred runs of a large model give about a megabyte of events."""
+"""Limits the runs. A choice: a hundred runs of a large model give about a megabyte of events."""
 
 
 @dataclass
 class _Kernel:
-    """A kernel of the optimised graph, with its time over all runs in microseconds."""
+    """Describes a kernel of the optimised graph, with its time over all runs in microseconds."""
 
     op: str
     name: str
@@ -67,7 +67,7 @@ def profiled(ready: Ready, values: Mapping[str, Any], *, seconds: float, usual: 
 
 
 def _least_disturbed(runs: Sequence[Any], whole: Sequence[float]) -> tuple[list[Any], list[float]]:
-    """Returns the runs that count, with their times: the shortest runs, apart from the first ones."""
+    """Returns the runs that count, with their times. These are the shortest runs, without the first runs."""
     order = sorted(range(_SKIPPED, len(whole)), key=lambda index: whole[index])
     kept = order[: max(_FEWEST, int(len(order) * _COUNTED))]
     return [runs[index] for index in kept], [whole[index] for index in kept]
@@ -76,8 +76,8 @@ def _least_disturbed(runs: Sequence[Any], whole: Sequence[float]) -> tuple[list[
 def _kernels(
     runs: Sequence[Any], nodes: Sequence[Mapping[str, Any]], sources: Sequence[list[ir.Node]]
 ) -> list[_Kernel]:
-    """Returns the kernels that ran. An event names its node. If several nodes have that name, they run in the order of
-    the optimised graph."""
+    """Returns the kernels that ran. An event names its node. If several nodes have the same name, they run in the order
+    of the optimised graph."""
     of_name: dict[str, list[int]] = defaultdict(list)
     for index, node in enumerate(nodes):
         of_name[node["name"]].append(index)
@@ -148,8 +148,8 @@ def _label(kernel: _Kernel, numbered: Numbered) -> str:
 
 
 def _module(sources: Sequence[ir.Node], path_of: Callable[[ir.Node], Path]) -> Path | None:
-    """Returns the innermost module that contains all nodes of a kernel. Nodes without a module are ignored, unless all
-    are."""
+    """Returns the innermost module that contains all nodes of a kernel. Nodes without a module are ignored, unless no
+    node has a module."""
     paths = [path_of(node) for node in sources]
     named = [path for path in paths if path not in ((), ("",))]
     if not named:
@@ -162,8 +162,8 @@ def _module(sources: Sequence[ir.Node], path_of: Callable[[ir.Node], Path]) -> P
 
 
 def _tree(modules: Mapping[Path, float], separator: str) -> tuple[ModuleTime, ...]:
-    """Returns a row for each module with a time, after the row of the module that contains it, the slowest first. The
-    last row, without a name, is for nodes without a module, and for kernels with nodes of several modules."""
+    """Returns a row for each module with a time, the slowest first, each after the row of the module that contains it.
+    The last row, without a name, is for nodes without a module, and for kernels with nodes of several modules."""
     rows: list[ModuleTime] = []
 
     def add(path: Path) -> None:
@@ -191,13 +191,13 @@ def _tree(modules: Mapping[Path, float], separator: str) -> tuple[ModuleTime, ..
 _PREFIX = "onnxsmith."
 _NUMBER = re.compile(re.escape(_PREFIX) + r"(\d+)(?![\d.])")
 _BLOCKED = "_nchwc"
-"""The ending of the name that onnxruntime gives a node whose result has a blocked layout. The rest is the name of the
-tensor (nchwc_transformer.cc)."""
+"""Is the ending of the name that onnxruntime gives a node whose result has a blocked layout. The rest is the name of
+the tensor (nchwc_transformer.cc)."""
 
 
 class Numbered:
-    """A copy of a model without calls of functions. Every node has a unique name, so that a kernel can be traced to it.
-    `labels` are the names of the nodes in the file."""
+    """Holds a copy of a model without calls of functions. Every node has a unique name, so that a kernel can be traced
+    to its node. `labels` are the names of the nodes in the file."""
 
     def __init__(self, model: ir.Model) -> None:
         self.model, self.note = inlined(model)
@@ -210,13 +210,13 @@ class Numbered:
     def sources(self, optimised: Sequence[Mapping[str, Any]]) -> list[list[ir.Node]]:
         """Returns for each node of the optimised graph the nodes of the file that it computes; empty if unknown."""
         tensors: dict[str, str] = {}
-        """The file's name of a tensor of the optimised graph."""
+        """Maps a tensor of the optimised graph to its name in the file."""
         results = [self._results(node) for node in optimised]
         for node, found in zip(optimised, results, strict=True):
             tensors |= {theirs: ours for theirs, ours in zip(node["outputs"], found, strict=False) if ours}
         computed = set(tensors.values())
         made: dict[str, list[ir.Node]] = {}
-        """The nodes that the kernel computes which first has the tensor."""
+        """Maps a tensor to the nodes that are computed by the first kernel with this tensor."""
         sources = []
         for node, found in zip(optimised, results, strict=True):
             names = [name for name in found if name]
@@ -229,7 +229,7 @@ class Numbered:
         return sources
 
     def _results(self, node: Mapping[str, Any]) -> list[str]:
-        """Returns the names in the file of the tensors that a node computes, "" if unknown."""
+        """Returns the names in the file of the tensors that a node computes; "" for an unknown name."""
         blocked = node["name"].removesuffix(_BLOCKED)
         own = _NUMBER.fullmatch(node["name"])
         names = [v.name or "" for v in self.nodes[int(own[1])].outputs] if own and self._has(own[1]) else []
@@ -244,8 +244,8 @@ class Numbered:
         return found
 
     def _between(self, results: Sequence[str], operands: set[str], computed: set[str]) -> list[ir.Node]:
-        """Returns the nodes between the operands and the results. Walks backwards from the results, and stops at
-        tensors that another kernel has computed."""
+        """Returns the nodes between the operands and the results. The walk goes backwards from the results, and stops
+        at tensors that another kernel has computed."""
         found: dict[ir.Node, None] = {}
         waiting = [name for name in results if name in self._producers]
         while waiting:

@@ -23,37 +23,37 @@ from onnxsmith.runtimes import _idle
 from onnxsmith.runtimes._timing import Timer
 
 NARROW = 0.015
-"""Half width of an interval at which measuring stops. A choice: a second measurement then lies within 3%."""
+"""Names the half width of an interval at which measuring stops. A choice: a second measurement then lies within 3%."""
 _MOST_ROUNDS = 30
-"""Largest number of rounds. A choice: beyond it, intervals hardly become narrower."""
+"""Limits the rounds. A choice: with more rounds, intervals hardly become narrower."""
 _ROUNDS = 10
-"""Number of rounds for which the measuring time is planned. A choice, a little more than the least number."""
+"""Counts the rounds for which the measuring time is planned. A choice, a little more than the least number."""
 _SHORTEST = 10_000
-"""Shortest sample in nanoseconds; a faster model runs several times in a sample. Reading the clock takes about 60 ns,
-less than a percent of a sample."""
+"""Sets the shortest sample in nanoseconds; a faster model runs several times in a sample. Reading the clock takes about
+60 ns, less than a percent of a sample."""
 _BLOCKS = 10
-"""Number of blocks for which the time of a round is planned. A choice: their median ignores a few disturbed blocks."""
+"""Counts the blocks for which the time of a round is planned. A choice: their median ignores a few disturbed blocks."""
 _TURN, _SHORT = 0.05, 0.002
-"""Longest and shortest turn in seconds, unless a single run is longer. A choice: as short as most disturbances of a
-machine, but long enough for a median."""
+"""Bounds a turn in seconds, unless a single run is longer. A choice: as short as most disturbances of a machine, but
+long enough for a median."""
 _SETTLE = 0.1
-"""Share of a turn before its measured runs, in which caches fill again and the threads of the previous subject come to
-rest. A choice."""
+"""Sets the share of a turn before its measured runs. In this time caches fill again, and the threads of the previous
+subject come to rest. A choice."""
 _LONG = 0.05
-"""If a run takes at least this many seconds, no runs are needed to settle: caches are full after a part of it. A
+"""Names the seconds of a run from which no runs are needed to settle: caches are full after a part of such a run. A
 choice."""
 _WINDOW = 0.02
-"""Seconds of a window of the warm-up. A choice."""
+"""Sets the seconds of a window of the warm-up. A choice."""
 _WARM = 0.25
-"""Largest share of a round's measuring time for the warm-up, at least three windows. A choice."""
+"""Limits the share of a round's measuring time for the warm-up, which takes at least three windows. A choice."""
 _TOTAL = 4.0
-"""Largest total time as a multiple of the measuring time, plus a minute. A choice: processes start slowly."""
+"""Limits the total time as a multiple of the measuring time, plus a minute. A choice: processes start slowly."""
 
 
 @dataclass(eq=False)
 class Track:
-    """The measurements of one subject. Each list has one entry for each round, except `times`: seconds of each run, or
-    of the mean run of each sample if a sample has `inner` runs."""
+    """Holds the measurements of one subject. Each list has one entry for each round, except `times`: seconds of each
+    run. If a sample has `inner` runs, `times` has the mean run of each sample."""
 
     ready: Ready
     load: list[float] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Track:
     peak: list[int | None] = field(default_factory=list)
     medians: list[float] = field(default_factory=list)
     lows: list[float] = field(default_factory=list)
-    """The time that represents each round: that of the least disturbed runs."""
+    """Lists the time that represents each round: the time of the least disturbed runs."""
     times: list[float] = field(default_factory=list)
     inner: int = 1
     where: str = ""
@@ -75,7 +75,7 @@ class Track:
 
 @dataclass(eq=False)
 class Measured:
-    """The tracks, and the logarithms of the ratios: for each track but the first, its ratio to the first in each
+    """Holds the tracks, and the logarithms of the ratios. Each track but the first has its ratio to the first in each
     round."""
 
     tracks: list[Track]
@@ -83,9 +83,9 @@ class Measured:
     failed: list[Failed]
     blocks: int
     seconds: float
-    """Seconds within turns and warm-ups."""
+    """Counts the seconds within turns and warm-ups."""
     ended: str
-    """Why measuring stopped."""
+    """Says why measuring stopped."""
 
 
 def measure(
@@ -128,7 +128,7 @@ def measure(
 def _enough(
     tracks: Sequence[Track], ratios: Sequence[Sequence[float]], spent: float, all_: float, seconds: float, floor: float
 ) -> str:
-    """Returns the reason to stop measuring; "" to go on."""
+    """Returns the reason to stop measuring; "" if measuring goes on."""
     count = len(tracks[0].medians)
     if all_ > _TOTAL * seconds + 60 or (spent >= seconds and count >= LEAST_ROUNDS) or spent >= 2 * seconds:
         return f"the time was used up ({spent:.1f} s of measuring)"
@@ -140,7 +140,7 @@ def _enough(
 
 
 class _Round:
-    """One round: starts new processes, warms up, and runs blocks."""
+    """Makes one round: starts new processes, warms up, and runs blocks."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class _Round:
         self._values, self._seconds = values, seconds
         self._open: dict[int, Opened] = {}
         self._runs: dict[int, list[float]] = {}
-        """The times of this round's runs, by subject."""
+        """Holds the times of this round's runs, by subject."""
         self.failed: list[Failed] = []
         self.spent = 0.0
         self.blocks = 0
@@ -183,7 +183,7 @@ class _Round:
         return done
 
     def logs(self) -> list[float]:
-        """Returns for each subject the logarithm of its time in this round divided by that of the first."""
+        """Returns for each subject the logarithm of its time in this round divided by the first subject's time."""
         return [math.log(track.lows[-1] / self._tracks[0].lows[-1]) for track in self._tracks[1:]]
 
     def _in_any_order(self) -> list[Track]:

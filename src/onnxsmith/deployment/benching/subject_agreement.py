@@ -16,13 +16,14 @@ from onnxsmith.verification.rounding import asked
 from onnxsmith.verification.verify import Side, verify
 
 _BETWEEN_TORCH = 1e-3
-"""Largest difference between a torch module and its compiled form, relative to the output's scale. A choice: a compiler
-adds float32 numbers in another order, and without a graph the effect of that cannot be computed."""
+"""Limits the difference between a torch module and its compiled form, relative to the output's scale. A choice: a
+compiler adds float32 numbers in another order, and without a graph the effect of the order cannot be computed."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Whether a subject's outputs agree with the lead's: None if unknown. `said` is a clause about it."""
+    """Says whether a subject's outputs agree with the lead's: None if this is unknown. `said` is a clause about the
+    agreement."""
 
     equal: bool | None
     said: str

@@ -15,8 +15,8 @@ from onnxsmith.runtimes.base import Preparer, Session
 
 @dataclass(eq=False)
 class Opened:
-    """A prepared session. `load` is in seconds; `imported` and `loaded` are the process's memory in bytes, before and
-    after loading. They are None for a runtime without a process of its own."""
+    """Holds a prepared session. `load` is in seconds; `imported` and `loaded` are the process's memory in bytes, before
+    and after loading. They are None for a runtime without a process of its own."""
 
     ready: Ready
     session: Session
@@ -33,7 +33,8 @@ class Opened:
         return self.timer
 
     def peak(self) -> int | None:
-        """Returns the largest memory of the process so far, in bytes above that with only the library imported."""
+        """Returns the largest memory of the process so far, in bytes above its memory with only the library
+        imported."""
         most = usage.HERE.peak(self.process) if self.process is not None else None
         return None if most is None or self.imported is None else max(most - self.imported, 0)
 

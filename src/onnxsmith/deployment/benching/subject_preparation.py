@@ -23,8 +23,8 @@ _REFUSALS = {"runtime/failed", "run/dimension-conflict"}
 
 @dataclass(eq=False)
 class Ready:
-    """A subject with its model. `names` maps the lead's input names to the subject's own; `also` are inputs of the
-    other sizes."""
+    """Holds a subject with its model. `names` maps the lead's input names to the subject's own names; `also` are inputs
+    of the other sizes."""
 
     subject: Subject
     side: SideSource
@@ -37,8 +37,8 @@ class Ready:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The inputs of a benchmark, under the lead's names. `sizes` are the sizes of symbolic dimensions, `origin` is the
-    source of the inputs, `notes` are for the report."""
+    """Holds the inputs of a benchmark, under the lead's names. `sizes` are the sizes of symbolic dimensions, `origin`
+    is the source of the inputs, `notes` are for the report."""
 
     feed: Feed
     sizes: dict[str, int]
@@ -89,8 +89,8 @@ def _lacking(needed: Sequence[str], lead: SideSource) -> OnnxsmithError:
 def chosen(
     lead: Ready, inputs: Mapping[str, Any] | Sequence[str], sizes: Mapping[str, int], seed: int, *, check: bool = True
 ) -> Chosen:
-    """Returns the given inputs, or generated inputs that the lead accepts; if all models are torch models, the example
-    inputs.
+    """Returns the given inputs. Without given inputs, returns generated inputs that the lead accepts, or the example
+    inputs if all models are torch models.
 
     Raises:
         OnnxsmithError: `bench/unsized` if a symbolic dimension has no size, `bench/no-dimension` for a size of a
@@ -124,7 +124,7 @@ def chosen(
 
 def _accepted(lead: Ready, feed: Feed, plan: Plan) -> tuple[Feed, tuple[str, ...]]:
     """Returns the feed if the lead runs on it, else another feed of the same sizes. If the lead cannot run at all,
-    returns the feed: the measurement will report the reason."""
+    returns the feed, because the measurement will report the reason."""
     try:
         with lead.side.prepare() as session:
             try:

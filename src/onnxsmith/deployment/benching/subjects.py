@@ -1,5 +1,5 @@
 """Lists the subjects of a benchmark: models on runtimes. Every member of `runtimes/` gives subjects with the models
-that it can run."""
+that the runtime can run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from onnxsmith.runtimes._isolated import Isolated, Turn
 from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source
 
 TORCH = {"torch": "torch-eager", "torch-eager": "torch-eager", "torch-compile": "torch-compile"}
-"""Runtimes of torch models by name; `torch` is a short name."""
+"""Maps names to runtimes of torch models; `torch` is a short name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model on a runtime. `target` is a path, a text that names a torch model, or a torch module. `on` is the runtime
-    with its options as text, `model` the model's name in the report."""
+    """Describes a model on a runtime. `target` is a path, a text that names a torch model, or a torch module. `on` is
+    the runtime with its options as text, `model` the model's name in the report."""
 
     target: Any
     on: str
@@ -39,16 +39,17 @@ class Subject:
 
     @property
     def label(self) -> str:
-        """The subject's name in the report."""
+        """Returns the subject's name in the report."""
         return f"{self.model} on {self.on}"
 
     @property
     def file(self) -> Path | None:
-        """The model's file; None if it has none."""
+        """Returns the model's file; None if the model has no file."""
         return self.target if isinstance(self.target, Path) else None
 
     def preparer(self, side: SideSource) -> Preparer:
-        """Returns a preparer with a process of its own; for a module of this process, one in this process."""
+        """Returns a preparer with a process of its own. For a module of this process, returns a preparer in this
+        process."""
         if self.is_torch and isinstance(self.target, str | Path):
             return TorchPreparer(str(self.target), self.on, _weight(side))
         return self.runtime.preparer()
@@ -69,7 +70,7 @@ def _weight(side: SideSource) -> int:
 
 @dataclass(frozen=True)
 class Failed:
-    """A subject that could not be measured, and the reason."""
+    """Holds a subject that could not be measured, and the reason."""
 
     label: str
     problem: Problem
@@ -83,14 +84,14 @@ class Failed:
 
     @property
     def reason(self) -> str:
-        """The problem in one line."""
+        """Returns the problem in one line."""
         return f"{self.problem.id}: {self.problem.what}"
 
 
 def subjects(models: Sequence[Any], names: Sequence[str]) -> tuple[list[Subject], list[Failed]]:
     """Returns every model on every named runtime that runs its kind of model; without names, on the default runtime. A
-    model that names a runtime itself (`m.onnx@openvino`) gets only that. Also returns the runtimes that cannot be used,
-    with their problems.
+    model that names a runtime itself (`m.onnx@openvino`) gets only this runtime. Also returns the runtimes that cannot
+    be used, with their problems.
 
     Raises:
         OnnxsmithError: `bench/no-subject` if a runtime was named that runs none of the models.
@@ -155,7 +156,7 @@ def _add(target: Any, name: str, found: list[Subject], failed: list[Failed]) -> 
 
 
 def _split(model: Any) -> tuple[Any, str]:
-    """Returns the model, and the runtime that its text names; "" if none."""
+    """Returns the model, and the runtime that the model's text names; "" if it names no runtime."""
     if not isinstance(model, str | Path):
         return model, ""
     text = str(model)
@@ -185,7 +186,7 @@ def _is_onnx(value: Any) -> bool:
 
 class TorchPreparer(Isolated):
     """Prepares one torch model, which a text names, with `weight` bytes of parameters. The caller has to give the
-    interface: that of the module's program, with dynamic axes as texts."""
+    interface of the module's program, with dynamic axes as texts."""
 
     def __init__(self, target: str, on: str, weight: int) -> None:
         super().__init__("onnxsmith.deployment.benching._torch_host", on)

@@ -29,13 +29,13 @@ from onnxsmith.deployment.benching.subjects import Failed
 from onnxsmith.verification.run import typed
 
 _MOST_NAMED = 5
-"""Largest number of nodes that a problem names. A choice."""
+"""Limits the nodes that a problem names. A choice."""
 _PACKAGES = ("onnxruntime", "onnxruntime-gpu", "openvino", "torch", "onnx", "numpy")
 
 
 @dataclass(frozen=True)
 class Bench:
-    """All measurements. `checks` are by the id of the subject."""
+    """Holds all measurements. `checks` are by the id of the subject."""
 
     measured: Measured
     given: Chosen
@@ -46,7 +46,7 @@ class Bench:
 
     @property
     def floor(self) -> float:
-        """Least half width of the intervals."""
+        """Returns the least half width of the intervals."""
         return BUSY_FLOOR if self.seen.disturbs else FLOOR
 
 
@@ -188,8 +188,8 @@ def latency(track: Track) -> Latency:
 
 
 def ratio(track: Track, logs: Sequence[float], check: Check, floor: float, measured: Measured) -> Ratio:
-    """Returns the ratio of a subject to the first, and whether it is ranked. A ranking needs enough rounds, equal
-    outputs, and an interval that does not contain 1."""
+    """Returns the ratio of a subject to the first subject, and whether the subject is ranked. A ranking needs enough
+    rounds, equal outputs, and an interval that does not contain 1."""
     found = of_rounds(logs, floor=floor)
     why_not = ""
     if check.equal is False:

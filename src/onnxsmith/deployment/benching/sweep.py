@@ -19,9 +19,10 @@ from onnxsmith.graph.structure.signature import Port
 from onnxsmith.runtimes import _idle
 
 _PASSES = 3
-"""Number of passes: each measures every point, in another order. A choice: the least number that shows a spread."""
+"""Counts the passes; each pass measures every point, in another order. A choice: the least number that shows a
+spread."""
 _LEAST = 0.02
-"""Seconds of measuring for a point in a pass. A choice."""
+"""Sets the least seconds of measuring for a point in a pass. A choice."""
 
 
 def batch_dimension(side: SideSource, asked: str) -> str:
@@ -29,7 +30,7 @@ def batch_dimension(side: SideSource, asked: str) -> str:
     axis is symbolic.
 
     Raises:
-        OnnxsmithError: `bench/no-batch` if there is none.
+        OnnxsmithError: `bench/no-batch` if there is no such dimension.
     """
     firsts = [port.shape[0] for port in side.interface.inputs if port.shape]
     named = {dim for port in side.interface.inputs for dim in port.shape or () if isinstance(dim, str)}
@@ -68,9 +69,9 @@ def swept(
     seconds: float,
     seed: int,
 ) -> tuple[list[Point], list[Failed]]:
-    """Measures the throughput of every subject at each number of threads (0: the runtime's choice) and each batch size;
-    `inputs` are the inputs by batch size. Each subject is opened once for a number of threads. Points are measured in
-    passes, in random order."""
+    """Measures the throughput of every subject at each number of threads and each batch size. 0 threads leave the
+    number to the runtime. `inputs` are the inputs by batch size. Each subject is opened once for a number of threads.
+    Points are measured in passes, in random order."""
     shuffle = random.Random(seed)
     found: list[Point] = []
     failed: list[Failed] = []

@@ -1,4 +1,5 @@
-"""`bundle`: writes a model as a folder that runs without torch, verified in the program that will load it."""
+"""Runs the command `bundle`: writes a model as a folder that runs without torch, verified in the program that will load
+it."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ from onnxsmith.verification.inputs.user_inputs import Inputs
 
 INDEX = "bundle.json"
 _SHOWN = 5
-"""Largest number of renamed inputs and outputs that the report names."""
+"""Limits the renamed inputs and outputs that the report names."""
 
 
 @identifies("source")
@@ -77,14 +78,14 @@ def bundle(
     `form` names the program: `python`, `web`, `triton`, `tensorrt`, `cpp`, `transformers-js`, `genai`. `task` chooses
     the pre- and post-processing that is written as code, with the parameters in `processing` and in the TOML file
     `settings`. `dim_ranges` declares (least, usual, largest) size of symbolic dimensions, as tuples or as texts
-    `batch=1:4:16`. Golden data is made from `inputs`, and from generated inputs: at these sizes, and at two sizes of
-    symbolic dimensions without a range. `tolerance` is the allowed difference of float outputs, relative to the largest
-    magnitude of the output, instead of what rounding explains. `clients` are folders of programs that are not found
-    automatically: `{"onnxruntime": …, "node_modules": …}`.
+    `batch=1:4:16`. Golden data is made from `inputs`, and from generated inputs: at the declared sizes, and at two
+    sizes of symbolic dimensions without a range. `tolerance` is the allowed difference of float outputs, relative to
+    the largest magnitude of the output. It replaces the difference that rounding explains. `clients` are folders of
+    programs that are not found automatically: `{"onnxruntime": …, "node_modules": …}`.
 
-    The folder is first written beside its target. If the program is on this machine, it replays the golden data there.
-    The folder is moved into place if nothing differs. The report says for each part whether it ran; `Result.path` is
-    the folder.
+    The folder is first written beside its target. If the program is on this machine, it replays the golden data in this
+    folder. If nothing differs, the folder is moved into place. The report says for each part whether it ran;
+    `Result.path` is the folder.
 
     Raises:
         OnnxsmithError: `bundle/…` if the form or task does not fit the model, or the program is here but cannot run the
@@ -239,8 +240,8 @@ def _with_golden(
 
 
 def _write_index(content: Content, form: Form, checks: tuple[BundleCheck, ...], place: Path) -> None:
-    """Writes bundle.json: a description of the folder, the checks that ran, and the digest of each file. It has no time
-    and no path of this machine, so the same model gives the same bytes."""
+    """Writes bundle.json: a description of the folder, the checks that ran, and the digest of each file. The file has
+    no time and no path of this machine, so the same model gives the same bytes."""
     names = sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if file.is_file())
     names = [name for name in names if name != INDEX]
     index = {
@@ -262,7 +263,7 @@ def _sizes(target: Path) -> dict[str, int]:
 
 
 def _renamed(content: Content) -> list[str]:
-    """Returns the inputs and outputs that have another name than in the model."""
+    """Returns the inputs and outputs whose names differ from the names in the model."""
     said = [] if content.called == content.title else [f"the bundle of {content.title!r} is called {content.called!r}"]
     other = [port for port in (*content.inputs, *content.outputs) if port.identifier != port.name]
     pairs = first_few([f"{port.name!r} is {port.identifier}" for port in other], _SHOWN)
@@ -342,6 +343,6 @@ def copy_model(source: object, model: ir.Model, target: Path) -> tuple[str, ...]
 
 
 def _locations(model: ir.Model) -> dict[str, Path]:
-    """Returns the data files by their location in the model. `load` has checked that each is inside the folder."""
+    """Returns the data files by their location in the model. `load` has checked that each file is inside the folder."""
     tensors = [tensor for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor)]
     return {str(PurePosixPath(tensor.location)): Path(tensor.path) for tensor in tensors}

@@ -23,13 +23,13 @@ from onnxsmith.base.words import several
 from onnxsmith.runtimes import _bounds
 
 _SHOWN = 2000
-"""Characters of a failed client's output that an error shows, from the end."""
+"""Limits the characters of a failed client's output that an error shows, counted from the end."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A program that ended: its exit status, and its output. `late` is whether it was stopped because of its time
-    limit."""
+    """Describes a program that ended: its exit status, and its output. `late` is True if the program was stopped
+    because of its time limit."""
 
     status: int
     output: str
@@ -93,7 +93,8 @@ _UNKNOWN = re.compile(
     r"opset|[Nn]o [Oo]p registered|not (a registered|implemented|supported)|NOT_IMPLEMENTED|[Uu]nsupported (op|type|IR)"
     r"|IR.version|No op schema|cannot resolve operator|Could not find an implementation"
 )
-"""Messages of onnxruntime and related programs about an operator, an opset or an IR version that they do not know."""
+"""Matches messages of onnxruntime and related programs about an operator, an opset or an IR version that they do not
+know."""
 
 
 def failed(name: str, client: str, finished: Finished) -> Exception:
@@ -167,8 +168,8 @@ def _name(requirement: str) -> str:
 
 
 def _link(distribution: importlib.metadata.Distribution, root: Path) -> None:
-    """Links the top-level files and folders of a distribution. Several distributions share the folder `google`, so the
-    folders inside it are linked."""
+    """Links the top-level files and folders of a distribution. Several distributions share the folder `google`, so its
+    subfolders are linked instead."""
     tops = {Path(file).parts[:2] if Path(file).parts[0] == "google" else Path(file).parts[:1]
             for file in distribution.files or () if ".." not in Path(file).parts}  # fmt: skip
     for parts in sorted(tops):
@@ -188,5 +189,6 @@ def version(package: str) -> str | None:
 
 
 def memory_for(model_bytes: int) -> int:
-    """Returns the memory that a client may take for a model of this size: as much as onnxsmith's own runtimes."""
+    """Returns the memory that a client may take for a model of this size. The client gets as much as onnxsmith's own
+    runtimes."""
     return _bounds.memory(None, model=model_bytes)

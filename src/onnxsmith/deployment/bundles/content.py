@@ -21,16 +21,16 @@ NUMPY = {
     "string": "object",
     "bfloat16": "uint16",
 }
-"""Maps ONNX dtypes to numpy dtypes in a bundle. numpy has no bfloat16: a bundle takes and returns its 16 bits as
+"""Maps ONNX dtypes to numpy dtypes in a bundle. numpy has no bfloat16, so a bundle takes and returns its 16 bits as
 uint16."""
 SIZES = {"double": 8, "int64": 8, "uint64": 8, "float": 4, "int32": 4, "uint32": 4, "float16": 2, "bfloat16": 2,
          "int16": 2, "uint16": 2, "int8": 1, "uint8": 1, "bool": 1}  # fmt: skip
-"""Bytes of one element."""
+"""Maps dtypes to the bytes of one element."""
 
 
 @dataclass(frozen=True)
 class NamedPort:
-    """An input or output with its identifier in generated code."""
+    """Describes an input or output, with its identifier in generated code."""
 
     port: Port
     identifier: str
@@ -58,7 +58,7 @@ class NamedPort:
 
     @property
     def shape(self) -> tuple[int | str | None, ...] | None:
-        """Sizes, names of symbolic dimensions, and None for dimensions without a name."""
+        """Returns the sizes, the names of symbolic dimensions, and None for dimensions without a name."""
         if self.port.shape is None:
             return None
         own = {f"{self.name}.{axis}": axis for axis in range(len(self.port.shape))}
@@ -66,14 +66,14 @@ class NamedPort:
 
     @property
     def checked_shape(self) -> tuple[int | str | None, ...] | None:
-        """The shape without expressions such as `2*N`, which generated code does not compute."""
+        """Returns the shape without expressions such as `2*N`, which generated code does not compute."""
         if self.shape is None:
             return None
         return tuple(None if isinstance(dim, str) and not is_symbol(dim) else dim for dim in self.shape)
 
     @property
     def shown(self) -> str:
-        """The dtype and shape for a reader: `float32[batch, 3, ?]`."""
+        """Returns the dtype and shape for a reader: `float32[batch, 3, ?]`."""
         if self.kind != "tensor" or self.shape is None:
             return str(self.port)
         dims = ", ".join("?" if dim is None else str(dim) for dim in self.shape)
@@ -84,7 +84,7 @@ class NamedPort:
 
 @dataclass(frozen=True)
 class Content:
-    """Everything that a form writes.
+    """Describes everything that a form writes.
 
     `called` is the name of the bundle as a folder, a package and a model in a server. `name` is its form in generated
     code, followed by `_model`. `model_file` is the model's path inside the folder; `data_files` are its external data,
@@ -119,13 +119,14 @@ class Content:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The named symbolic dimensions of inputs and outputs, in order of first appearance."""
+        """Returns the named symbolic dimensions of inputs and outputs, in order of first appearance."""
         ports = (*self.inputs, *self.outputs)
         return tuple(dict.fromkeys(d for port in ports for d in port.checked_shape or () if isinstance(d, str)))
 
     @property
     def allowed(self) -> dict[str, float]:
-        """The largest allowed difference of each output over all cases, for outputs that have one."""
+        """Returns the largest allowed difference of each output over all cases, for outputs that have an allowed
+        difference."""
         found: dict[str, float] = {}
         for case in self.cases:
             for name, most in case.tolerances.items():

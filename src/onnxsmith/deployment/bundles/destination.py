@@ -23,8 +23,8 @@ def check_target(target: Path) -> None:
 
 
 def refuse_taken(target: Path, index: str, *, force: bool) -> None:
-    """Raises if a new bundle would overwrite something else than an older bundle. An older bundle is replaced if its
-    files are unchanged, or with `force`.
+    """Raises if a new bundle would overwrite anything but an older bundle. An older bundle is replaced if its files are
+    unchanged, or with `force`.
 
     Raises:
         OnnxsmithError: `bundle/folder`, `bundle/changed`.
@@ -63,7 +63,7 @@ def refuse_taken(target: Path, index: str, *, force: bool) -> None:
 
 
 def move(place: Path, target: Path, beside: Path) -> None:
-    """Moves the finished folder to its target. An older bundle is removed only after the new one is in place."""
+    """Moves the finished folder to its target. An older bundle is removed only after the new bundle is in place."""
     old = beside / "replaced"
     if target.is_dir():
         target.rename(old)
@@ -76,7 +76,8 @@ def move(place: Path, target: Path, beside: Path) -> None:
 
 
 def _listed(index: Path) -> dict[str, str] | None:
-    """Returns the digests in an index by the file's path in the bundle; None if it is not the index of a bundle."""
+    """Returns the digests in an index by the file's path in the bundle; None if the file is not the index of a
+    bundle."""
     try:
         held = json.loads(index.read_text(encoding="utf-8"))
         files = held["files"]

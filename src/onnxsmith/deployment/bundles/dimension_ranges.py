@@ -16,7 +16,7 @@ from onnxsmith.verification.inputs.size_proposals import of_feed
 
 @dataclass(frozen=True)
 class Range:
-    """The least, usual and largest size of a symbolic dimension."""
+    """Holds the least, usual and largest size of a symbolic dimension."""
 
     least: int
     usual: int
@@ -26,8 +26,8 @@ class Range:
 def ranges(
     given: Mapping[str, tuple[int, int, int]] | Sequence[str], symbols: Sequence[str], interface: Signature
 ) -> dict[str, Range]:
-    """Reads the declared ranges by dimension from texts such as `batch=1:4:16`, or from tuples. They are in the order
-    of `symbols`, the named symbolic dimensions.
+    """Reads the declared ranges by dimension from texts such as `batch=1:4:16`, or from tuples. The result is in the
+    order of `symbols`, the named symbolic dimensions.
 
     Raises:
         OnnxsmithError: `bundle/dim-range` for a text that is no range, for a dimension that the model lacks, that has
@@ -62,7 +62,7 @@ def nameless(interface: Signature) -> list[tuple[str, int]]:
 
 
 def naming(interface: Signature, file: str = "MODEL") -> tuple[str, str]:
-    """Returns the command that names the dynamic dimensions without a name, and the first of the new names."""
+    """Returns the command that names the nameless dynamic dimensions, and the first of the new names."""
     free = (f"d{number}" for number in itertools.count(1) if f"d{number}" not in interface.symbols())
     axes: dict[str, list[str]] = {}
     first = ""
@@ -75,7 +75,7 @@ def naming(interface: Signature, file: str = "MODEL") -> tuple[str, str]:
 
 
 def refuse_outside(declared: Mapping[str, Range], interface: Signature, values: Mapping[str, Any], label: str) -> None:
-    """Raises if an input has a size outside of its declared range.
+    """Raises if an input has a size outside its declared range.
 
     Raises:
         OnnxsmithError: `bundle/dim-range`.

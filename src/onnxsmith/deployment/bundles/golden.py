@@ -1,4 +1,4 @@
-"""Makes golden data: inputs, and the outputs that the model gives for them here. The sizes are the declared sizes of
+"""Makes golden data: inputs, and the outputs that the model gives for them here. The inputs have the declared sizes of
 dynamic dimensions, and two sizes of dimensions without a declared range."""
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from onnxsmith.verification.resized_runs import Resizer
 from onnxsmith.verification.value_comparison import is_float
 
 _RESIZED = 12
-"""Largest number of runs at other sizes that are tried. A choice."""
+"""Limits the runs at other sizes that are tried. A choice."""
 LARGEST = 2**28
-"""Largest golden tensor, in bytes, of a model with dynamic sizes; a larger one is refused. A choice: 256 MiB. Every
-copy of the bundle would carry it, and smaller sizes show the same."""
+"""Limits the bytes of a golden tensor of a model with dynamic sizes; a larger tensor is refused. A choice: 256 MiB.
+Every copy of the bundle would carry the tensor, and smaller sizes show the same."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One input with its outputs. Outputs in `random` differ from run to run, so only their dtype and shape are
-    compared. `tolerances` are the allowed differences by output, relative to its largest magnitude; None for outputs
-    that must be equal."""
+    """Holds one input with its outputs. Outputs in `random` differ from run to run, so only their dtype and shape are
+    compared. `tolerances` are the allowed differences of the outputs, relative to an output's largest magnitude; None
+    for outputs that must be equal."""
 
     label: str
     sizes: Mapping[str, int]
@@ -46,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Golden:
-    """The cases, and notes about what they do not cover."""
+    """Holds the cases, and notes about inputs and sizes that the cases do not cover."""
 
     cases: tuple[Case, ...]
     notes: tuple[str, ...]
@@ -65,8 +65,8 @@ def golden(
 
     Raises:
         OnnxsmithError: `run/…` or `runtime/…` if the model refuses a given input; `bundle/dim-range` if a given input
-            is outside of a declared range, or the model refuses a declared size; `verify/no-valid-input` if it refuses
-            every generated input; `bundle/too-large`.
+            is outside a declared range, or the model refuses a declared size; `verify/no-valid-input` if the model
+            refuses every generated input; `bundle/too-large`.
     """
     runs = []
     for one in given:
@@ -162,8 +162,8 @@ def _refused(sizes: Mapping[str, int], tries: Tries) -> OnnxsmithError:
 
 
 def _small_enough(run: Run, interface: Signature) -> Run:
-    """Returns the run, or raises if it is too large. A model of fixed sizes is never refused, because it has no smaller
-    sizes.
+    """Returns the run, or raises if the run is too large. A model of fixed sizes is never refused, because it has no
+    smaller sizes.
 
     Raises:
         OnnxsmithError: `bundle/too-large`.
@@ -203,7 +203,7 @@ def _case(session: Session, run: Run, tolerances: Tolerances) -> Case:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two runs gave the same values, up to rounding by the order in which threads add."""
+    """Whether two runs gave the same values, up to rounding that depends on the order in which threads add."""
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
     if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):

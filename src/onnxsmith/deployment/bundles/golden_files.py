@@ -60,8 +60,8 @@ def _with_maps(name: str, value: Any, maps: Mapping[str, bool]) -> Any:
 
 
 def _value(value: Any, folder: Path | None, name: str) -> dict[str, Any]:
-    """Describes a value, and writes its bytes into the folder. Without a folder, keeps only dtypes and shapes, because
-    random values would make each bundle different."""
+    """Describes a value, and writes its bytes into the folder. Without a folder, describes only dtypes and shapes,
+    because random values would make each bundle different."""
     if value is None:
         return {"kind": "absent"}
     if isinstance(value, list):

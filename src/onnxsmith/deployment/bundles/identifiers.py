@@ -1,4 +1,4 @@
-"""Writes names of a model in generated code: as identifiers, and as string literals.
+"""Writes names of a model in generated code, as identifiers and as string literals.
 
 A name in a model may be any text: `input.1`, `class`, `output:0`, or a text with quotes or line breaks. An identifier
 is valid in Python, C++ and JavaScript at once, so that the documentation of one bundle applies to bundles of other
@@ -21,28 +21,29 @@ short signed sizeof static static_assert static_cast struct switch template this
 typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq NULL errno assert main std EOF
 stdin stdout stderr unix linux
 """
-"""The keywords of C++20 (lex.key), and macros of its headers."""
+"""Lists the keywords of C++20 (lex.key), and macros of its headers."""
 _JAVASCRIPT = """
 arguments await break case catch class const constructor continue debugger default delete do else enum eval export
 extends false finally for function if implements import in instanceof interface let new null package private
 protected prototype public return static super switch this throw true try typeof undefined var void while
 with yield NaN Infinity
 """
-"""The reserved words of ECMAScript 2024 (12.7.2), and names that every module defines."""
+"""Lists the reserved words of ECMAScript 2024 (12.7.2), and names that every module defines."""
 _GENERATED = """
 self cls run model Model Inputs Outputs inputs outputs Tensor mro dict list object match type
 Array Bytes Dim Port Range Picture InputError detail input_ports output_ports ranges Ort
 Any Shape Strings Bool BFloat16Bits Float16 Float32 Float64 Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64
 np npt ort values names
 """
-"""Names that the generated code itself uses."""
+"""Lists the names that the generated code itself uses."""
 RESERVED = frozenset([*_CPP.split(), *_JAVASCRIPT.split(), *_GENERATED.split(), *keyword.kwlist, *keyword.softkwlist])
 _LONGEST = 60
-"""Longest identifier, in characters. A choice: MSVC and Python take longer ones, but lines become unreadable."""
+"""Limits the characters of an identifier. A choice: MSVC and Python take longer identifiers, but lines become
+unreadable."""
 
 
 def identifiers(names: Iterable[str], *, taken: Iterable[str] = ()) -> dict[str, str]:
-    """Returns an identifier for each name. No two are equal, and none is in `taken` or a reserved word."""
+    """Returns an identifier for each name. No two identifiers are equal, and none is in `taken` or a reserved word."""
     used = {one.lower() for one in taken}
     found: dict[str, str] = {}
     for name in names:
@@ -58,13 +59,14 @@ def identifiers(names: Iterable[str], *, taken: Iterable[str] = ()) -> dict[str,
 
 
 def file_name(name: str) -> str:
-    """Returns the name as a folder, an npm package and a model of a server may have it: letters, digits, `_`, `-` and
-    `.`, beginning with a letter or digit."""
+    """Returns the name as a folder, an npm package and a server's model may have it. It has letters, digits, `_`, `-`
+    and `.`, and begins with a letter or digit."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip("_.-").rstrip("_.")[:_LONGEST].rstrip("_.") or "model"
 
 
 def plain(name: str) -> str:
-    """Returns the name as the beginning of an identifier. It may be a reserved word, because something follows."""
+    """Returns the name as the beginning of an identifier. The result may be a reserved word, because more characters
+    follow."""
     found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_LONGEST] or "model"
     return f"t_{found}" if found[0].isdigit() else found
 
@@ -93,8 +95,8 @@ def c(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """Returns the name in a code span of Markdown. Control characters and vertical bars are escaped, so that it fits a
-    table cell, too."""
+    """Returns the name in a code span of Markdown. Control characters and vertical bars are escaped, so that the span
+    also fits a table cell."""
     plain = "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in text).replace("|", "\\|")
     ticks = "`" * (max((len(run) for run in re.findall(r"`+", plain)), default=0) + 1)
     space = " " if "`" in plain else ""

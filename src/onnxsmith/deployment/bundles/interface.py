@@ -14,7 +14,7 @@ def schema(content: Content) -> dict[str, Any]:
     a tensor is `{"dtype": …, "shape": […], "data": […]}`.
 
     A symbolic dimension refers to its definition under `$defs`, with its declared range. A schema cannot require equal
-    sizes for equal names; the runners check that.
+    sizes for equal names, so the runners check this.
     """
     dims = {f"dim:{name}": _dim(content, name) for name in content.symbols}
     return {

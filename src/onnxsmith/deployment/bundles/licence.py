@@ -10,12 +10,12 @@ from onnxsmith.base.problem import problem
 from onnxsmith.deployment.bundles.identifiers import python
 
 _KEYS = ("licen", "copyright", "author", "owner", "attribution", "notice")
-"""Parts of metadata keys about rights. A choice: ONNX has no standard key; these occur in public models."""
+"""Lists parts of metadata keys about rights. A choice: ONNX has no standard key; these parts occur in public models."""
 _LONGEST = 500
 
 
 def given(file: str | Path | None) -> bytes | None:
-    """Returns the text of the licence file. Raises OnnxsmithError: `bundle/licence` if it cannot be read or is
+    """Returns the text of the licence file. Raises OnnxsmithError: `bundle/licence` if the file cannot be read or is
     empty."""
     if file is None:
         return None

@@ -1,4 +1,4 @@
-"""Finds Node.js and packages for it, and runs programs in it and in a browser."""
+"""Finds Node.js and its packages, and runs programs in Node.js and in a browser."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from onnxsmith.deployment.bundles.content import Content
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _OLDEST = 18
-"""The oldest supported Node.js: the generated code needs Object.hasOwn and Array.prototype.at, which 18 has."""
+"""Names the oldest supported Node.js: the generated code needs Object.hasOwn and Array.prototype.at, which 18 has."""
 
 
 def package(content: Content, name: str) -> Path | None:
-    """Returns the folder of an npm package: in the folder that the user named, or in node_modules of the current folder
-    or of its parents."""
+    """Returns the folder of an npm package. Looks in the folder that the user named, or in node_modules of the current
+    folder or of its parents."""
     named = content.clients.get("node_modules")
     here = Path.cwd()
     places = [named] if named is not None else [parent / "node_modules" for parent in (here, *here.parents)]
@@ -39,7 +39,7 @@ def version_of(found: Path) -> str:
 
 @functools.cache
 def node() -> tuple[str, str] | None:
-    """Returns the path and version of Node.js; None if it is missing or too old."""
+    """Returns the path and version of Node.js; None if Node.js is missing or too old."""
     path = shutil.which("node")
     if path is None:
         return None
@@ -49,13 +49,13 @@ def node() -> tuple[str, str] | None:
 
 
 def browser() -> str | None:
-    """Returns the path of a browser that runs without a screen; None if there is none."""
+    """Returns the path of a browser that runs without a screen; None if there is no such browser."""
     return next((found for name in _BROWSERS if (found := shutil.which(name)) is not None), None)
 
 
 def page(folder: Path, modules: Path) -> clients.Finished | None:
-    """Opens index.html of a folder in a browser, from a server on this machine, and returns the text of the page; None
-    if the browser did not show it: in some containers a browser cannot start.
+    """Opens index.html of a folder in a browser, from a server on this machine, and returns the text of the page.
+    Returns None if the browser did not show the page: in some containers a browser cannot start.
 
     The server serves the folder's files, and packages under /node_modules.
     """
@@ -89,7 +89,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         return super().translate_path(path)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — the name in the base class
-        """Says nothing: commands do not print."""
+        """Prints nothing, because commands do not print."""
 
 
 @contextlib.contextmanager

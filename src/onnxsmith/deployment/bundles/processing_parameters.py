@@ -18,14 +18,14 @@ FITS = ("stretch", "crop")
 
 @dataclass(frozen=True)
 class Parameters:
-    """How an input is made from a picture or text, and what an output means.
+    """Says how an input is made from a picture or text, and what an output means.
 
-    `size` is (height, width) of the picture that the model gets; None takes it from the model. With `fit` "crop" the
-    shorter side is first resized to `shorter` (default: the longer one of `size`), then the middle is cut out. A pixel
-    value of 0..255 becomes `(value / 255 - mean) / std`, for each channel in the order of `colour`. `labels` names the
-    classes, or the characters of OCR; `blank` is OCR's blank class. `tokenizer` is a folder with tokenizer.json.
-    `scale` is the factor of super-resolution; None takes it from the golden data. `top` is the number of classes that
-    are returned.
+    `size` is (height, width) of the picture that the model gets; None takes the size from the model. With `fit` "crop"
+    the shorter side is first resized to `shorter` (default: the larger number of `size`), then the middle is cut out. A
+    pixel value of 0..255 becomes `(value / 255 - mean) / std`, for each channel in the order of `colour`. `labels`
+    names the classes, or the characters of OCR; `blank` is OCR's blank class. `tokenizer` is a folder with
+    tokenizer.json. `scale` is the factor of super-resolution; None takes the factor from the golden data. `top` is the
+    number of classes that are returned.
     """
 
     size: tuple[int, int] | None = None
@@ -47,7 +47,7 @@ _NAMES = tuple(field.name for field in fields(Parameters) if field.name != "give
 
 
 def parameters(given: Mapping[str, Any], file: str | Path | None = None) -> Parameters:
-    """Returns the parameters from a TOML file and from `given`, which wins.
+    """Returns the parameters from a TOML file and from `given`. If both set a parameter, `given` counts.
 
     Raises:
         OnnxsmithError: `bundle/settings` if the file cannot be read, for a name that no parameter has, and for a value

@@ -24,13 +24,13 @@ from onnxsmith.verification.rounding import Rounding, asked, roundings
 from onnxsmith.verification.value_comparison import is_float
 
 EQUAL = 1e-5
-"""The difference of an output from its golden value that is always allowed, relative to the golden value's largest
-magnitude. A choice: float32 sums in another order differ by about 1e-7 for each thousand terms."""
+"""Holds the difference of an output from its golden value that is always allowed, relative to the golden value's
+largest magnitude. A choice: float32 sums in another order differ by about 1e-7 for each thousand terms."""
 _ULPS = 4
-"""Steps of a narrower dtype by which an output may differ: another version may round an intermediate tensor to the
-other neighbour."""
+"""Counts the steps of a narrower dtype by which an output may differ: another version may round an intermediate tensor
+to the other neighbour."""
 _LITTLE = 1e-3
-"""Movement by rounding from which a note says that the golden data shows little. A choice."""
+"""Names the movement by rounding from which a note says that the golden data shows little. A choice."""
 
 
 def least(value: Any) -> float | None:
@@ -47,8 +47,8 @@ def _step(array: np.ndarray[Any, Any]) -> float:
 
 
 class Tolerances:
-    """The allowed differences of the outputs of one model. `given` replaces them for all floats. `notes` names the
-    outputs that rounding alone moves beyond the bound from the count of operations."""
+    """Computes the allowed differences of the outputs of one model. `given` replaces them for all floats. `notes` names
+    the outputs that rounding alone moves beyond the bound from the count of operations."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ class Tolerances:
         ]
 
     def of(self, run: Run, name: str) -> float | None:
-        """Returns the allowed difference of an output on one input, relative to its largest magnitude; None if it must
-        be equal."""
+        """Returns the allowed difference of an output on one input, relative to the output's largest magnitude; None if
+        the output must be equal."""
         value = run.outputs[name]
         always = least(value)
         if always is None or self._given is not None:
@@ -114,7 +114,7 @@ def _largest(value: np.ndarray[Any, Any]) -> float:
 
 
 def _rounded_up(number: float) -> float:
-    """Rounds the number up to two digits, so that the same model gives the same bytes, and the number is readable."""
+    """Rounds the number up to two digits, so that the number is readable, and the same model gives the same bytes."""
     if not 0 < number < math.inf:
         return number
     step = 10.0 ** (math.floor(math.log10(number)) - 1)

@@ -1,1 +1,1 @@
-"""`check`: finds whether targets take a model, which nodes stop them, and which rewrites help."""
+"""Finds whether targets take a model (`check`), which nodes stop the targets, and which rewrites help."""

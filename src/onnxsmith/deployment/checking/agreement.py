@@ -19,17 +19,17 @@ from onnxsmith.runtimes.base import Runtime
 from onnxsmith.verification import random_draws
 
 _REFERENCES = ("onnxruntime:disable", "openvino", "tract", "reference")
-"""Runtimes to compare with, in this order. onnxruntime without optimisations runs each node as the file has it,
-OpenVINO and tract are independent of it, and the reference evaluator is slow."""
+"""Lists the runtimes to compare with, in this order. onnxruntime without optimisations runs each node as the file has
+it. OpenVINO and tract are independent of onnxruntime. The reference evaluator is slow."""
 
 _MOST_NAMED = 3
-"""Largest number of nodes that a sentence names. A choice."""
+"""Limits the nodes that a sentence names. A choice."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The result of a comparison. `why` says what differs, or why nothing can be said; `nodes` are the first operations
-    that differ."""
+    """Holds the result of a comparison. `why` says what differs, or why nothing can be said; `nodes` are the first
+    operations that differ."""
 
     stage: Stage
     why: str = ""
@@ -38,10 +38,11 @@ class Agreement:
 
 
 def agreement(subject: Subject, runtime: str) -> Agreement:
-    """Compares the model on `runtime` with another runtime, on the given inputs or on generated ones.
+    """Compares the model on `runtime` with another runtime, on the given inputs or on generated inputs.
 
     If one reference disagrees with the target and another agrees, the target agrees, and a note says so. A model that
-    draws random numbers does not even agree with itself on one runtime, so only its other nodes are compared.
+    draws random numbers does not even agree with itself on one runtime, so only the nodes that draw no numbers are
+    compared.
     """
     found = _agreement(subject, runtime)
     drawn = random_draws.nodes(subject.model)
@@ -74,7 +75,7 @@ def _others(runtime: str) -> list[str]:
 
 
 def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | None:
-    """Compares with one reference; returns None if the reference does not run the model."""
+    """Compares the model with one reference; returns None if the reference does not run the model."""
     sides = (f"{subject.file}@{reference}", f"{subject.file}@{runtime}")
     settings: dict[str, Any] = {
         "inputs": [dict(feed.values) for feed in subject.given],

@@ -1,4 +1,5 @@
-"""`check`: asks targets whether they take a model, names the nodes that stop them, and applies rewrites that help."""
+"""Runs the command `check`: asks targets whether they take a model, names the nodes that stop them, and applies
+rewrites that help."""
 
 from __future__ import annotations
 
@@ -45,10 +46,11 @@ def check(
     refused.
 
     `targets` are names of targets: software that is asked, and profiles, whose tables and rules predict the result
-    (`profile:board.toml` is a profile of your own); `all` stands for all of them. First, symbolic dimensions stay
-    symbolic. A target that refuses them is asked again at fixed sizes: those of `inputs`, or of a generated input. If a
-    model is refused, the report names its refused nodes, and rewrites are tried on copies. With `fix` a rewritten model
-    that the targets take is compared with the original, and written to `output`; `Result.model` is that model.
+    (`profile:board.toml` is a profile of your own). `all` stands for all targets. First, symbolic dimensions stay
+    symbolic. A target that refuses symbolic dimensions is asked again at the fixed sizes of `inputs`, or of a generated
+    input. If a model is refused, the report names its refused nodes, and rewrites are tried on copies. With `fix` a
+    rewritten model that the targets take is compared with the original, and written to `output`; `Result.model` is the
+    rewritten model.
 
     The verdict is `different` if a target refuses the model or gives other outputs, `cannot-tell` if it is unknown
     whether its outputs agree, `failed` if a named target could not be asked.

@@ -1,5 +1,5 @@
-"""Holds the model that targets are asked about: an input that it accepts, its form at fixed sizes, values of its
-tensors."""
+"""Holds the model about which targets are asked: an input that the model accepts, its form at fixed sizes, and values
+of its tensors."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.runtime_choice import able
 
 _GIVEN = ".given"
-"""The ending that `cut` adds to the names of new inputs."""
+"""Is the ending that `cut` adds to the names of new inputs."""
 
 
 _MOST_HELD = 2**28
-"""Largest size in bytes of computed tensors that are kept. A choice: 256 MB."""
+"""Limits the bytes of computed tensors that are kept. A choice: 256 MB."""
 
 
 @dataclass(eq=False)
 class Subject:
-    """A model, with the user's input and sizes, if any. `source` is its file."""
+    """Holds a model, with the user's input and sizes, if any. `source` is its file."""
 
     model: ir.Model
     source: Path | None = None
@@ -55,7 +55,8 @@ class Subject:
 
     @cached_property
     def shaped(self) -> ir.Model:
-        """The model with inferred shapes. If inference finds no type of a tensor, the type is that on `feeds`."""
+        """Returns the model with inferred shapes. If inference finds no type of a tensor, the type is taken from its
+        value on `feeds`."""
         shaped = inferred(self.model)[0]
         if self.feeds is not None:
             observe(shaped, self.feeds, static=not self.dynamic)
@@ -63,7 +64,7 @@ class Subject:
 
     @cached_property
     def feeds(self) -> Feeds | None:
-        """An input that a runtime accepts; None if none was found."""
+        """Returns an input that a runtime accepts; None if no such input was found."""
         if self.given:
             return self.given[0].values
         generator = Generator.for_model(inferred(self.model)[0]).under(signature(self.model))
@@ -86,7 +87,7 @@ class Subject:
 
     @cached_property
     def static(self) -> Subject | None:
-        """The model with the sizes of `feeds`; None if its sizes are fixed already, or no input is known."""
+        """Returns the model with the sizes of `feeds`; None if its sizes are fixed already, or no input is known."""
         feeds = self.feeds
         if not self.dynamic or feeds is None:
             return None
@@ -111,7 +112,7 @@ class Subject:
 
     @property
     def fixed_sizes(self) -> str:
-        """The sizes of `feeds` in words: `batch=1, height=32`."""
+        """Returns the sizes of `feeds` in words: `batch=1, height=32`."""
         if self.feeds is None:
             return ""
         found = of_feed(signature(self.model), self.feeds)
@@ -119,7 +120,7 @@ class Subject:
 
     @property
     def file(self) -> Path:
-        """A file of the model."""
+        """Returns a file of the model."""
         if self.source is not None and self.source.suffix == ".onnx":
             return self.source
         if self._folder is None:
@@ -131,8 +132,8 @@ class Subject:
 
     def part_feeds(self, part: ir.Model, *, only_real: bool = False) -> Feeds | None:
         """Returns inputs for a part that was cut out of the model: the model's own inputs, and the values of
-        intermediate tensors on these. If no runtime here can compute these values, they are zeros of the right sizes,
-        unless `only_real`. None if an input is unknown."""
+        intermediate tensors on these inputs. If no runtime here can compute the values, they are zeros of the right
+        sizes, unless `only_real`. Returns None if an input is unknown."""
         wanted = [value.name or "" for value in part.graph.inputs if not value.is_initializer()]
         feeds = self.feeds
         if feeds is None:
@@ -193,7 +194,7 @@ class Subject:
 
 
 def _zeros(value: ir.Value, sizes: Mapping[str, int]) -> np.ndarray | None:
-    """Returns zeros of the value's dtype and sizes; None if one of these is unknown."""
+    """Returns zeros of the value's dtype and sizes; None if dtype or a size is unknown."""
     if value.dtype is None or value.shape is None or value.dtype is ir.DataType.STRING:
         return None
     shape = [dim if isinstance(dim, int) else dims.evaluate(dim.value, sizes) for dim in value.shape]
@@ -207,8 +208,8 @@ def _origin(name: str) -> str:
 
 
 def observe(model: ir.Model, feeds: Feeds, *, static: bool) -> None:
-    """Sets the unknown types and ranks of tensors of the main graph to those on `feeds`. Without `static` the sizes
-    stay unknown."""
+    """Sets the unknown types and ranks of tensors of the main graph to their types and ranks on `feeds`. Without
+    `static` the sizes stay unknown."""
     unknown = {
         value.name: value
         for node in model.graph

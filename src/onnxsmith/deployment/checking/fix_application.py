@@ -30,7 +30,7 @@ from onnxsmith.verification.sessions import verify_models
 
 @dataclass(frozen=True)
 class Change:
-    """The fixed model (None if there is none), and the content for the report."""
+    """Holds the fixed model (None if there is none), and the content for the report."""
 
     headline: str
     parts: tuple[Part, ...] = ()
@@ -40,8 +40,8 @@ class Change:
 
 @dataclass(frozen=True)
 class _Step:
-    """The result for one target: a form of the model that it takes, or why there is none. `at_sizes` is whether sizes
-    were fixed in that form."""
+    """Holds the result for one target: a form of the model that the target takes, or the reason why there is none.
+    `at_sizes` is True if sizes were fixed in this form."""
 
     fixed: Fixed | None
     why_not: str = ""
@@ -87,7 +87,7 @@ def applied(
 
 
 def _fixed(name: str, judge: Judge, now: Subject, original: Subject, verify: Verify) -> _Step:
-    """Returns the fixes for one target; no fixes if it takes the model already."""
+    """Returns the fixes for one target; no fixes if the target takes the model already."""
 
     def good(model: ir.Model) -> str:
         return _wrong(original, model, verify)
@@ -116,8 +116,8 @@ def _fixed(name: str, judge: Judge, now: Subject, original: Subject, verify: Ver
 def _at_fixed_sizes(
     name: str, judge: Judge, now: Subject, static: Subject, verify: Verify, search: Search
 ) -> _Step | None:
-    """Returns the model with fixed sizes, if the target takes that, perhaps after other fixes. If the user did not give
-    the sizes, the model is not written to a file: it would be useless at other sizes."""
+    """Returns the model with fixed sizes, if the target takes it, perhaps after other fixes. If the user did not give
+    the sizes, the model is not written to a file, because it would be useless at other sizes."""
 
     def good(model: ir.Model) -> str:
         return _wrong(static, model, verify)
@@ -141,7 +141,7 @@ def _at_fixed_sizes(
 
 
 def _wrong(original: Subject, model: ir.Model, verify: Verify) -> str:
-    """Returns why the model must not be written; "" if it agrees with the original."""
+    """Returns why the model must not be written; "" if the model agrees with the original."""
     try:
         found = verify_models(_loadable(original.model), model, verify, given=original.given)
     except OnnxsmithError as error:
@@ -151,6 +151,6 @@ def _wrong(original: Subject, model: ir.Model, verify: Verify) -> str:
 
 
 def _loadable(model: ir.Model) -> ir.Model:
-    """Returns the model with unique node names, if some are repeated. onnxruntime refuses a file with repeated names,
-    and names do not change results."""
+    """Returns the model with unique node names, if some names are repeated. onnxruntime refuses a file with repeated
+    names, and names do not change results."""
     return next((made for _, made in NodeNames().tries(model, ())), model)

@@ -15,17 +15,17 @@ from onnxsmith.deployment.checking.refused_nodes import narrow, shape_of
 from onnxsmith.targets.judges.base import Judge, Refusal
 
 _DEPTH = 3
-"""Largest number of fixes that are applied one after another. A choice: a model seldom needs more."""
+"""Limits the fixes that are applied one after another. A choice: a model seldom needs more fixes."""
 UNKNOWN = "the file"
-"""Stands for the refused operators if they are unknown, or if the file as a whole is refused."""
+"""Stands for the refused operators if these are unknown, or if the file as a whole is refused."""
 _FEW = 4
-"""Number of culprits that are searched for after a fix, to see whether it helped. A choice."""
+"""Limits the culprits that are searched for after a fix, to see whether the fix helped. A choice."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """A model that the target takes, and the changes that were made. It is not compared with the original yet.
-    `symbols` says why the target takes it only at given sizes."""
+    """Holds a model that the target takes, and the changes that were made. The model is not compared with the original
+    yet. `symbols` says why the target takes it only at given sizes."""
 
     model: ir.Model
     steps: tuple[str, ...]
@@ -34,8 +34,8 @@ class Fixed:
 
 @dataclass
 class Search:
-    """Additional results of a search for fixes. `rejected` are forms that the target takes, each with the fault that
-    `good` found."""
+    """Holds additional results of a search for fixes. `rejected` are forms that the target takes, each with the fault
+    that `good` found."""
 
     rejected: list[str] = field(default_factory=list)
 
@@ -48,9 +48,10 @@ def fixed(
     search: Search | None = None,
 ) -> Fixed | None:
     """Returns the first combination of fixes after which the target takes the model and `good` finds no fault; else
-    None. If the target refuses the model at all sizes, a form that it takes only at given sizes is the last resort.
+    None. If the target refuses the model at all sizes, a form that the target takes only at given sizes is the last
+    resort.
 
-    A fix that leaves fewer refused operators is kept, and others are tried on top of it.
+    A fix that leaves fewer refused operators is kept, and other fixes are tried on top of it.
     """
     search = search or Search()
     stops, symbols = taken(judge, subject.model, subject)
@@ -91,7 +92,7 @@ def fixed(
 
 
 def taken(judge: Judge, model: ir.Model, subject: Subject) -> tuple[Refusal | None, Refusal | None]:
-    """Returns why the target refuses the model as a file, and why it takes it only at given sizes."""
+    """Returns why the target refuses the model as a file, and why the target takes it only at given sizes."""
     try:
         answer = judge.ask(model, subject.feeds)
         if answer.refusal is not None or not judge.prepares(model):

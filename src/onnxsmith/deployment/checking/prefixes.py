@@ -1,4 +1,4 @@
-"""Makes models of the first nodes of a graph, and of single nodes, which a target is asked about."""
+"""Makes models of the first nodes of a graph, and of single nodes. A target is asked about these models."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def labelled(model: ir.Model) -> tuple[ir.Model, dict[str, str]]:
 
 
 def repeated_names(model: ir.Model) -> dict[str, int]:
-    """Returns the names that several nodes of a graph share, and the number of nodes with each."""
+    """Returns the names that several nodes of a graph share, and the number of nodes with each name."""
     counts = Counter(node.name for graph in walk.graphs(model) for node in graph if node.name)
     return {name: count for name, count in counts.items() if count > 1}
 
 
 def interface_only(model: ir.Model) -> ir.Model | None:
-    """Returns a model with the versions of `model` that returns its inputs unchanged. None without inputs."""
+    """Returns a model with the versions of `model` that returns its inputs unchanged; None if `model` has no inputs."""
     inputs = [
         ir.Value(name=value.name, type=value.type, shape=value.shape)
         for value in model.graph.inputs
@@ -52,8 +52,8 @@ def interface_only(model: ir.Model) -> ir.Model | None:
 
 
 def alone(model: ir.Model, node: ir.Node) -> ir.Model | None:
-    """Returns a model of one node of the main graph. Computed operands become inputs, constants stay. None if the type
-    of an input or output is unknown."""
+    """Returns a model of one node of the main graph. Computed operands become inputs, constants stay. Returns None if
+    the type of an input or output is unknown."""
     read = [value for value in captures.reads(node) if _is_computed(value)]
     made = [value for value in node.outputs if value.name and (value.uses() or value.is_graph_output())]
     if not made or not all(_can_be_port(value) for value in (*read, *made)):
@@ -63,8 +63,8 @@ def alone(model: ir.Model, node: ir.Node) -> ir.Model | None:
 
 @dataclass(eq=False)
 class Prefixes:
-    """The prefixes of a model's main graph. `ends` are the numbers of nodes after which the graph can be cut: all
-    values that later nodes read have a known type. Constants count as nodes."""
+    """Makes the prefixes of a model's main graph. `ends` are the numbers of nodes after which the graph can be cut,
+    because all values that later nodes read have a known type. Constants count as nodes."""
 
     model: ir.Model
     nodes: list[ir.Node] = field(init=False)
@@ -82,7 +82,7 @@ class Prefixes:
         self.ends = [end for end in range(1, len(self.nodes)) if bad_until[end] <= end and self._frontier_exists(end)]
 
     def _unknown(self) -> list[int]:
-        """Returns for each number of nodes how far values of unknown type are still read."""
+        """Returns for each number of nodes how far the values of unknown type among their results are still read."""
         worst, found = 0, [0]
         for index, node in enumerate(self.nodes):
             for value in node.outputs:
@@ -95,7 +95,7 @@ class Prefixes:
         return any(self._last_reader.get(value, -1) >= end for value in self.nodes[end - 1].outputs)
 
     def first(self, end: int) -> ir.Model:
-        """Returns the model of the first `end` nodes; its outputs are graph outputs, and values that later nodes
+        """Returns the model of the first `end` nodes. Its outputs are graph outputs, and values that later nodes
         read."""
         names = [
             value.name or ""
@@ -107,8 +107,8 @@ class Prefixes:
 
 
 def without(model: ir.Model, nodes: list[ir.Node]) -> ir.Model | None:
-    """Returns the model without these nodes of the main graph; their results become inputs. None if nothing is left, or
-    a type is unknown."""
+    """Returns the model without these nodes of the main graph; the nodes' results become inputs. Returns None if
+    nothing is left, or a type is unknown."""
     gone = {value.name for node in nodes for value in node.outputs if value.name}
     given = [value for node in nodes for value in node.outputs if value.uses()]
     if not all(_can_be_port(value) for value in given):

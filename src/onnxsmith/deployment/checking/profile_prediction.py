@@ -20,13 +20,14 @@ from onnxsmith.targets.profiles.node_acceptance import Foreseen, foresee, worst
 from onnxsmith.targets.profiles.profile_format import Profile
 
 STAGES = {Outlook.FITS: Stage.FITS, Outlook.REFUSED: Stage.REFUSED, Outlook.UNKNOWN: Stage.NOT_TRIED}
-"""Stages by outlook. An unknown outlook counts as not tried, never as taken."""
+"""Maps outlooks to stages. An unknown outlook counts as not tried, never as taken."""
 _MOST = 24
-"""Largest number of nodes of each outlook in the report. A choice: a longer list helps nobody."""
+"""Limits the nodes of each outlook in the report. A choice: a longer list helps nobody."""
 
 
 def by_rules(name: str, profile: Profile, subject: Subject) -> TargetCheck:
-    """Predicts the check of a target by its profile: with symbolic sizes, then at fixed sizes if these do not fit."""
+    """Predicts the check of a target by its profile: with symbolic sizes, then at fixed sizes if the symbolic sizes do
+    not fit."""
     found = _check(name, profile, subject)
     if found.stage is Stage.FITS or subject.static is None:
         return found
@@ -38,7 +39,8 @@ def by_rules(name: str, profile: Profile, subject: Subject) -> TargetCheck:
 
 
 def outlook(profile: Profile, subject: Subject) -> Outlook:
-    """Returns the profile's outlook for the model as a whole; that for its form at fixed sizes, if better."""
+    """Returns the profile's outlook for the model as a whole, or for its form at fixed sizes if this outlook is
+    better."""
     said = worst(foreseen(profile, subject))
     if said is Outlook.FITS or subject.static is None:
         return said
@@ -99,7 +101,7 @@ def _node(one: Foreseen) -> NodeCheck:
 
 
 class TableJudge(Judge):
-    """A profile that is asked as if it were software. It takes a model in which it refuses nothing."""
+    """Asks a profile as if it were software. It takes a model in which the profile refuses nothing."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile

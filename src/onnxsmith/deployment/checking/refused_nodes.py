@@ -1,7 +1,7 @@
 """Finds the nodes that cause the refusal of a model, by asking the target about parts of the model.
 
-If the target accepts the first n nodes but refuses the first n + 1, the last of these is to blame. That node is
-removed, its results become inputs, and the rest is asked about again, until the rest is accepted.
+If the target accepts the first n nodes but refuses the first n + 1 nodes, node n + 1 is to blame. This node is removed
+and its results become inputs. The target is then asked about the rest, until it accepts the rest.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from onnxsmith.targets.judges.base import Refusal
 Ask = Callable[[ir.Model], Refusal | None]
 
 MOST = 24
-"""Number of culprits after which the search ends. A choice: a longer list helps nobody."""
+"""Ends the search after this number of culprits. A choice: a longer list helps nobody."""
 _MOST_ALONE = 64
-"""Largest number of nodes of one operator that are asked about singly. A choice."""
+"""Limits the nodes of one operator that are asked about singly. A choice."""
 
 
 @dataclass(frozen=True)
 class Culprit:
-    """A node that the target refuses. `evidence` says how it was found; `related` are nodes that may be the culprit
-    instead, if the graph could not be cut between them."""
+    """Describes a node that the target refuses. `evidence` says how the node was found; `related` are nodes that may be
+    the culprit instead, if the graph could not be cut between them."""
 
     label: str
     op: str
@@ -41,8 +41,8 @@ class Culprit:
 
 @dataclass
 class Narrowed:
-    """The result: the refusal of the whole file, or the culprits. `rest` says whether the model without them was
-    accepted; None if nothing was left to ask about."""
+    """Holds the result: the refusal of the whole file, or the culprits. `rest` says whether the target accepted the
+    model without the culprits; None if no node was left."""
 
     whole: Refusal | None = None
     culprits: list[Culprit] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Narrowed:
 
 def narrow(model: ir.Model, ask: Ask, refusal: Refusal, *, most: int = MOST) -> Narrowed:
     """Finds the nodes of the main graph for which `ask` refuses the model. `model` needs inferred shapes. If the body
-    of a node is refused, the result has the refused nodes of the body instead."""
+    of a node is refused, the result names the refused nodes of the body instead."""
     named, labels = labelled(model)
     found = Narrowed()
 
@@ -118,9 +118,10 @@ class _Search:
         return gone
 
     def _suspects(self, prefixes: Prefixes, region: list[ir.Node], said: Refusal) -> list[ir.Node]:
-        """Returns the nodes to blame in a region that cannot be cut, if none of its nodes is refused alone. In this
-        order: a node that the message names, nodes of an operator that it names, nodes of a tensor that it names, nodes
-        with operands or results that are no tensors, a node of another domain, the last node."""
+        """Returns the nodes to blame in a region that cannot be cut, if none of its nodes is refused alone. The search
+        takes the first that exists: a node that the message names, nodes of an operator that it names, nodes of a
+        tensor that it names, nodes with operands or results that are no tensors, a node of another domain, the last
+        node."""
         by_value = [node for node in self._guesses(prefixes, said) if node in region]
         by_name = [node for node in by_value if node.name in {*_words(said.why), *said.nodes}]
         words = set(re.findall(r"\w+", said.why))
@@ -130,8 +131,8 @@ class _Search:
         return by_name[-1:] or of_operator or by_value[-1:] or listed or foreign[:1] or region[-1:]
 
     def _region(self, prefixes: Prefixes, said: Refusal) -> tuple[list[ir.Node], Refusal, str]:
-        """Returns the nodes between the longest accepted and the shortest refused prefix, and the refusal of that
-        prefix."""
+        """Returns the nodes between the longest accepted and the shortest refused prefix, and the refusal of the
+        refused prefix."""
         # Narrow by the nodes that the message names first: a right guess takes two questions, bisection many.
         ends = [0, *prefixes.ends, len(prefixes.nodes)]
         low, high, why = 0, len(ends) - 1, said
@@ -206,7 +207,7 @@ class _Search:
         )
 
     def _inside(self, model: ir.Model, node: ir.Node) -> Iterator[Culprit]:
-        """Yields the culprits in the branches or the body of a node, if one of these is refused by itself."""
+        """Yields the culprits in the branches or the body of a node, if a branch or the body is refused by itself."""
         for body in walk.subgraphs(node):
             part = body_model(model, body)
             said = self._ask(part) if part.graph.outputs else None
@@ -221,7 +222,8 @@ class _Search:
         return self._labels.get(node.name or "", walk.node_label(node))
 
     def _told(self, why: str) -> str:
-        """Returns the message with the labels of the original in place of the names that the nodes got for asking."""
+        """Returns the message with the labels of the original in place of the names that the nodes got for the
+        question."""
         for name, label in self._labels.items():
             if name != label and name in why:
                 why = why.replace(name, label)

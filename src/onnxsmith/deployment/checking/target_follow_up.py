@@ -18,7 +18,7 @@ def checked_afterwards(report: Report, target: str, verify: Verify, save: Save) 
     file. If no file was written, nothing is asked. Nothing is rewritten without a comparison.
 
     Raises:
-        OnnxsmithError: as `check`.
+        OnnxsmithError: the errors of `check`.
     """
     files = [Path(name) for part in report.parts if isinstance(part, Written) for name in part.files]
     if not files or not files[0].is_file():

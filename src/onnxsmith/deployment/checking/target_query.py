@@ -1,4 +1,5 @@
-"""Asks one target about a model: with dynamic shapes, then at fixed sizes, then about the nodes that stop it."""
+"""Asks one target about a model: with dynamic shapes, then at fixed sizes, then about the nodes that stop the
+target."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from onnxsmith.targets.judges.base import Answer, Judge, Refusal, Target
 from onnxsmith.targets.profiles.profile_reader import built_in, named
 
 _FEW = 4
-"""Number of nodes that are searched for if the target takes the model at fixed sizes. A choice: the search takes longer
-than everything else."""
+"""Limits the nodes that are searched for if the target takes the model at fixed sizes. A choice: the search takes
+longer than everything else."""
 
 
 def asked(name: str, target: Target, subject: Subject, *, search: bool = True) -> TargetCheck:
@@ -91,7 +92,8 @@ def _sized(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, a
 
 
 def _with_nodes(found: TargetCheck, dynamic: TargetCheck) -> TargetCheck:
-    """Returns the check with the nodes that are refused with dynamic shapes, and rewrites that help with these."""
+    """Returns the check with the nodes that are refused with dynamic shapes, and rewrites that help with these
+    nodes."""
     nodes = tuple(replace(one, why=f"with dynamic shapes: {one.why}") for one in dynamic.nodes)
     return replace(found, nodes=(*found.nodes, *nodes), complete=dynamic.complete, rewrite=dynamic.rewrite)
 

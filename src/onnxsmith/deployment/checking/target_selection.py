@@ -1,4 +1,4 @@
-"""Finds targets by the names that users give: software to ask, and profiles."""
+"""Finds targets by the names that users give. A target is software to ask, or a profile."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Holds the forms that a bundle can have, one a file."""
+"""Holds the forms that a bundle can have, with one file for each form."""

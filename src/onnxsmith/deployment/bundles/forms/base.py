@@ -1,4 +1,5 @@
-"""Defines a form of bundles: which models it can hold, what it writes, and how its client replays the golden data."""
+"""Defines a form of bundles: the models that it can hold, the files that it writes, and how its client replays the
+golden data."""
 
 from __future__ import annotations
 
@@ -29,18 +30,18 @@ NUMBERS = (
 
 
 class Form(ABC):
-    """One form; stateless. Its id is the value of `--for`."""
+    """Defines one form; has no state. Its id is the value of `--for`."""
 
     client: ClassVar[str]
-    """The readable name of the program that loads the bundle."""
+    """Is the readable name of the program that loads the bundle."""
     dtypes: ClassVar[tuple[str, ...]] = NUMBERS
-    """The dtypes of inputs and outputs that the client takes."""
+    """Lists the dtypes of inputs and outputs that the client takes."""
     kinds: ClassVar[tuple[str, ...]] = ("tensor",)
-    """The kinds of inputs and outputs (`Port.kind`) that the client takes."""
+    """Lists the kinds of inputs and outputs (`Port.kind`) that the client takes."""
     folders: ClassVar[tuple[str, ...]] = ()
-    """The options that name a folder of the client: `onnxruntime_root`, `node_modules`."""
+    """Lists the options that name a folder of the client: `onnxruntime_root`, `node_modules`."""
     tasks: ClassVar[tuple[str, ...]] = ("tensors",)
-    """The tasks that the form has processing for."""
+    """Lists the tasks for which the form has processing."""
 
     def model_file(self, name: str) -> str:
         """Returns the model's path inside the bundle called `name`."""
@@ -82,15 +83,15 @@ class Form(ABC):
 
     @abstractmethod
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
-        """Replays the golden data in the client, if it is on this machine.
+        """Replays the golden data in the client, if the client is on this machine.
 
         Raises:
-            OnnxsmithError: `bundle/client-failed` if the client is there but cannot run the bundle.
+            OnnxsmithError: `bundle/client-failed` if the client is on this machine but cannot run the bundle.
         """
 
     @classmethod
     def id(cls) -> str:
-        """Returns the form's name on the command line: that of its module."""
+        """Returns the form's name on the command line, which is the name of its module."""
         return cls.__module__.rpartition(".")[2].replace("_", "-")
 
 

@@ -1,4 +1,4 @@
-"""`--for cpp`: a header in C++17 with a CMake project, for onnxruntime's C++ API."""
+"""Writes the bundle of `--for cpp`: a header in C++17 with a CMake project, for onnxruntime's C++ API."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _TYPES = {
 }  # fmt: skip
 """Maps ONNX dtypes to the end of onnxruntime's enumerator, and to the type of an element in C++."""
 _ROOTS = (Path("/usr"), Path("/usr/local"), Path("/opt/onnxruntime"))
-"""Folders to search for onnxruntime if the user named none."""
+"""Lists the folders to search for onnxruntime if the user named none."""
 _LINKS = ("libonnxruntime.so", "libonnxruntime.so.1")
 _HEADERS = ("include", "include/onnxruntime", "include/onnxruntime/core/session")
 
 
 class Cpp(Form):
-    """model.hpp, verify.cpp and CMakeLists.txt."""
+    """Writes model.hpp, verify.cpp and CMakeLists.txt."""
 
     client = "C++17 with onnxruntime's C++ API"
     folders = ("onnxruntime_root",)
@@ -112,7 +112,7 @@ def _headers(content: Content) -> Path | None:
 
 
 def _library(content: Content) -> Path | None:
-    """Returns the library in the folder of onnxruntime; else the library of the Python package, which has no
+    """Returns the library in the folder of onnxruntime; otherwise the library of the Python package, which has no
     headers."""
     for root in _roots(content):
         found = sorted((root / "lib").glob("libonnxruntime.so*")) + sorted((root / "lib").glob("libonnxruntime.dylib"))

@@ -1,4 +1,4 @@
-"""`--for genai`: the folder that onnxruntime-genai loads, for text generation."""
+"""Writes the bundle of `--for genai`: the folder that onnxruntime-genai loads, for text generation."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _TASK = "text-generation"
 _COPIED = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "config.json",
            "generation_config.json", "vocab.json", "merges.txt", "added_tokens.json")  # fmt: skip
 _SHOWN = 100
-"""Number of tokens of the example in the README. A choice."""
+"""Counts the tokens of the example in the README. A choice."""
 _CONTEXT = 2048
-"""The longest text, in tokens, if config.json does not say it. A choice."""
+"""Sets the longest text, in tokens, if config.json does not set it. A choice."""
 
 
 class Genai(Form):
-    """genai_config.json, the decoder with its caches, and the tokenizer."""
+    """Writes genai_config.json, the decoder with its caches, and the tokenizer."""
 
     client = "onnxruntime-genai"
     dtypes = NUMBERS
@@ -79,8 +79,8 @@ class Genai(Form):
 
 
 def config(content: Content, folder: Path) -> dict[str, Any]:
-    """Returns the content of genai_config.json: sizes from the model's caches, everything else from the configuration
-    of transformers."""
+    """Returns the content of genai_config.json. Sizes come from the model's caches, everything else from the
+    configuration of transformers."""
     held = {**_texts.settings(folder), **_texts.settings(folder, "generation_config.json")}
     keys = [port for port in content.inputs if _texts.is_cache(port) and port.name.endswith(".key")]
     shape = keys[0].shape or ()
@@ -128,7 +128,7 @@ def _plain(content: Content) -> list[NamedPort]:
 
 
 def _first(*values: Any) -> int:
-    """Returns the first token that is given, of a list its first; 0 if there is none."""
+    """Returns the first token that is given, of a list its first element; 0 if no token is given."""
     for value in values:
         if value is not None:
             return int(value[0]) if isinstance(value, list) else int(value)

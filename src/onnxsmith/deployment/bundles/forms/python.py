@@ -1,4 +1,4 @@
-"""`--for python`: a typed runner that needs only numpy and onnxruntime."""
+"""Writes the bundle of `--for python`: a typed runner that needs only numpy and onnxruntime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.deployment.bundles.tasks.base import PICTURES, TEXTS
 
 
 class Python(Form):
-    """A folder with `model.py`, a class with the model's inputs as typed keyword arguments."""
+    """Writes a folder with `model.py`, a class with the model's inputs as typed keyword arguments."""
 
     client = "Python with numpy and onnxruntime"
     dtypes = (*NUMBERS, "string", "bfloat16")

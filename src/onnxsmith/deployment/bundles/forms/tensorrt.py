@@ -1,4 +1,5 @@
-"""`--for tensorrt`: the command line of trtexec with a shape profile, and runners in Python and C++."""
+"""Writes the bundle of `--for tensorrt`: the command line of trtexec with a shape profile, and runners in Python and
+C++."""
 
 from __future__ import annotations
 
@@ -16,16 +17,17 @@ from onnxsmith.deployment.bundles.tasks.base import PICTURES, TEXTS
 
 _PROFILE = ("min", "opt", "max")
 _NAMED = r"[^,']+"
-"""Names that trtexec can read in a shape profile (samples/common/sampleOptions.cpp of TensorRT 10). It splits the
-profile at commas, then each part at single quotes; inside these, colons and blanks belong to the name."""
+"""Matches the names that trtexec can read in a shape profile (samples/common/sampleOptions.cpp of TensorRT 10). trtexec
+splits the profile at commas, then each part at single quotes. Inside single quotes, colons and blanks belong to the
+name."""
 _RANGE = "=MIN:OPT:MAX"
 _PLAIN = r"[\w./-]+"
-"""Names that need no quotes in a shape profile."""
+"""Matches the names that need no quotes in a shape profile."""
 
 
 class Tensorrt(Form):
-    """build.sh, which calls trtexec; trt_model.py and trt_model.hpp, which run the plan; and a Python runner for the
-    model."""
+    """Writes build.sh, which calls trtexec; trt_model.py and trt_model.hpp, which run the plan; and a Python runner for
+    the model."""
 
     client = "TensorRT"
     dtypes = ("float", "float16", "int8", "int32", "int64", "uint8", "bool")
@@ -123,8 +125,8 @@ def notes(content: Content) -> list[str]:
 
 
 def _sizes(content: Content, port: NamedPort, dim: str | None, axis: int) -> tuple[int, int, int]:
-    """Returns the declared sizes of a dimension; else the sizes in the golden data: the least, the first, the
-    largest."""
+    """Returns the least, usual and largest declared size of a dimension. Without a declaration, returns the least,
+    first and largest size in the golden data."""
     if dim in content.ranges:
         held = content.ranges[str(dim)]
         return held.least, held.usual, held.most

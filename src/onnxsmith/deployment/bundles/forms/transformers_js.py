@@ -1,4 +1,4 @@
-"""`--for transformers-js`: the folder that `pipeline()` of @huggingface/transformers loads."""
+"""Writes the bundle of `--for transformers-js`: the folder that `pipeline()` of @huggingface/transformers loads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from onnxsmith.deployment.bundles.tasks.base import TEXTS, task
 
 _PACKAGE = "@huggingface/transformers"
 _UNKNOWN = "^4.0.0"
-"""The version in package.json if none ran here. A choice: the major version that loads this layout."""
+"""Is the version in package.json if no version ran here. A choice: the major version that loads this layout."""
 _COPIED = (
     "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
     "chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "added_tokens.json",
 )  # fmt: skip
 _DATA = "model.onnx_data"
-"""The only name under which transformers.js looks for external data."""
+"""Is the only name under which transformers.js looks for external data."""
 
 
 class TransformersJs(Form):
-    """config.json, tokenizer files and onnx/model.onnx."""
+    """Writes config.json, tokenizer files and onnx/model.onnx."""
 
     client = "@huggingface/transformers"
     folders = ("node_modules",)

@@ -1,4 +1,4 @@
-"""`--for triton`: a model repository for Triton Inference Server."""
+"""Writes the bundle of `--for triton`: a model repository for Triton Inference Server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROTOCOL = {**{name: kind.removeprefix("TYPE_") for name, kind in _TYPES.items(
 
 
 class Triton(Form):
-    """A model repository (config.pbtxt and 1/model.onnx), a client that replays the golden data, and a Python
+    """Writes a model repository (config.pbtxt and 1/model.onnx), a client that replays the golden data, and a Python
     runner."""
 
     client = "Triton Inference Server"
@@ -64,8 +64,8 @@ class Triton(Form):
 
 
 def _batch(content: Content) -> tuple[int, str]:
-    """Returns the largest batch, 0 with a reason if there is none: Triton counts a first dimension as the batch only if
-    every input and output has it."""
+    """Returns the largest batch; 0 with a reason if there is no batch. Triton counts a first dimension as the batch
+    only if every input and output has it."""
     ports = (*content.inputs, *content.outputs)
     firsts = {port.shape[0] if port.shape else None for port in ports}
     (first, *others) = firsts
@@ -80,6 +80,6 @@ def _batch(content: Content) -> tuple[int, str]:
 
 
 def _dims(port: NamedPort, *, batched: bool) -> list[int]:
-    """Returns the dimensions for a model configuration, with -1 for any size; if `batched`, without the batch."""
+    """Returns the dimensions for a model configuration, with -1 for any size. If `batched`, leaves out the batch."""
     dims = [dim if isinstance(dim, int) else -1 for dim in port.shape or ()]
     return dims[1:] if batched else dims

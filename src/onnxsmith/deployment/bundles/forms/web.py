@@ -1,4 +1,4 @@
-"""`--for web`: an ES module and a page, for onnxruntime-web."""
+"""Writes the bundle of `--for web`: an ES module and a page, for onnxruntime-web."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from onnxsmith.deployment.bundles.tasks.base import PICTURES, task
 
 _PACKAGE = "onnxruntime-web"
 _UNKNOWN = "^1.20.0"
-"""The version in package.json if none ran here. A choice: the first with int64 and float16 as `model.mjs` uses them."""
+"""Is the version in package.json if no version ran here. A choice: the first version with int64 and float16 as
+`model.mjs` uses them."""
 _WASM = 2**32 - 2**28
-"""Largest model, in bytes, that is run here: WebAssembly addresses 4 GB, and a run needs some of them."""
+"""Limits the bytes of a model that is run here: WebAssembly addresses 4 GB, and a run needs a part of them."""
 
 
 class Web(Form):
-    """A folder with `model.mjs`, which runs in browsers and in Node.js, and a page that replays the golden data."""
+    """Writes a folder with `model.mjs`, which runs in browsers and in Node.js, and a page that replays the golden
+    data."""
 
     client = "onnxruntime-web in a browser or Node.js"
     folders = ("node_modules",)

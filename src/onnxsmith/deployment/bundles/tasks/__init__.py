@@ -1,1 +1,2 @@
-"""Holds the tasks of models, one a file: which interface fits a task, and which processing goes into the bundle."""
+"""Holds the tasks of models, with one file for each task. A task says which interface fits, and which processing goes
+into the bundle."""

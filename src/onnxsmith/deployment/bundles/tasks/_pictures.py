@@ -16,13 +16,13 @@ from onnxsmith.deployment.bundles.content import Content, NamedPort
 from onnxsmith.deployment.bundles.tasks.base import mismatch
 
 _PICTURE = (37, 53)
-"""Height and width of the recorded picture. A choice: two primes, so that a resize has to weigh pixels."""
+"""Sets height and width of the recorded picture. A choice: two primes, so that a resize has to weigh pixels."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """The input that takes a picture. `first` is whether the channels come before height and width. A size is None if
-    the model takes any size."""
+    """Describes the input that takes a picture. `first` is True if the channels come before height and width. A size is
+    None if the model takes any size."""
 
     port: NamedPort
     channels: int
@@ -120,7 +120,8 @@ def record(folder: Path, code: Path) -> None:
 
 
 def record_only(content: Content, folder: Path, template: str, **values: Any) -> None:
-    """Records a picture as processed by the Python code of the task. Code in other languages has to give the same."""
+    """Records a picture as the Python code of the task processes it. Code in other languages has to give the same
+    result."""
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as other:
         write(content, Path(other), template, **values)
         record(folder, Path(other))

@@ -25,9 +25,9 @@ from onnxsmith.runtimes.base import Options, Session
 from onnxsmith.verification.metrics.base import widen
 
 TEXT = "The quick brown fox jumps over the lazy dog"
-"""The recorded text. A choice: every letter of the Latin alphabet."""
+"""Is the recorded text. A choice: the text has every letter of the Latin alphabet."""
 GIVEN = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
-"""The inputs that are made from a text, by their names in transformers."""
+"""Lists the inputs that are made from a text, by their names in transformers."""
 
 
 def folder_of(content: Content, *needed: str) -> Path:
@@ -65,7 +65,7 @@ def folder_of(content: Content, *needed: str) -> Path:
 
 
 def settings(folder: Path, name: str = "config.json") -> Mapping[str, Any]:
-    """Returns the content of a JSON file of the folder; empty if there is none."""
+    """Returns the content of a JSON file of the folder; empty if there is no such file."""
     try:
         held = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -93,7 +93,8 @@ def needed(content: Content, task: str, *, caches: bool = False) -> tuple[str, .
 
 
 def is_cache(port: NamedPort) -> bool:
-    """Whether an input takes keys or values of earlier tokens, by the names that exports of transformers have."""
+    """Whether an input takes keys or values of earlier tokens. Such inputs are recognised by the names in exports of
+    transformers."""
     return port.name.startswith("past_key_values.") and port.name.endswith((".key", ".value"))
 
 
@@ -138,7 +139,7 @@ def _tolerance(content: Content) -> float:
 
 
 class _Runner:
-    """A session with the interface that generated code expects of a model. Refuses sizes outside of the declared
+    """Runs a session with the interface that generated code expects of a model. Refuses sizes outside the declared
     ranges."""
 
     def __init__(self, session: Session, content: Content) -> None:

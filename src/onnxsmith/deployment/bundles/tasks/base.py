@@ -1,4 +1,4 @@
-"""Defines a task of models: which interface fits, and which processing its bundles contain."""
+"""Defines a task of models: the interface that fits, and the processing that its bundles contain."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TEXTS = ("text-classification", "text-generation")
 
 
 class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
-    """One task; stateless. Its id is the value of `--task`."""
+    """Defines one task; has no state. Its id is the value of `--task`."""
 
     packages: ClassVar[tuple[str, ...]] = ()
-    """Python packages that the processing needs in addition to numpy and onnxruntime."""
+    """Lists the Python packages that the processing needs in addition to numpy and onnxruntime."""
     uses: ClassVar[tuple[str, ...]] = ()
-    """The parameters that the processing reads."""
+    """Lists the parameters that the processing reads."""
 
     def refuse_unused(self, content: Content) -> None:
         """Raises if a parameter was given that the processing does not read.
@@ -64,7 +64,7 @@ class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
 
     @classmethod
     def id(cls) -> str:
-        """Returns the task's name on the command line: that of its module."""
+        """Returns the task's name on the command line, which is the name of its module."""
         return cls.__module__.rpartition(".")[2].replace("_", "-")
 
 

@@ -1,4 +1,5 @@
-"""`--task image-classification`: resizes and normalises a picture, and returns the likeliest classes by softmax."""
+"""Defines `--task image-classification`: resizes and normalises a picture, and returns the likeliest classes by
+softmax."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from onnxsmith.deployment.bundles.tasks.base import Task, mismatch
 
 
 class ImageClassification(Task):
-    """One picture in, scores of classes out."""
+    """Takes one picture and returns scores of classes."""
 
     packages = ("pillow",)
     uses = ("size", "fit", "shorter", "resize", "colour", "mean", "std", "labels", "top")

@@ -1,4 +1,4 @@
-"""`--task ocr`: reads a picture of a line of text by CTC greedy decoding."""
+"""Defines `--task ocr`: reads a picture of a line of text by CTC greedy decoding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnxsmith.deployment.bundles.tasks.base import Task, mismatch
 
 
 class Ocr(Task):
-    """One picture of a line in; scores of characters for each step out, [batch, steps, classes]."""
+    """Takes one picture of a line and returns scores of characters for each step, [batch, steps, classes]."""
 
     packages = ("pillow",)
     uses = ("size", "resize", "colour", "mean", "std", "labels", "blank")
@@ -53,7 +53,7 @@ class Ocr(Task):
 
     def _characters(self, content: Content, classes: int | str | None) -> tuple[str, ...]:
         """Returns the text of each class, with an empty text for the blank. Many label files lack the line for the
-        blank, or the space at the end. Either is added if the number of classes shows that it is missing."""
+        blank, or the space at the end. Each is added if the number of classes shows that it is missing."""
         labels, blank = content.parameters.labels, content.parameters.blank
         if not labels:
             raise mismatch(self.id(), "the characters of its classes are unknown", content.outputs[0].name,

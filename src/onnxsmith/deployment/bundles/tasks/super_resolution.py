@@ -1,4 +1,4 @@
-"""`--task super-resolution`: enlarges the luminance by the model, the colours by bicubic interpolation."""
+"""Defines `--task super-resolution`: enlarges the luminance by the model, the colours by bicubic interpolation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.deployment.bundles.tasks.base import Task, mismatch
 
 
 class SuperResolution(Task):
-    """The luminance of a picture in, a larger luminance out."""
+    """Takes the luminance of a picture and returns a larger luminance."""
 
     packages = ("pillow",)
     uses = ("mean", "std", "scale")

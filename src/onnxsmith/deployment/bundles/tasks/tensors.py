@@ -1,4 +1,4 @@
-"""`--task tensors`: inputs and outputs as they are, without processing."""
+"""Defines `--task tensors`: passes inputs and outputs on as they are, without processing."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from onnxsmith.deployment.bundles.tasks.base import Task
 
 
 class Tensors(Task):
-    """No processing; fits every model."""
+    """Has no processing, so it fits every model."""

@@ -1,4 +1,4 @@
-"""`--task text-classification`: tokens of a text in, scores of classes out."""
+"""Defines `--task text-classification`: turns a text into tokens, and tokens into scores of classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.deployment.bundles.tasks.base import Task, mismatch
 
 
 class TextClassification(Task):
-    """A text in, classes with their probabilities out."""
+    """Takes a text and returns classes with their probabilities."""
 
     packages = ("tokenizers",)
     uses = ("tokenizer", "labels")

@@ -1,4 +1,4 @@
-"""`--task text-generation`: tokens of a text in, the next tokens out, by greedy search."""
+"""Defines `--task text-generation`: turns a text into tokens, and finds the next tokens by greedy search."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from onnxsmith.deployment.bundles.tasks import _texts
 from onnxsmith.deployment.bundles.tasks.base import Task, mismatch
 
 _COUNT = 16
-"""Number of tokens that are recorded. A choice."""
+"""Counts the tokens that are recorded. A choice."""
 
 
 class TextGeneration(Task):
-    """A text in, its continuation out. Keys and values of earlier tokens are kept if the model takes them."""
+    """Takes a text and returns its continuation. Keys and values of earlier tokens are kept if the model takes them."""
 
     packages = ("tokenizers",)
     uses = ("tokenizer",)

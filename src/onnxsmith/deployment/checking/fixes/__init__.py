@@ -1,1 +1,1 @@
-"""Rewrites models so that a target takes them, one fix a class."""
+"""Rewrites models so that a target takes them, with a class for each fix."""

@@ -1,4 +1,4 @@
-"""Replaces nodes of one operator by others, in a copy of a model with inferred shapes."""
+"""Replaces nodes of one operator by other nodes, in a copy of a model with inferred shapes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnxsmith.graph.surgery.node_insertion import Inserter
 
 @dataclass(eq=False)
 class Places:
-    """The copy, its opset, and the number of changed places."""
+    """Holds the copy, its opset, and the number of changed places."""
 
     model: ir.Model
     names: Names
@@ -50,14 +50,13 @@ class Places:
 
 
 def constant(value: ir.Value | None) -> np.ndarray | None:
-    """Returns the array of a constant operand; None if it is computed or absent."""
+    """Returns the array of a constant operand; None if the operand is computed or absent."""
     tensor = ir.convenience.get_const_tensor(value) if value is not None else None
     return None if tensor is None else tensor.numpy()
 
 
 Rewrite = Callable[[ir.Node, Inserter], "ir.Value | None"]
-"""A function that writes the replacement of a node in front of it, and returns the result; None leaves the node as it
-is."""
+"""Writes the replacement of a node in front of the node, and returns the result; None leaves the node as it is."""
 
 
 def rewritten(places: Places, op: str, rewrite: Rewrite) -> None:

@@ -1,4 +1,4 @@
-"""Defines a fix: a rewrite to another form of a model that computes the same, and that a target may take."""
+"""Defines a fix: a rewrite of a model to another form with the same results, which a target may take."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import onnx_ir as ir
 
 
 class Fix(ABC):
-    """A rewrite; stateless. The target is asked about its result, and the result is compared with the original."""
+    """Defines a rewrite; has no state. The target is asked about the rewritten model, which is also compared with the
+    original."""
 
     rank: ClassVar[int]
-    """Fixes with a smaller rank are tried first: those that change less."""
+    """Orders the fixes: those with a smaller rank are tried first, because they change less."""
 
     @abstractmethod
     def tries(self, model: ir.Model, refused: Collection[str]) -> Iterator[tuple[str, ir.Model]]:

@@ -1,4 +1,4 @@
-"""Fixes that write an operator as products with constant matrices."""
+"""Defines fixes that write an operator as products with constant matrices."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from onnxsmith.graph.surgery.node_insertion import Inserter
 from onnxsmith.runtimes import base as runtimes
 
 _LONGEST = 4096
-"""The longest transform. A choice: the matrix grows with the square of its length, to 128 MB in float32 at 4,096."""
+"""Limits the length of a transform. A choice: the matrix grows with the square of its length, to 128 MB in float32 at
+4,096."""
 
 
 class FourierProducts(Fix):
     """Writes STFT and DFT as products with matrices of cosines and sines.
 
-    Few compilers have the Fourier transforms of opset 17. With a known length n the transform of a real signal is a
-    product with the matrix exp(-2πi·kt/n); an STFT is a convolution with its windowed rows, by the frame step.
+    Few compilers have the Fourier transforms of opset 17. With a known length n, the transform of a real signal is a
+    product with the matrix exp(-2πi·kt/n). An STFT is a convolution with the windowed rows of this matrix, with the
+    frame step as stride.
 
     Refused:
     1. The length, the window or the frame step is computed.
@@ -116,8 +118,8 @@ def _transform(node: ir.Node, write: Inserter, axis: int) -> ir.Value | None:
 
 
 def _with_axis_last(write: Inserter, signal: ir.Value, axis: int, parts: int) -> tuple[list[ir.Value], list[int]]:
-    """Returns the real and, if there is one, the imaginary part with `axis` as the last axis, and the permutation
-    back."""
+    """Returns the real part and, if there is one, the imaginary part, with `axis` as the last axis. Also returns the
+    permutation back."""
     assert signal.shape is not None
     rank = len(signal.shape)
     order = [one for one in range(rank - 1) if one != axis] + [axis]
@@ -126,8 +128,8 @@ def _with_axis_last(write: Inserter, signal: ir.Value, axis: int, parts: int) ->
 
 
 def _real(write: Inserter, signal: ir.Value, axis: int, wanted: int) -> ir.Value | None:
-    """Writes the inverse of a one-sided transform. Each bin counts twice, except the first and, if the length is even,
-    the last."""
+    """Writes the inverse of a one-sided transform. Each bin counts twice, except the first bin and, if the length is
+    even, the last bin."""
     assert signal.shape is not None
     assert signal.dtype is not None
     rank, size = len(signal.shape), int(signal.shape[axis])  # type: ignore[arg-type]
@@ -159,14 +161,14 @@ def _fourier_matrix(size: int, bins: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 _MOST = 2**20
-"""Largest number of elements of a matrix. A choice: 4 MB in float32."""
+"""Limits the elements of a matrix. A choice: 4 MB in float32."""
 
 
 class ResizeProducts(Fix):
     """Writes Resize of fixed sizes as products with constant matrices.
 
-    Each mode of Resize works axis by axis, and each axis is a linear map. Its matrix is the result of Resize itself
-    on the unit vectors, so that it includes antialiasing and every coordinate transformation mode.
+    Each mode of Resize works axis by axis, and each axis is a linear map. The map's matrix is the result of Resize
+    itself on the unit vectors, so it includes antialiasing and every coordinate transformation mode.
 
     Refused:
     1. Sizes are symbolic or computed, or a matrix has more than a million elements.

@@ -1,4 +1,4 @@
-"""Fixes that change the operands of a node."""
+"""Defines fixes that change the operands of a node."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ class SqueezeAxes(Fix):
 
 
 _MOST = 2**28
-"""Largest size in bytes of the floats that a try may add. A choice: int4 weights become eight times as large in
-float32, and a file of a gigabyte does not suit a small device."""
+"""Limits the bytes of the floats that a try may add. A choice: int4 weights become eight times as large in float32, and
+a file of a gigabyte does not suit a small device."""
 _USUAL = (ir.DataType.INT8, ir.DataType.UINT8)
-"""Dtypes of weights that nearly every target dequantises."""
+"""Lists the dtypes of weights that nearly every target dequantises."""
 
 
 class FoldDequantized(Fix):
@@ -131,7 +131,7 @@ def _floats(array: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, node:
     axis, block = node.attributes.get_int("axis", 1), node.attributes.get_int("block_size", 0)
 
     def spread(one: np.ndarray) -> np.ndarray:
-        """Repeats a scale or zero point over the elements that it belongs to."""
+        """Repeats a scale or zero point over the elements to which it belongs."""
         if block:
             many = np.repeat(one, block, axis=axis)
             return many[tuple(slice(0, size) for size in array.shape)]

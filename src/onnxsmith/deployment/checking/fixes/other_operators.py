@@ -1,4 +1,4 @@
-"""Fixes that write an operator with other operators."""
+"""Defines fixes that write an operator with other operators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from onnxsmith.graph.surgery.node_insertion import Inserter
 class ExpandOperators(Fix):
     """Replaces refused operators by the bodies that the ONNX specification gives them.
 
-    Operators such as LayerNormalization, Gelu or CenterCropPad are written with others.
+    Operators such as LayerNormalization, Gelu or CenterCropPad are written with other operators.
     """
 
     rank = 20
@@ -71,7 +71,7 @@ def _same(node: ir.Node, write: Inserter) -> ir.Value | None:
 
 
 _MOST_ROWS = 4
-"""Largest number of rows of a matrix. A choice: the expansion of 4 rows has 40 products, that of 5 has 205."""
+"""Limits the rows of a matrix. A choice: the expansion of 4 rows has 40 products, the expansion of 5 rows has 205."""
 
 
 class SmallDeterminants(Fix):
@@ -117,7 +117,7 @@ def _determinant(rows: Sequence[Sequence[ir.Value]], columns: list[int], write: 
 
 
 _MOST = 2**22
-"""Largest number of elements of a mask. A choice: 16 MB in float32."""
+"""Limits the elements of a mask. A choice: 16 MB in float32."""
 _REDUCTIONS = {"add": ("ReduceSum", "Add"), "mul": ("ReduceProd", "Mul"), "max": ("ReduceMax", "Max"),
                "min": ("ReduceMin", "Min")}  # fmt: skip
 
@@ -125,9 +125,9 @@ _REDUCTIONS = {"add": ("ReduceSum", "Add"), "mul": ("ReduceProd", "Mul"), "max":
 class ScatterMasks(Fix):
     """Writes a scatter with a reduction as a reduction over masks.
 
-    Few compilers support ScatterElements and ScatterND with a reduction, where several updates may meet at one
-    place. The mask says for each place and each update whether the update's index is that place; the updates are then
-    reduced under the mask.
+    Few compilers support ScatterElements and ScatterND with a reduction, where several updates may meet at one place.
+    The mask says for each place and each update whether the update's index is this place. The updates are then reduced
+    under the mask.
 
     Refused:
     1. There is no reduction: the specification does not say which of two updates stays.
@@ -197,8 +197,8 @@ def _reduced(
 class Col2imConvolution(Fix):
     """Writes Col2Im as a transposed convolution.
 
-    Col2Im adds blocks where they overlap. So does a transposed convolution whose kernel puts each element of a block
-    in its place, one group for each channel.
+    Col2Im adds blocks where they overlap. A transposed convolution also does this, if its kernel puts each element of a
+    block in its place, with one group for each channel.
 
     Refused:
     1. The shapes of the image or of the block are computed, or the sizes of the input are symbolic.

@@ -1,4 +1,4 @@
-"""Fixes that write the model as a whole in another form."""
+"""Defines fixes that write the model as a whole in another form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Simplify(Fix):
 class InlineFunctions(Fix):
     """Replaces the calls of local functions by their bodies.
 
-    Some targets do not know local functions, or only those without attributes.
+    Some targets know no local functions, or only functions without attributes.
     """
 
     rank = 10
@@ -49,8 +49,8 @@ class InlineFunctions(Fix):
 
 
 _IR_VERSIONS = (10, 9, 8, 7, 4, 3)
-"""IR versions in the order of trial, the least change first. 5 and 6 are missing: the releases that read them read 7 as
-well."""
+"""Lists IR versions in the order of trial, the least change first. 5 and 6 are missing, because the releases that read
+them also read 7."""
 
 
 class OlderIrVersion(Fix):
@@ -71,14 +71,14 @@ class OlderIrVersion(Fix):
 
 
 _OPSETS = (20, 18, 17, 16, 13, 12, 21, 22, 23, 24, 25)
-"""Opsets in the order of trial: first lower opsets, which older converters read, then higher opsets, which have newer
-operators. Opsets 18 and 13 changed many operators: axes became inputs."""
+"""Lists opsets in the order of trial: first lower opsets, which older converters read, then higher opsets, which have
+newer operators. Opsets 18 and 13 changed many operators: axes became inputs."""
 
 
 class OtherOpset(Fix):
     """Converts the model to another opset.
 
-    A target may know an operator only in an older form, or only in a newer one.
+    A target may know an operator only in an older form, or only in a newer form.
     """
 
     rank = 30
