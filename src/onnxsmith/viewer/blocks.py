@@ -1,8 +1,9 @@
 """Finds blocks of nodes that repeat one after the other, in a graph that names neither modules nor scopes.
 
-The nodes are read as a text, one letter for each kind of node, in the order of the file. A block that repeats is a
-piece of the text that follows itself. All such pieces are found in one walk over the text: a short window of letters
-that was seen `period` letters before, again and again, is a repeat with that period."""
+The nodes are read as a text in the order of the file, with one letter for each kind of node. A block that repeats is a
+piece of the text that follows itself. All such pieces are found in one walk over the text: if a short window of letters
+equals the window `period` letters before, again and again, the block repeats with this period.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +11,19 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 _WINDOW = 4
-"""The number of equal letters from which two places are compared. A choice: shorter windows repeat by chance."""
+"""Counts the equal letters from which two places are compared. A choice: shorter windows repeat by chance."""
 _SHORTEST = 3
-"""The fewest nodes of a block that gets a box. A choice."""
+"""Counts the fewest nodes of a block that gets a box. A choice."""
 _REPEATED = 8
-"""The fewest nodes after the first block that have to repeat it. A choice: unrelated nodes repeat shorter pieces by
-chance."""
+"""Counts the fewest nodes after the first block that have to repeat the block. A choice: unrelated nodes repeat shorter
+pieces by chance."""
 _LEVELS = 4
-"""How often blocks are looked for among the blocks found so far. A choice: stages of layers of branches."""
+"""Limits how often blocks are searched among the blocks found so far. A choice: stages of layers of branches."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive items, nodes or blocks, that are `number` of `of` repeats."""
+    """Holds consecutive items, nodes or blocks, that are repeat `number` of `of` repeats."""
 
     items: tuple[Block | int, ...]
     number: int
@@ -31,14 +32,14 @@ class Block:
 
 def folded(nodes: Sequence[int], letters: Sequence[Hashable], sources: Sequence[Sequence[int]]) -> list[Block | int]:
     """Returns the nodes with their repeats as blocks, which may hold blocks. `letters` and `sources` are the kind of
-    each node and the nodes that it reads from, by node. Consecutive nodes in an order in which they can run never
-    depend on each other in a circle, so that a block can be one box."""
+    each node and the nodes that it reads from, by node. The nodes stand in an order in which they can run. So
+    consecutive nodes never depend on each other in a circle, and a block can be one box."""
     known: dict[Hashable, int] = {}
     items: list[Block | int] = list(nodes)
     text = [known.setdefault(letters[node], len(known)) for node in nodes]
     place = {node: at for at, node in enumerate(nodes)}
     ends = list(range(1, len(nodes) + 1))
-    """The position after the last node of each item."""
+    """Lists the position after the last node of each item."""
     crossing = _crossing([[place[one] for one in sources[node] if one in place] for node in nodes])
     for _ in range(_LEVELS):
         found = [
@@ -75,7 +76,7 @@ def _repeats(text: Sequence[int], cuts: Sequence[int]) -> list[tuple[int, int, i
     seen: dict[tuple[int, ...], int] = {}
     start = period = 0
     end = 0
-    """The end of the last repeat that was chosen."""
+    """Is the end of the last repeat that was chosen."""
     for at in range(len(text) + 1):
         window = tuple(text[at : at + _WINDOW])
         gap = at - seen[window] if window in seen and len(window) == _WINDOW else 0

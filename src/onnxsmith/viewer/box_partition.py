@@ -1,6 +1,8 @@
-"""Divides the nodes of a graph into parts that can be shown as one box each: no two boxes depend on each other.
+"""Divides the nodes of a graph into parts, each shown as one box: no two boxes depend on each other.
 
-A module that is left and entered again depends on the nodes between. It becomes two parts, or more if needed."""
+A module that is left and entered again depends on the nodes between. Such a module becomes two parts, or more if
+needed.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +10,22 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _STEPS_PER_EDGE = 40
-"""The most steps of the search for dependencies, for each edge of the graph. Once they are spent, every re-entered
+"""Limits the steps of the search for dependencies, for each edge of the graph. After these steps, every re-entered
 module becomes a new part, which needs no search. A choice: real models need 2 at most, and the work stays linear."""
 
 
 @dataclass(eq=False)
 class Part:
-    """Nodes with one key, in the order of the graph. A node without a key is a part of its own."""
+    """Holds nodes with one key, in the order of the graph. A node without a key is a part of its own."""
 
     key: Hashable
     nodes: list[int] = field(default_factory=list)
 
 
 def divided(nodes: Sequence[int], keys: Mapping[int, Hashable | None], sources: Sequence[Sequence[int]]) -> list[Part]:
-    """Divides `nodes`, which stand in an order in which they can run. Nodes of one key form one part, or several if
-    something outside depends on the first and feeds the second. `sources` are the nodes that each node reads from;
-    nodes outside `nodes` are ignored. Returns the parts in the order of their first nodes."""
+    """Divides `nodes`, which stand in an order in which they can run. Nodes of one key form one part. They form several
+    parts if an outside node depends on an earlier part and feeds a later part. `sources` are the nodes that each node
+    reads from; nodes outside `nodes` are ignored. Returns the parts in the order of their first nodes."""
     work = _Division(sources)
     for node in nodes:
         work.add(node, keys.get(node))
@@ -32,7 +34,7 @@ def divided(nodes: Sequence[int], keys: Mapping[int, Hashable | None], sources: 
 
 class _Division:
     """Keeps an order of the parts in which they can run, as in D. J. Pearce, P. H. J. Kelly, "A dynamic topological
-    sort algorithm for directed acyclic graphs" (2006). A node joins a part unless that would close a cycle."""
+    sort algorithm for directed acyclic graphs" (2006). A node joins a part unless this would close a cycle."""
 
     def __init__(self, sources: Sequence[Sequence[int]]) -> None:
         self.parts: list[Part] = []
@@ -66,7 +68,8 @@ class _Division:
         self._before[other].add(one)
 
     def _joins(self, part: int, read: set[int]) -> bool:
-        """Lets a part read from the parts `read`, if none of these depends on it. Returns whether it does."""
+        """Lets a part read from the parts `read`, if none of these depends on the part. Returns whether the part now
+        reads from them."""
         for other in sorted(read - self._before[part], key=self._rank.__getitem__):
             # The order already has `other` before the part: no path can lead from the part to it.
             if self._rank[other] < self._rank[part]:

@@ -1,8 +1,9 @@
-"""Reads a model with a broken graph, so that the page can show its faults. Viewing runs nothing, so the model need not
+"""Reads a model with a broken graph, so that the page can show the faults. Viewing runs nothing, so the model need not
 be valid.
 
 A model that cannot be read is still refused: a file that is not ONNX, a newer version, a damaged tensor, external data
-outside the folder."""
+outside the folder.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +27,20 @@ _WEIGHTS = {"model/external-missing", "model/external-damaged"}
 _SHOWN = _WEIGHTS | {
     "model/cyclic", "model/unsorted", "model/undefined-input", "model/undefined-output", "model/no-graph",
 }  # fmt: skip
-"""Problems of graphs that can still be drawn."""
+"""Names the problems of graphs that can still be drawn."""
 MISSING, UNDEFINED, EARLY, CYCLE = "reads missing weights", "reads what nothing makes", "stands too early", "in a cycle"
 CLASSES = (MISSING, EARLY, UNDEFINED, CYCLE)
-"""Kinds of faults, the worst last."""
+"""Lists the kinds of faults, the worst last."""
 
 
 @dataclass(eq=False)
 class Faults:
-    """The faults of a model. `marks` are, by node, the kind of fault and a text."""
+    """Holds the faults of a model. `marks` are, by node, the kind of fault and a text."""
 
     problem: Problem
     marks: dict[ir.Node, tuple[str, str]] = field(default_factory=dict)
     unmade: list[str] = field(default_factory=list)
-    """Outputs of the main graph that no node computes, so that no node can be marked for them."""
+    """Lists the outputs of the main graph that no node computes, so that no node can be marked for them."""
 
     @property
     def of_graph(self) -> bool:
@@ -47,7 +48,7 @@ class Faults:
         return self.problem.id not in _WEIGHTS
 
     def lines(self) -> list[str]:
-        """Returns the lines above the picture: the first fault, and the number of nodes with each kind."""
+        """Returns the lines above the picture: the first fault, and the number of nodes with each kind of fault."""
         said = [self.problem.what, self.problem.why, f"to mend it: {self.problem.fix}" if self.problem.fix else ""]
         counts = {one: sum(kind == one for kind, _ in self.marks.values()) for one in reversed(CLASSES)}
         marked = ", ".join(f"{several(count, 'node')}: {kind}" for kind, count in counts.items() if count)
@@ -58,7 +59,7 @@ class Faults:
         return [*lines, f"marked are {marked}"] if marked else lines
 
     def overlay(self, shown: Viewed) -> scene.Overlay | None:
-        """Returns the marks as colours of the nodes; None if there are none."""
+        """Returns the marks as colours of the nodes; None if there are no marks."""
         numbers = sorted((shown.nodes[node], mark) for node, mark in self.marks.items() if node in shown.nodes)
         if not numbers:
             return None
@@ -79,7 +80,7 @@ class Faults:
 
 
 def read(source: Source) -> tuple[ir.Model, Faults | None]:
-    """Loads a model. If its graph is broken, also returns its faults. Cycles are opened: the first node of a cycle then
+    """Loads a model. If the graph is broken, also returns its faults. Cycles are opened: the first node of a cycle then
     reads a new value of the same name that no node computes.
 
     Raises:

@@ -11,9 +11,9 @@ from onnxsmith.graph.structure import captures
 from onnxsmith.graph.structure.walk import node_label
 
 OPENED = "onnxsmith.opened"
-"""The key of a value's `meta` for a text about the cycle that was opened there."""
+"""Is the key of a value's `meta` for a text about the cycle that was opened at this value."""
 Early = tuple[ir.Node, ir.Node]
-"""A node, and the later node whose result it reads."""
+"""Holds a node, and the later node whose result it reads."""
 
 
 def in_order(graph: ir.Graph) -> tuple[list[Early], list[list[ir.Node]]]:
@@ -61,8 +61,8 @@ def _makers(node: ir.Node, place: Mapping[ir.Node, int]) -> set[int]:
 
 
 def _cycle(needs: Sequence[set[int]], left: set[int]) -> list[int]:
-    """Returns a cycle among the nodes `left`, in the direction of the values, starting with the node that is first in
-    the file."""
+    """Returns a cycle among the nodes `left`, in the direction of the values. The cycle starts with the node that is
+    first in the file."""
     at = min(left)
     seen: dict[int, int] = {}
     while at not in seen:

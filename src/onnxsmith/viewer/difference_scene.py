@@ -19,9 +19,9 @@ from onnxsmith.viewer.scene import Difference
 from onnxsmith.viewer.texts import value_type
 
 _EQUAL_KINDS = ("form", "rounding")
-"""Kinds of changes that do not count as a different weight: another storage form, or another rounding."""
+"""Lists the kinds of changes that do not count as a different weight: another storage form, or another rounding."""
 _READ = 16 * 2**20
-"""The most bytes of integers of a weight that are turned into floats. A choice: a tenth of a second of work."""
+"""Limits the bytes of integers of a weight that are turned into floats. A choice: a tenth of a second of work."""
 _EQUAL, _ATTRIBUTES, _WEIGHTS, _BOTH, _OPERATOR, _WIRING = range(6)
 
 
@@ -137,8 +137,8 @@ def _quantised(one: ir.Node, other: ir.Node) -> tuple[list[str], bool]:
 
 
 def _gap(stored: ir.TensorProtocol, maker: ir.Node, nbytes: int) -> float | None:
-    """Returns the difference between stored floats and the floats of a DequantizeLinear of stored integers; 0 if they
-    are equal, None if it is unknown."""
+    """Returns the difference between stored floats and the floats of a DequantizeLinear of stored integers. Returns 0
+    if they are equal, None if the difference is unknown."""
     try:
         floats = dequantised(maker) if nbytes <= _READ else None
         array = np.asarray(stored.numpy()) if floats is not None else None
@@ -176,7 +176,7 @@ def _sizes_differ(one: ir.Shape | None, other: ir.Shape | None) -> bool:
 
 
 class _Weights:
-    """Changed weights by the nodes that read them."""
+    """Groups changed weights by the nodes that read them."""
 
     def __init__(self, changes: Sequence[WeightChange]) -> None:
         self._operands: dict[tuple[str, str], list[WeightChange]] = {}

@@ -1,4 +1,4 @@
-"""Writes a scene as one HTML file: no network, one script and one style, each allowed by its hash."""
+"""Writes a scene as one HTML file, which uses no network and has one script and one style, each allowed by its hash."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _hash(text: str) -> str:
 
 @dataclass(eq=False)
 class Beside:
-    """The page, the places on it by name, and a line about the page."""
+    """Holds the page, the places on it by name, and a line about the page."""
 
     page: str
     links: Links

@@ -27,7 +27,7 @@ from onnxsmith.viewer.scene import Constant, Figure, figure
 
 @dataclass(eq=False)
 class Viewed:
-    """A model with its scene. `nodes` and `values` are the numbers in the scene, and `aliases` are rooms by their
+    """Holds a model with its scene. `nodes` and `values` are the numbers in the scene, and `aliases` are rooms by their
     paths. `file` has the hashes of the file; None if there is no file."""
 
     source: ir.Model
@@ -88,15 +88,16 @@ def _facts(source: ir.Model, model: scene.Model, path: Path | None, shapes: str)
 # Describes stored tensors: statistics and a histogram, of as many of them as may be read.
 
 MOST_BYTES = 64 * 2**20
-"""The most bytes of weights that are read. A choice: half a second of work."""
+"""Limits the bytes of weights that are read. A choice: half a second of work."""
 _MOST_TENSORS = 1000
-"""The most tensors that get statistics. A choice: they take 0.2 ms each, and nobody looks at more."""
+"""Limits the tensors that get statistics. A choice: statistics take 0.2 ms for each tensor, and nobody looks at more
+tensors."""
 _WHOLE = 16
-"""The most elements of a tensor whose values are shown. A choice: one line."""
+"""Limits the elements of a tensor whose values are shown. A choice: one line."""
 _BINS = 24
-"""Intervals of a histogram. A choice: the width of a panel."""
+"""Counts the intervals of a histogram. A choice: the width of a panel."""
 _FEWEST = 32
-"""The fewest elements of a tensor with a histogram. A choice."""
+"""Counts the fewest elements of a tensor with a histogram. A choice."""
 
 
 def described(tensors: Sequence[ir.TensorProtocol | None], limit: int = MOST_BYTES) -> tuple[list[Constant], list[str]]:
@@ -162,7 +163,8 @@ def _figures(tensor: ir.TensorProtocol, known: object) -> dict[str, Figure]:
 
 
 def _histogram(tensor: ir.TensorProtocol, low: float, high: float) -> list[int]:
-    """Counts the finite elements in equal intervals, in float64, in which the range of any dtype is finite."""
+    """Counts the finite elements in equal intervals. The intervals are computed in float64, in which the range of any
+    dtype is finite."""
     span = float(high) - float(low)
     if not (tensor.dtype.is_integer() or tensor.dtype.is_floating_point()) or not 0 < span < np.inf:
         return []

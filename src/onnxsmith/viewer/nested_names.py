@@ -1,4 +1,5 @@
-"""Makes the names that reports give to nodes in branches and bodies: with the names of the nodes around them."""
+"""Makes the names that reports give to nodes in branches and bodies. These names include the names of the nodes around
+them."""
 
 from __future__ import annotations
 

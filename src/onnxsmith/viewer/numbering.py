@@ -20,12 +20,12 @@ from onnxsmith.viewer.scene import COMPUTED, CONSTANT, GRAPH_INPUT, GRAPH_OUTPUT
 
 _T = TypeVar("_T")
 _LONGEST = 2000
-"""The most characters of an attribute or of a line of code. A choice: nobody reads more in a panel."""
+"""Limits the characters of an attribute or of a line of code. A choice: nobody reads more in a panel."""
 
 
 @dataclass(eq=False)
 class Part:
-    """A graph of the model: its nodes by number, the values and the nodes that each node reads, and the node that
+    """Holds a graph of the model: its nodes by number, the values and the nodes that each node reads, and the node that
     computes each value. The lists are in the order of the graph."""
 
     scope: Scope
@@ -40,14 +40,14 @@ class Part:
 
 
 class Numbering:
-    """The columns of one model. `model` is the model of the scene, still without rooms."""
+    """Makes the columns of one model. `model` is the model of the scene, still without rooms."""
 
     def __init__(self, source: ir.Model, model: scene.Model) -> None:
         self.model = model
         self.values: dict[ir.Value, int] = {}
         self.nodes: dict[ir.Node, int] = {}
         self.stored: list[tuple[int, ir.TensorProtocol | None]] = []
-        """Constants by the number of their values."""
+        """Lists constants by the number of their values."""
         self.parts: list[Part] = []
         self._types: _Interned[str] = _Interned()
         self._ops: _Interned[tuple[str, str]] = _Interned()
@@ -94,8 +94,8 @@ class Numbering:
         self.parts.append(part)
 
     def _undefined(self, value: ir.Value, kind: int = GRAPH_INPUT) -> None:
-        """Numbers a value that no node of a broken graph computes. It is shown like a graph input if a node reads it,
-        and like a graph output if the graph returns it."""
+        """Numbers a value that no node of a broken graph computes. The value is shown like a graph input if a node
+        reads it, and like a graph output if the graph returns it."""
         if value not in self.values and captures.is_undefined(value):
             self._value(value, kind, -1, value.meta.get(OPENED, "nothing makes it"))
 
@@ -200,7 +200,7 @@ class _Interned(Generic[_T]):
 # Writes attributes for the page: a number that stands for a dtype is written with its name.
 
 _DTYPES = {"to", "dtype", "output_dtype", "output_datatype", "stash_type", "precision", "softmax_precision"}
-"""Attributes whose values are numbers of `TensorProto.DataType` in the ONNX specification."""
+"""Names the attributes whose values are numbers of `TensorProto.DataType` in the ONNX specification."""
 
 
 def attribute_shown(attribute: ir.Attr) -> str:
@@ -243,7 +243,7 @@ _PAGES = {"": "onnx__", "ai.onnx": "onnx__", "ai.onnx.ml": "onnx_aionnxml_"}
 
 
 def family(op_type: str) -> str:
-    """Returns the family of an operator, by its name in any domain; "other" if it has none."""
+    """Returns the family of an operator, by its name in any domain; "other" if the operator has no family."""
     return _FAMILY.get(op_type, "other")
 
 

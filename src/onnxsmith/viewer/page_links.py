@@ -11,8 +11,8 @@ from onnxsmith.viewer.scene import Scene
 
 
 class Links:
-    """The addresses of nodes, tensors and modules of a scene. With two models the second is searched first; for an `old
-    node`, the first."""
+    """Finds the addresses of nodes, tensors and modules of a scene. With two models the second model is searched first;
+    for an `old node`, the first."""
 
     def __init__(self, whole: Scene, shown: Sequence[Viewed]) -> None:
         self._models = [_Index(model, number) for number, model in reversed(list(enumerate(shown)))]
@@ -22,9 +22,10 @@ class Links:
                 self._colours.setdefault((overlay.model, node), overlay.title)
 
     def of(self, kind: str, name: str) -> str | None:
-        """Returns the address, after the page's name, of the `node`, `tensor` or `module` of that name; None if the
-        page has none. A tensor leads to the node that computes it, coloured by its figures if it has some. If no node
-        has the name but a tensor does, a node leads there too, because some reports name a node by its result."""
+        """Returns the address, after the page's name, of the `node`, `tensor` or `module` of this name; None if the
+        page has no such address. A tensor leads to the node that computes it, coloured by its figures if it has
+        figures. If no node has the name but a tensor does, a node also leads to this tensor's node, because some
+        reports name a node by its result."""
         if not name:
             return None
         models = self._models
@@ -46,7 +47,8 @@ class Links:
 
 
 class _Index:
-    """The names of a model. If several nodes share a name, it means the first, as on the page (`graph.ts`)."""
+    """Finds the nodes of a model by name. If several nodes share a name, the name means the first node, as on the page
+    (`graph.ts`)."""
 
     def __init__(self, shown: Viewed, number: int) -> None:
         model = shown.scene
@@ -72,7 +74,7 @@ class _Index:
 # `viewer/src/url.ts` reads and writes the same format for the page. `tests/viewer/addresses.json` holds both to it.
 
 _KEPT = "!~*'()/:"
-"""Characters that are not escaped, besides letters, digits, `-`, `_` and `.`: the same as in `url.ts`."""
+"""Lists the characters that are not escaped, besides letters, digits, `-`, `_` and `.`: the same as in `url.ts`."""
 
 
 def fragment(*, room: str = "", opened: Sequence[str] = (), at: str = "", colour: str = "", model: int = 0) -> str:

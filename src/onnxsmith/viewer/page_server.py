@@ -70,7 +70,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(self.server.page)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 — the name of the base class
-        """Logs nothing: the terminal is for the report."""
+        """Logs nothing, because the terminal is for the report."""
 
 
 def server(page: str) -> _Server:

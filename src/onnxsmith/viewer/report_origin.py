@@ -9,11 +9,11 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.model_files import ModelFile
 
 _DIGITS = 12
-"""Digits of a hash in a line. A choice: enough to find the hash in a report, few enough to read."""
+"""Counts the digits of a hash in a line. A choice: enough to find the hash in a report, few enough to read."""
 
 
 class Origin(StrEnum):
-    """Which model a report is about, the surest case first."""
+    """Says which model a report is about, the surest case first."""
 
     SAME = "of this model"
     WEIGHTS = "of this graph with other weights"
@@ -33,7 +33,7 @@ def origin(report: Report, shown: ModelFile | None) -> Origin:
 
 
 def surest(origins: Sequence[Origin]) -> Origin:
-    """Returns the first of the origins in the order of `Origin`, because a report need be about only one of two
+    """Returns the first of the origins in the order of `Origin`, because a report may be about only one of two
     models."""
     return min(origins, key=list(Origin).index)
 

@@ -20,15 +20,15 @@ from onnxsmith.viewer.overlays.base import Layer, Names, Overlaying
 from onnxsmith.viewer.report_origin import Origin, named, origin, surest
 
 _MOST_BYTES = 512 * 2**20
-"""The most bytes of a report that is read. A choice: a report of 20,000 nodes has 20 MB."""
+"""Limits the bytes of a report that is read. A choice: a report of 20,000 nodes has 20 MB."""
 _FOREIGN = 0.5
-"""A report with the hash of another model is refused if a smaller share of its names than this are names of nodes. A
-choice: two networks of one library share a few names of modules."""
+"""Sets the least share of names that are names of nodes. A report with the hash of another model and a smaller share is
+refused. A choice: two networks of one library share a few names of modules."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """A report, and its name in messages: the path."""
+    """Holds a report, and its name in messages: the path."""
 
     report: Report
     name: str
@@ -36,26 +36,26 @@ class Given:
 
 @dataclass(eq=False)
 class Laid:
-    """The overlays of all reports, their programs, and notes on what did not fit."""
+    """Holds the overlays of all reports, their programs, and notes on figures that did not fit."""
 
     overlays: list[scene.Overlay]
     programs: list[tuple[str, Program]]
     notes: list[str]
     matched: list[tuple[str, int, int]]
-    """For each title: how many names of the report are nodes of the model, and how many names there are."""
+    """Counts, for each title, the names of the report that are nodes of the model, and all names."""
     warnings: list[str]
-    """Lines above the picture: on reports about other models, and remarks of reports on the whole model."""
+    """Lists lines above the picture: on reports about other models, and remarks of reports on the whole model."""
     origins: dict[str, str]
-    """By name of the report: the model that it is about."""
+    """Says which model a report is about, by name of the report."""
     missing: list[Missing]
-    """Lines on names in reports that no node has."""
+    """Lists lines on names in reports that no node has."""
 
 
 def read(source: str | Path | Report) -> Given:
     """Reads a report from a file that `--json` wrote.
 
     Raises:
-        OnnxsmithError: `view/report` if there is no such file or it cannot be read; `report/unreadable`.
+        OnnxsmithError: `view/report` if there is no such file or the file cannot be read; `report/unreadable`.
     """
     if isinstance(source, Report):
         return Given(source, f"the report of {source.command}")
@@ -96,12 +96,12 @@ def has_figures(report: Report) -> bool:
 
 
 def laid(given: Sequence[Given], models: Sequence[Viewed]) -> Laid:
-    """Lays reports over the models whose nodes they name. With two models, a report is laid over the model whose hash
-    it has, else over the model that `side` chooses.
+    """Lays reports over the models whose nodes they name. With two models, a report is laid over the model with the
+    report's hash, else over the model that `side` chooses.
 
     Raises:
         OnnxsmithError: `view/no-figures` if a report has no figures for nodes; `view/other-model` if no model has any
-            of its nodes, or if its hashes are of another model and no model has most of its nodes.
+            of its nodes, or if the report's hashes are of another model and no model has most of its nodes.
     """
     known = rooms.members("onnxsmith.viewer.overlays", Overlaying)
     found = Laid([], [], [], [], [], {}, [])
@@ -123,7 +123,7 @@ def laid(given: Sequence[Given], models: Sequence[Viewed]) -> Laid:
 
 
 def _tell(given: Given, found: Origin, hits: int, asked: int, laid: Laid) -> None:
-    """Notes whether the report is about the model, and warns if it is about another."""
+    """Notes whether the report is about the model, and warns if the report is about another model."""
     laid.origins[given.name] = found.value
     if found not in (Origin.OTHER, Origin.WEIGHTS):
         return
@@ -168,8 +168,8 @@ def _lay(
     origins: Sequence[Origin],
     found: Laid,
 ) -> tuple[int, int]:
-    """Lays one part over a model. Returns how many of its names are nodes of the model, and how many names there
-    are."""
+    """Lays one part over a model. Returns the number of the part's names that are nodes of the model, and the number of
+    all its names."""
     tries: list[tuple[Names, list[Layer]]] = []
     for model in models:
         names = _names(model)
@@ -231,14 +231,15 @@ def _scope(name: str) -> str:
 # Says which names of a report no node has, and why.
 
 _FEW = 3
-"""The most names in a line. A choice: enough to recognise the kind."""
+"""Limits the names in a line. A choice: enough to recognise the kind."""
 _MANY = 0.5
-"""The share of absent names from which a report without a hash may be about another version of the model. A choice."""
+"""Sets the share of absent names from which a report without a hash may be about another version of the model. A
+choice."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A line for the headline, and a line with some of the names for the page."""
+    """Holds a line for the headline, and a line with some of the names for the page."""
 
     short: str
     long: str
@@ -278,7 +279,8 @@ def _why(names: Names, how: Overlaying, found: Origin) -> str:
 def side(
     report: Report, part: Any, how: Overlaying, models: Sequence[Viewed], hits: Sequence[int], origins: Sequence[Origin]
 ) -> int:
-    """Returns the index of the model that a part is laid over. `hits` says how many of the part's names each model has.
+    """Returns the index of the model over which a part is laid. `hits` says how many of the part's names each model
+    has.
 
     Hashes decide first, then the file that the part names, then the number of names. If all are equal, as in a
     comparison of two models with the same names, the kind of part decides.

@@ -15,7 +15,8 @@ from onnxsmith.viewer.tree import Box, grown, letter, ways
 
 @dataclass(eq=False)
 class Furnished:
-    """The rooms of a model. `aliases` are rooms by further paths, of modules with the same nodes as their room."""
+    """Holds the rooms of a model. `aliases` are rooms by further paths: the paths of modules with the same nodes as
+    their room."""
 
     aliases: dict[str, int]
     notes: list[str]
@@ -137,7 +138,7 @@ class _Furnishing:
                 room.repeats = len(rooms)
 
     def _count(self) -> None:
-        """Counts the nodes in every room; functions count for themselves."""
+        """Counts the nodes in every room. Nodes of functions count only in the rooms of the function."""
         rooms = self._model.rooms
         for number in self._model.nodes.room:
             while number >= 0:

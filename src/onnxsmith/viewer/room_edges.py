@@ -10,14 +10,14 @@ from onnxsmith.viewer.layout.graph import Edge, Graph, Layout, from_end
 from onnxsmith.viewer.scene import INPUT, NODE, OUTPUT, ROOM, STUB, Edges, Items, Room
 
 Key = tuple[int, int]
-"""An item of a room: its kind, and the node, room or value that it stands for."""
+"""Names an item of a room: its kind, and the node, room or value for which it stands."""
 Flow = tuple[Key, Key, int]
-"""The item that gives a value, the item that reads it, and the value."""
+"""Holds the item that gives a value, the item that reads it, and the value."""
 
 
 @dataclass(eq=False)
 class Draft:
-    """A room before its layout. `inner` are the nodes and rooms in it, in the order of the file."""
+    """Holds a room before its layout. `inner` are the nodes and rooms in it, in the order of the file."""
 
     number: int
     depth: int
@@ -28,7 +28,8 @@ class Draft:
     flows: dict[Flow, None] = field(default_factory=dict)
 
     def lead(self, one: Key, other: Key, value: int) -> None:
-        """Adds an edge, and the room's input or output if the edge begins or ends there."""
+        """Adds an edge. Also records an input of the room where the edge begins, and an output of the room where it
+        ends."""
         for key in (one, other):
             if key[0] == INPUT:
                 self.inputs[key] = None
@@ -39,8 +40,8 @@ class Draft:
 
 @dataclass(frozen=True)
 class Reads:
-    """The values that the nodes of a graph read, and the outputs of the graph. `reads` are values by the number of the
-    node in the graph. `made` has, for each value, the number of the node that computes it."""
+    """Holds the values that the nodes of a graph read, and the outputs of the graph. `reads` are values by the number
+    of the node in the graph. `made` has, for each value, the number of the node that computes it."""
 
     nodes: Sequence[int]
     reads: Sequence[Sequence[int]]
@@ -83,7 +84,8 @@ def _lead(home: Draft, one: Key, target: Draft, other: Key, value: int) -> None:
 
 @dataclass(eq=False)
 class Drawn:
-    """The items and edges of a room, with the graph to lay out. `places` are the numbers of the items in this graph."""
+    """Holds the items and edges of a room, with the graph to lay out. `places` are the numbers of the items in this
+    graph."""
 
     keys: list[Key]
     edges: list[tuple[int, int, int]]
@@ -159,15 +161,15 @@ def furnish(room: Room, own: Drawn, layout: Layout) -> None:
 # A long edge costs a bend in every row that it crosses, and a picture full of long lines is not legible.
 
 _LONGEST = 24
-"""The most rows that a drawn edge crosses. A choice: a residual connection around attention crosses 10 to 20."""
+"""Limits the rows that a drawn edge crosses. A choice: a residual connection around attention crosses 10 to 20."""
 _MOST_READERS = 8
-"""The most readers of a value whose edges are all drawn. Of a value with more readers, only edges into the next row are
-drawn. A choice."""
+"""Limits the readers of a value whose edges are all drawn. Of a value with more readers, only edges into the next row
+are drawn. A choice."""
 _BENDS_PER_ITEM = 2
-"""Bends for each item of a room. Measured with benchmarks/view.py: the time of the layout follows the number of bends,
-and 20,000 items with 40,000 bends take a second."""
+"""Counts the bends for each item of a room. Measured with benchmarks/view.py: the time of the layout follows the number
+of bends, and 20,000 items with 40,000 bends take a second."""
 _FREE_BENDS = 400
-"""The number of bends that every room may have. A choice: rooms of this size take milliseconds."""
+"""Counts the bends that every room may have. A choice: rooms of this size take milliseconds."""
 
 
 def chosen_stubs(count: int, edges: Sequence[tuple[int, int, int]]) -> set[tuple[int, int, int]]:

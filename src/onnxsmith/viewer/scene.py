@@ -1,7 +1,8 @@
-"""Defines the scene, all data of the page. `viewer/src/scene.ts` describes the same data for the page.
+"""Defines the scene, which is all data of the page. `viewer/src/scene.ts` describes the same data for the page.
 
 Nodes, values and items are held in columns, lists of equal length, and indices point into them. So a scene of 20,000
-nodes stays a few megabytes. A field that ends in `_` is written without it, because `from` is a keyword of Python."""
+nodes stays a few megabytes. A field that ends in `_` is written without it, because `from` is a keyword of Python.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from typing import Any
 
 Figure = float | int | str
 NODE, ROOM, INPUT, OUTPUT, STUB = range(5)
-"""The kinds of items in a room."""
+"""Numbers the kinds of items in a room."""
 COMPUTED, GRAPH_INPUT, GRAPH_OUTPUT, CONSTANT = range(4)
-"""The kinds of values."""
+"""Numbers the kinds of values."""
 
 
 @dataclass(eq=False)
 class Nodes:
-    """The nodes of all graphs, without `Constant` nodes: their tensors are constants."""
+    """Holds the nodes of all graphs, without `Constant` nodes: their tensors are constants."""
 
     name: list[str] = field(default_factory=list)
     op: list[int] = field(default_factory=list)
@@ -34,7 +35,7 @@ class Nodes:
 
 @dataclass(eq=False)
 class Values:
-    """The values of all graphs. `type` is an index into the types, `producer` a node or -1."""
+    """Holds the values of all graphs. `type` is an index into the types, `producer` a node or -1."""
 
     name: list[str] = field(default_factory=list)
     type: list[int] = field(default_factory=list)
@@ -44,8 +45,8 @@ class Values:
 
 @dataclass(eq=False)
 class Constant:
-    """A stored tensor. `figures` is None if the values were not read. `aliases` are the names of the torch parameters
-    from which an exporter computed it."""
+    """Describes a stored tensor. `figures` is None if the values were not read. `aliases` are the names of the torch
+    parameters from which an exporter computed the tensor."""
 
     bytes: int
     file: str
@@ -54,12 +55,13 @@ class Constant:
     text: str
     aliases: list[str] = field(default_factory=list)
     form: str = ""
-    """How the tensor is stored, if not value by value: `sparse, 3 of 12 values`. `bytes` is then its size as stored."""
+    """Says how the tensor is stored, if not value by value: `sparse, 3 of 12 values`. In this case `bytes` is its size
+    as stored."""
 
 
 @dataclass(eq=False)
 class Items:
-    """The items of a room, in rows from the top. `x` is the middle of an item, in units of the widest item."""
+    """Holds the items of a room, in rows from the top. `x` is the middle of an item, in units of the widest item."""
 
     kind: list[int] = field(default_factory=list)
     ref: list[int] = field(default_factory=list)
@@ -69,7 +71,7 @@ class Items:
 
 @dataclass(eq=False)
 class Edges:
-    """Edges between items. `bends` has the x of an edge in each row between its ends."""
+    """Holds edges between items. `bends` has the x of an edge in each row between its ends."""
 
     from_: list[int] = field(default_factory=list)
     to: list[int] = field(default_factory=list)
@@ -79,7 +81,7 @@ class Edges:
 
 @dataclass(eq=False)
 class Room:
-    """One level of a model: a graph, a function, a branch, a torch module or scope, or a repeated block."""
+    """Describes one level of a model: a graph, a function, a branch, a torch module or scope, or a repeated block."""
 
     title: str
     kind: str
@@ -93,8 +95,9 @@ class Room:
 
 @dataclass(eq=False)
 class Model:
-    """One model. `constants` is by index of the value, `captured` by index of the node: outer values that its bodies
-    read. `docs` are doc strings by index of the node. An op may have `inputs` and `outputs`, its formal names."""
+    """Describes one model. `constants` is by index of the value. `captured` is by index of the node and holds the outer
+    values that the node's bodies read. `docs` are doc strings by index of the node. An op may have `inputs` and
+    `outputs`, its formal names."""
 
     name: str
     path: str
@@ -114,7 +117,7 @@ class Model:
 
 @dataclass(eq=False)
 class Overlay:
-    """Figures from a report, for some of the nodes."""
+    """Holds figures from a report, for some of the nodes."""
 
     title: str
     model: int
@@ -130,10 +133,10 @@ class Overlay:
 
 @dataclass(eq=False)
 class Difference:
-    """What differs between two models. `pairs` are node, node, state; `changes` are lines by index of the pair.
-    `regions` are removed nodes and added nodes that compute the same; if one model has no such nodes, they are its
-    nodes of pairs. `rounded` are the indices of the pairs that are equal up to the rounding of their weights. `stored`
-    are the removed and the added nodes that compute only from stored tensors."""
+    """Describes the differences between two models. `pairs` are node, node, state; `changes` are lines by index of the
+    pair. `regions` are removed nodes and added nodes that compute the same; if one model has no such nodes, the region
+    has that model's nodes of pairs. `rounded` are the indices of the pairs that are equal up to the rounding of their
+    weights. `stored` are the removed and the added nodes that compute only from stored tensors."""
 
     pairs: list[tuple[int, int, int]]
     removed: list[int]
@@ -154,7 +157,7 @@ class Difference:
 
 @dataclass(eq=False)
 class Program:
-    """The captured program: a line for each operation, with the nodes that came from it."""
+    """Holds the captured program: a line for each operation, with the nodes that came from it."""
 
     from_: str
     lines: list[dict[str, Any]]
@@ -162,7 +165,7 @@ class Program:
 
 @dataclass(eq=False)
 class Scene:
-    """All data of the page."""
+    """Holds all data of the page."""
 
     headline: str
     notes: list[str]
@@ -171,21 +174,21 @@ class Scene:
     difference: Difference | None = None
     program: Program | None = None
     warnings: list[str] = field(default_factory=list)
-    """Lines above the picture, such as that a report is about another model."""
+    """Lists lines above the picture, for example that a report is about another model."""
     start: str = ""
-    """The address at which the page opens, `#` included, unless its URL has one."""
+    """Is the address at which the page opens, `#` included, unless its URL has an address."""
     format: int = 1
 
 
 def figure(value: float | int) -> Figure:
-    """Returns a number as the scene holds it: JSON has no NaN and no infinities."""
+    """Returns a number in the form of the scene, because JSON has no NaN and no infinities."""
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     return value
 
 
 def to_json(scene: Scene) -> str:
-    """Writes the scene as ASCII text that is safe inside a `<script>` element: whatever the names in the model are, no
+    """Writes the scene as ASCII text that is safe inside a `<script>` element. Whatever the names in the model are, no
     character can end the element or begin another."""
     text = json.dumps(scene, default=_fields, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -33,7 +33,7 @@ def made(sources: Sequence[Source], given: Sequence[Given]) -> tuple[scene.Scene
     reports.
 
     Raises:
-        OnnxsmithError: as `view`.
+        OnnxsmithError: the errors of `view`.
     """
     models = _read(sources)
     found = laid(given, models.shown)
@@ -42,14 +42,14 @@ def made(sources: Sequence[Source], given: Sequence[Given]) -> tuple[scene.Scene
 
 @dataclass(eq=False)
 class _Models:
-    """The shown models, and the difference if there are two."""
+    """Holds the shown models, and the difference if there are two."""
 
     shown: list[Viewed]
     difference: scene.Difference | None
     notes: list[str]
     faults: Faults | None = None
     unrelated: str = ""
-    """A sentence, if the two models have next to nothing in common; else ""."""
+    """Says in a sentence that the two models have next to nothing in common; "" if they have more."""
 
 
 def _read(sources: Sequence[Source]) -> _Models:
@@ -106,8 +106,8 @@ def _whole(made: _Models, found: Laid) -> scene.Scene:
 
 
 def _difference(found: scene.Difference) -> str:
-    """Counts the changes in words. Counts apart the removed and added nodes that compute the same as nodes of the other
-    model, or that compute only from stored tensors."""
+    """Counts the changes in words. Removed and added nodes that compute the same as nodes of the other model, or that
+    compute only from stored tensors, are counted separately."""
     changed = sum(state != 0 for _, _, state in found.pairs)
     removed, added = found.otherwise()
     counts = (
@@ -126,10 +126,10 @@ def _difference(found: scene.Difference) -> str:
 # Gives the values of a model their types, by inference where the file does not declare them.
 
 _MANY = 5000
-"""From this many nodes on, inference is skipped if the file declares all shapes. Measured: inference takes a second for
-15,000 nodes."""
+"""Counts the nodes from which inference is skipped if the file declares all shapes. Measured: inference takes a second
+for 15,000 nodes."""
 _SHOWN = 3
-"""The most nodes that a note names. A choice: one line."""
+"""Limits the nodes that a note names. A choice: one line."""
 
 
 def with_shapes(model: ir.Model, *, own: bool) -> tuple[ir.Model, str, str | None]:
@@ -148,8 +148,8 @@ def with_shapes(model: ir.Model, *, own: bool) -> tuple[ir.Model, str, str | Non
 
 
 def _unknown(values: Sequence[ir.Value]) -> str:
-    """Counts the results without a known shape, and names the nodes at which such results begin; "" if there are none.
-    Maps do not count, because they have no shape."""
+    """Counts the results without a known shape, and names the nodes at which such results begin; "" if there are no
+    such results. Maps do not count, because they have no shape."""
     values = [value for value in values if value.type is not None or carried_fields.odd_type(value) is None]
     lost = set(values)
     first = dict.fromkeys(
@@ -167,7 +167,7 @@ def _unknown(values: Sequence[ir.Value]) -> str:
 
 
 def recorded(source: ir.Model) -> Program | None:
-    """Returns the program that the metadata of the nodes records; None if they record none."""
+    """Returns the program that the metadata of the nodes records; None if the metadata records no program."""
     if not any(node.metadata_props or node.doc_string for node in walk.all_nodes(source)):
         return None
     try:

@@ -11,7 +11,7 @@ _PAGE = exact_text.Style({ir.DataType.FLOAT: "float32", ir.DataType.DOUBLE: "flo
 
 
 def value_type(value: ir.Value) -> str:
-    """Returns the type of a value; "" if it is unknown."""
+    """Returns the type of a value; "" if the type is unknown."""
     return exact_text.value_type(value, _PAGE)
 
 

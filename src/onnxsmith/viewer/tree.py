@@ -13,32 +13,33 @@ from onnxsmith.viewer.blocks import Block, folded
 from onnxsmith.viewer.box_partition import divided
 
 _SMALLEST = 3
-"""The fewest nodes of a module that gets a room. A choice: a Linear of MatMul and Add is clearer as two nodes."""
+"""Counts the fewest nodes of a module that gets a room. A choice: a Linear of MatMul and Add is clearer as two
+nodes."""
 _DEEPEST = 24
-"""The most levels of nested modules that get rooms. A choice that bounds the cost of odd names."""
+"""Limits the levels of nested modules that get rooms. A choice that bounds the cost of odd names."""
 _BLOCKS = 12
-"""The fewest nodes of a graph in which repeats are searched. A choice: fewer nodes are seen at a glance."""
+"""Counts the fewest nodes of a graph in which repeats are searched. A choice: fewer nodes are seen at a glance."""
 
 Path = tuple[str, ...]
 
 
 @dataclass(eq=False)
 class Box:
-    """A room before it is made: its title, its path in links, and its items in the order of the file (nodes by index,
-    and boxes)."""
+    """Describes a room before it is made: its title, its path in links, and its items in the order of the file (nodes
+    by index, and boxes)."""
 
     title: str
     path: str
     kind: str
     items: list[Box | int] = field(default_factory=list)
     also: list[str] = field(default_factory=list)
-    """Paths of other modules with the same nodes, which therefore have no room of their own."""
+    """Lists the paths of other modules with the same nodes, which therefore have no room of their own."""
 
 
 @dataclass(frozen=True)
 class Ways:
-    """How the nodes of a graph are divided. `paths` are the steps to each node; each step is a whole path of a module
-    or scope."""
+    """Says how the nodes of a graph are divided. `paths` are the steps to each node; each step is a whole path of a
+    module or scope."""
 
     kind: str
     paths: list[Path]
@@ -61,9 +62,9 @@ def ways(nodes: Sequence[ir.Node], sources: Sequence[Sequence[int]], reads: Sequ
 def _completed(
     paths: Sequence[Path | None], sources: Sequence[Sequence[int]], reads: Sequence[Sequence[int]]
 ) -> list[Path]:
-    """Gives a node of unknown origin, for example from an optimiser, the module around all nodes that it reads from and
-    all its readers. A node at an end of the graph gets no module. A node that computes only from stored tensors, such
-    as the Identity or Cast of a weight, gets the module around its readers."""
+    """Finds a module for each node of unknown origin, for example from an optimiser: the module around all nodes that
+    it reads from and all its readers. A node at an end of the graph gets no module. A node that computes only from
+    stored tensors, such as the Identity or Cast of a weight, gets the module around its readers."""
     stored: list[bool] = []
     for own, made in zip(reads, sources, strict=True):
         stored.append(len(own) == len(made) and all(stored[one] for one in made))
@@ -171,6 +172,6 @@ def _boxes(items: Sequence[Block | int], path: str) -> list[Box | int]:
 
 
 def letter(node: ir.Node) -> Hashable:
-    """Returns what equal nodes of repeated blocks share: the operator, which operands are present, and the number of
-    results."""
+    """Returns the properties that equal nodes of repeated blocks share: the operator, which operands are present, and
+    the number of results."""
     return op_name(node), tuple(value is not None for value in node.inputs), len(node.outputs)

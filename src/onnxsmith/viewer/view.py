@@ -1,4 +1,4 @@
-"""`view`: shows a model, or the difference between two, in one HTML page or as a picture."""
+"""Runs the command `view`: shows a model, or the difference between two models, in one HTML page or as a picture."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from onnxsmith.viewer.reports import Laid, read
 from onnxsmith.viewer.scene_assembly import made
 
 LARGE = 50_000_000
-"""From this many bytes on, a page is slow to open from a file. A choice: browsers parse some 50 MB of JSON in a
+"""Counts the bytes from which a page is slow to open from a file. A choice: browsers parse some 50 MB of JSON in a
 second."""
 _STATES = (
     "equal",
@@ -53,12 +53,12 @@ def view(
 ) -> Result:
     """Shows a model in one HTML page that needs no network; with `new`, also the differences between the two models.
 
-    The page is written to `output`. Without `output` it is only in the result, which a notebook shows in place.
+    The page is written to `output`. Without `output` the page is only in the result, which a notebook shows in place.
     `reports` are reports of other verbs, or paths of reports that `--json` wrote; their figures colour the nodes.
 
     `svg` and `png` are paths of pictures of one level of the model: of `module` (a torch module, scope, branch or
     function, by its path) or of the main graph. The picture has the first colours of `reports`. The page opens at
-    `module`. Nothing is run. Weights are read for statistics, up to 64 MB, and are not in the page.
+    `module`. Nothing is run. Weights are read for statistics, up to 64 MB, but are not in the page.
 
     Raises:
         OnnxsmithError: `model/…` if a file is not a valid model; `view/no-module` if nothing is called `module`;

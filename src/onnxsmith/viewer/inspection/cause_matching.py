@@ -1,4 +1,4 @@
-"""Finds the causes of an error message, in whatever form it was pasted."""
+"""Finds the causes of an error message, in whatever form the message was pasted."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LEAD = re.compile(
     r"^(?:E\s{2,}|(?:\s*[>|│❱]\s)+|[\w.-]+\s+\|\s|#\d+ \d+\.\d+ "
     r"|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?:?\s+|\[\s?(?:ERROR|WARNING|INFO)\s?\]\s*)+"
 )
-"""Prefixes of lines: those of pytest, quotations, frames and docker, times, and log levels."""
+"""Matches prefixes of lines: from pytest, quotations, frames and docker, and times and log levels."""
 _TAIL = re.compile(r"\s*│\s*$")
 _QUOTES = str.maketrans("\u2018\u2019\u201a\u201b\u00b4\u201c\u201d\u201e", "'" * 5 + '"' * 3)
-"""Quotation marks that word processors, forums and compilers use instead of ' and "."""
+"""Replaces quotation marks that word processors, forums and compilers use instead of ' and "."""
 _SYNTAX = re.compile(r"\(\?P<\w+>(?:[^()\\]|\\.)*\)|\[[^\]]*\]|\{\d*,?\d*\}|\\[a-zA-Z]|[\\^$.|?*+()]")
 _WORD = re.compile(r"[a-z][a-z_]{2,}")
 _FIELD = re.compile(
@@ -28,17 +28,19 @@ _FIELD = re.compile(
     r"|executionprovider|\bop_type|rknn|ncnn|\bmnn|\bqnn|cudnn|cublas",
     re.IGNORECASE,
 )
-"""Words of the field. A message without any of them comes from another program, and no cause is near it."""
+"""Matches words of the field. A message without any of these words comes from another program, and no cause is near
+it."""
 _NEAREST = 3
-"""The most causes named for an unknown message. A choice: few enough to read."""
+"""Limits the causes named for an unknown message. A choice: few enough to read."""
 _ALIKE = 0.3
-"""The least cosine, between the words of a message and of a cause, for a cause to be named as near. A choice: most
-messages of other programs stay below it."""
+"""Sets the least cosine, between the words of a message and of a cause, from which a cause is named as near. A choice:
+most messages of other programs stay below it."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A matching cause. `names` are the names that its pattern read, `text` is the part of the message that matched."""
+    """Describes a matching cause. `names` are the names that its pattern read, `text` is the part of the message that
+    matched."""
 
     message: Message
     names: dict[str, str]
@@ -51,8 +53,8 @@ class Found:
 
 
 def match(text: str) -> list[Found]:
-    """Returns the matching causes, the most specific first and general causes last. If the first has no names, it gets
-    those of the general causes."""
+    """Returns the matching causes, the most specific first and general causes last. If the first cause has no names, it
+    gets the names of the general causes."""
     found: list[tuple[int, Found]] = []
     for variant in _variants(text):
         found = sorted(_matching(variant), key=_order) or found
@@ -62,7 +64,7 @@ def match(text: str) -> list[Found]:
 
 
 def nearest(text: str) -> list[Message]:
-    """Returns causes with similar words, the nearest first, as hints rather than as an answer. Empty if none is
+    """Returns causes with similar words, the nearest first, as hints rather than as an answer. Empty if no cause is
     similar, or if the message has no word of the field."""
     if not _FIELD.search(text):
         return []
@@ -76,8 +78,8 @@ def nearest(text: str) -> list[Message]:
 
 
 def _variants(text: str) -> Iterator[str]:
-    """Yields the message on one line in several variants: as it is, with lines joined that a terminal broke, with
-    escaped `\\n` replaced, and with HTML unescaped and one kind of quotes."""
+    """Yields the message on one line in several variants: as it is, with the lines joined that a terminal broke, with
+    escaped `\n` replaced, and with HTML unescaped and one kind of quotes."""
     lines = _lines(text)
     yield " ".join(" ".join(lines).split())
     yield " ".join("".join(line.removesuffix("\r") for line in lines).split())

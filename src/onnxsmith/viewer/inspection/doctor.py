@@ -1,4 +1,4 @@
-"""Checks the installed packages, and reports those that do not work together.
+"""Checks the installed packages, and reports packages that do not work together.
 
 Versions come from package metadata, and onnxruntime runs in a child process. So nothing heavy is imported, and a broken
 installation is a finding, not a crash.
@@ -44,24 +44,24 @@ _OPTIONAL = {
     "torch": ("export, and torch as reference", "pip install 'onnxsmith[torch]'"),
 }
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-qnn")
-"""Distributions that all install a package called `onnxruntime`."""
+"""Lists the distributions that all install a package called `onnxruntime`."""
 _TENSORRTS = ("tensorrt", "tensorrt-cu12", "tensorrt-cu13")
-"""Distributions of TensorRT. onnxruntime-gpu loads its library by the name libnvinfer.so.10."""
+"""Lists the distributions of TensorRT. onnxruntime-gpu loads TensorRT's library by the name libnvinfer.so.10."""
 _TENSORRT = 10
-"""The major version of TensorRT that onnxruntime-gpu 1.31 and 1.32 are built with."""
+"""Names the major version of TensorRT with which onnxruntime-gpu 1.31 and 1.32 are built."""
 
 OLDEST_ONNXRUNTIME = (1, 31)
-"""The oldest supported onnxruntime, as in pyproject.toml."""
+"""Names the oldest supported onnxruntime, as in pyproject.toml."""
 OLDEST_TORCH = (2, 11)
-"""The oldest supported torch, as in pyproject.toml."""
+"""Names the oldest supported torch, as in pyproject.toml."""
 _BEYOND = 6
-"""How many versions beyond onnx's newest are tried with onnxruntime. A choice: onnxruntime is seldom far ahead of
-onnx."""
+"""Counts the versions beyond onnx's newest version that are tried with onnxruntime. A choice: onnxruntime is seldom far
+ahead of onnx."""
 
 
 @dataclass
 class Found:
-    """The results of the checks. The fields of a missing or broken package keep their defaults."""
+    """Holds the results of the checks. The fields of a missing or broken package keep their defaults."""
 
     versions: dict[str, str]
     onnx_ir: int | None = None
@@ -76,7 +76,8 @@ def doctor() -> Report:
     """Reports on Python, the relevant packages and the execution providers; its problems say what to fix.
 
     The verdict is FAILED when a package that everything needs is missing or cannot be imported, DONE otherwise.
-    Packages that are newer than tested are listed with the problems and not counted: most newer releases work.
+    Packages that are newer than tested are listed with the problems but do not change the verdict, because most newer
+    releases work.
     """
     found = Found(_versions())
     _ask_onnx(found)
@@ -251,7 +252,8 @@ def _torch(found: Found) -> Iterator[Problem]:
 
 
 def _newer(found: Found) -> Iterator[Problem]:
-    """Yields one problem for all packages that are newer than tested, because these are often upgraded together."""
+    """Yields one problem for all packages that are newer than tested, because such packages are often upgraded
+    together."""
     tested = {
         **NEWEST_TESTED,
         **dict.fromkeys(_RUNTIMES, NEWEST_TESTED["onnxruntime"]),

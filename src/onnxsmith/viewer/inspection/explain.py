@@ -25,14 +25,14 @@ from onnxsmith.viewer.inspection.messages import filled, known, page
 
 EVERYTHING = "all"
 _SUGGESTED = 5
-"""The most ids in a suggestion. A choice: one line."""
+"""Limits the ids in a suggestion. A choice: one line."""
 
 
 _MATCHED = 300
-"""The most characters shown of the recognised part of a message. A choice: a few lines."""
+"""Limits the shown characters of the recognised part of a message. A choice: a few lines."""
 _ONLY_THE_PLACE = "this part of the message says where the tool stopped; the reason is in the words around it"
 _CAUSES = 3
-"""The most causes that are shown. A choice: a long log may hold several errors, and the most specific match comes
+"""Limits the causes that are shown. A choice: a long log may hold several errors, and the most specific match comes
 first."""
 
 

@@ -42,7 +42,7 @@ def inspect(
     weights: str | Path | None = None,
     program: bool = False,
 ) -> Report:
-    """Reports on a model: its outline, and on request tables of its `nodes` and `tensors` and its ONNX `text`.
+    """Reports on a model: its outline, and, on request, tables of its `nodes` and `tensors` and its ONNX `text`.
 
     With `costs` or `sizes` (of symbolic dimensions, by name), the report has multiply-accumulates, parameters and
     memory by torch module, as formulas and at these sizes; other dimensions get an example size. With `name`, the
@@ -58,9 +58,9 @@ def inspect(
 
     Raises:
         OnnxsmithError: `model/…` when the file is not a valid model, `inspect/unknown-name` when nothing is called
-            `name`, `inspect/unknown-dim` when no dimension is called like one in `sizes`; `inspect/no-program` when no
-            node records its program; `save/…`, `bundle/suffix`, `inspect/weights-missing` and `inspect/weights-dtype`
-            when the weights cannot be written.
+            `name`, `inspect/unknown-dim` when `sizes` names a dimension that the model lacks; `inspect/no-program` when
+            no node records its program; `save/…`, `bundle/suffix`, `inspect/weights-missing` and
+            `inspect/weights-dtype` when the weights cannot be written.
     """
     target = None if weights is None else Path(weights)
     if target is not None:

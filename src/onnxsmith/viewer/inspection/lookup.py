@@ -17,12 +17,12 @@ from onnxsmith.graph.structure.walk import node_label, op_name
 from onnxsmith.viewer.inspection.tables import look
 
 _SUGGESTED = 5
-"""The most names in a suggestion. A choice: one line."""
+"""Limits the names in a suggestion. A choice: one line."""
 _TORCH = "pkg.torch.onnx."
 
 
 def views(shaped: ir.Model, name: str) -> tuple[Part, ...]:
-    """Returns views of all nodes, then of all tensors, of that name, in a model with inferred shapes."""
+    """Returns views of all nodes, then of all tensors, of this name, in a model with inferred shapes."""
     found: list[Part] = [
         node_view(shaped, scope, node, index) for index, (scope, node) in enumerate(nodes(shaped)) if node.name == name
     ]
@@ -37,7 +37,7 @@ def views(shaped: ir.Model, name: str) -> tuple[Part, ...]:
 
 
 def similar(model: ir.Model, name: str) -> list[str]:
-    """Returns names that contain `name`, otherwise names with a similar spelling; the closest first."""
+    """Returns names that contain `name`, otherwise names with a similar spelling. The closest names come first."""
     known = {node.name for _, node in nodes(model)} | {v.name for scope in scopes(model) for v in _values(scope)}
     names = sorted(text for text in known if text)
     containing = [text for text in names if name and name.lower() in text.lower()]
@@ -147,7 +147,7 @@ def _source(value: ir.Value | None) -> tuple[str, ...]:
 
 
 def _readers(value: ir.Value) -> tuple[str, ...]:
-    """Names the nodes that read a value; a graph output gets one more entry."""
+    """Names the nodes that read a value; a graph output has one more entry, for the graph."""
     readers = [f"{_describe(use.node)}, input {use.idx}" for use in value.uses()]
     return tuple(readers + (["an output of its graph"] if value.is_graph_output() else []))
 

@@ -1,4 +1,4 @@
-"""Reads the known error messages of other tools, with their causes: one file in `viewer/messages/` for each cause."""
+"""Reads the known error messages of other tools, with their causes. Each cause has a file in `viewer/messages/`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLACE = re.compile(r"\{(\w+)(?:\|([^}]*))?\}")
 
 @dataclass(frozen=True)
 class Help:
-    """A remedy. `run` is a command, or the name of a Python function; "" if there is none."""
+    """Describes a remedy. `run` is a command, or the name of a Python function; "" if there is none."""
 
     say: str
     run: str
@@ -23,7 +23,7 @@ class Help:
 
 @dataclass(frozen=True)
 class Example:
-    """A message as users reported it at `link`, and the names that the pattern has to read from it."""
+    """Holds a message as users reported it at `link`, and the names that the pattern has to read from the message."""
 
     link: str
     text: str
@@ -32,7 +32,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Message:
-    """Messages with one cause.
+    """Describes the messages with one cause.
 
     `id` is `tool/cause`, the path of the file. `what` and the commands have placeholders for names from the message:
     `{op|an operator}` is the name `op`, or the words after the bar if there is no such name. A `general` message only

@@ -32,7 +32,7 @@ from onnxsmith.viewer.inspection.mac_rules.base import Products, rule_of
 
 _ONNX_DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training"}
 _DEEPEST_MODULE = 4
-"""The deepest level at which the first branching of modules is searched. A choice: wrappers are rarely deeper."""
+"""Limits the level at which the first branching of modules is searched. A choice: wrappers are rarely deeper."""
 
 
 def summary(model: ir.Model, shaped: ir.Model, path: Path | None) -> ModelSummary:

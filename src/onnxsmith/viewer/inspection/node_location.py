@@ -17,7 +17,7 @@ from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.viewer.inspection import lookup
 
 _SHOWN = 3
-"""The most nodes of one operator that are shown. A choice: each fills ten lines or more."""
+"""Limits the nodes of one operator that are shown. A choice: each node fills ten lines or more."""
 _GROUP = re.compile(r"\.\.\.| \+ ")
 """Separates the names of nodes that TensorRT fused."""
 
@@ -61,7 +61,7 @@ def _called(shaped: ir.Model, name: str) -> Iterator[Part]:
 
 
 def _numbered(shaped: ir.Model, names: Mapping[str, str]) -> Iterator[Part]:
-    """Yields the node with the number from the message, if its operator is the one in the message."""
+    """Yields the node with the number from the message, if the node's operator is the operator in the message."""
     for index, (scope, node) in enumerate(nodes(shaped)):
         if str(index) == names.get("index") and node.op_type == names.get("op"):
             yield lookup.node_view(shaped, scope, node, index)

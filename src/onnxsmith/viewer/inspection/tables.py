@@ -14,7 +14,7 @@ from onnxsmith.graph.structure import provenance
 from onnxsmith.graph.structure.walk import op_name
 
 SMALLEST = 16
-"""The fewest elements of a listed tensor of a `Constant` node. A choice: smaller tensors are axes, shapes and
+"""Counts the fewest elements of a listed tensor of a `Constant` node. A choice: smaller tensors are axes, shapes and
 scalars."""
 
 

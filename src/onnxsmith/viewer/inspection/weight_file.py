@@ -22,19 +22,20 @@ from onnxsmith.viewer.inspection.weight_formats import holds, is_widened, write
 
 _OTHER = {".npz": ".safetensors", ".safetensors": ".npz"}
 _RESERVED = "__metadata__"
-"""The key in the header of a safetensors file that is no tensor."""
+"""Is the key in the header of a safetensors file that is no tensor."""
 
 
 @dataclass(frozen=True)
 class WeightFile:
-    """Notes from writing a file: tensors that it lacks, and tensors with another name or dtype."""
+    """Notes what changed when the file was written: tensors that the file lacks, and tensors with another name or
+    dtype."""
 
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
 
 
 def check_target(path: Path) -> None:
-    """Checks the path of a file to write. Call it before the model is read.
+    """Checks the path of a file to write. Must be called before the model is read.
 
     Raises:
         OnnxsmithError: `save/no-folder`, `bundle/suffix`.
@@ -53,9 +54,9 @@ def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
     """Writes all initializers, including those of branches, bodies and external data, and constants of 16 elements or
     more.
 
-    Names are kept. If a name occurs in several graphs, it is prefixed by its graph: `If_3/then_branch/w`. Integers of 2
-    or 4 bits become integers of 8 bits. Tensors with a dtype that only the other format has are refused. Tensors with a
-    dtype that no format has are left out and named.
+    Names are kept. If a name occurs in several graphs, the name of the graph is put before it: `If_3/then_branch/w`.
+    Integers of 2 or 4 bits become integers of 8 bits. Tensors with a dtype that only the other format has are refused.
+    Tensors with a dtype that no format has are left out and named.
 
     Raises:
         OnnxsmithError: `inspect/weights-missing`, `inspect/weights-dtype`, `save/failed`.

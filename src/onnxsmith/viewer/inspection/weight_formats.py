@@ -1,4 +1,4 @@
-"""Writes stored tensors to a `.safetensors` or an `.npz`, in pieces, so that no tensor is copied whole.
+"""Writes stored tensors to a `.safetensors` or an `.npz` in pieces, so that no tensor is copied as a whole.
 
 Both formats hold the values in row-major order, low byte first.
 """
@@ -18,16 +18,16 @@ from onnxsmith.graph.files import array_files
 from onnxsmith.graph.reading.exact_text import flat
 
 _PIECE = 1 << 20
-"""Elements in one piece. A choice: 8 MiB at most."""
+"""Counts the elements in one piece. A choice: 8 MiB at most."""
 _WIDENED = {"INT2": "INT8", "INT4": "INT8", "UINT2": "UINT8", "UINT4": "UINT8"}
-"""Integer dtypes of few bits, which both formats lack, and the dtype that replaces them."""
+"""Maps integer dtypes of few bits, which both formats lack, to the dtypes that replace them."""
 _CODES = {
     **{name.upper(): code for name, code in array_files.SAFETENSORS_CODES.items()},
     "FLOAT8E8M0": "F8_E8M0", "FLOAT8E4M3FNUZ": "F8_E4M3FNUZ", "FLOAT8E5M2FNUZ": "F8_E5M2FNUZ",
     "FLOAT4E2M1": "F4", "COMPLEX64": "C64",
 }  # fmt: skip
 _PACKED = "FLOAT4E2M1"
-"""The dtype with two elements in a byte, the first in the low bits, as in ONNX."""
+"""Names the dtype with two elements in a byte, the first in the low bits, as in ONNX."""
 _NOT_NUMPY = {"BFLOAT16", _PACKED, *(name for name in _CODES if name.startswith("FLOAT8"))}
 _HELD = {
     ".safetensors": {*_CODES, *_WIDENED},
@@ -47,7 +47,7 @@ def is_widened(dtype: ir.DataType) -> bool:
 
 
 def write(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> None:
-    """Writes tensors by name, in the format of the suffix. The format must have their dtypes.
+    """Writes tensors by name, in the format of the suffix. This format must have their dtypes.
 
     Raises:
         OSError, ValueError: when values cannot be read or written, or when their number does not match the shape.
@@ -84,7 +84,7 @@ def _write_npz(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> None:
 
 
 def _copy(tensor: ir.TensorProtocol, file: Any) -> None:
-    """Copies the values. Unmaps a file of external data afterwards if it was not mapped before."""
+    """Copies the values. Afterwards unmaps a file of external data, if the file was not mapped before."""
     mapped_here = isinstance(tensor, ir.ExternalTensor) and tensor.raw is None
     done = 0
     for piece in _pieces(tensor):

@@ -1,9 +1,10 @@
 """Runs fast-sugiyama in a process of its own, because native code may crash or never return on odd input.
 
 Reads graphs from its standard input and writes a layout of each to its standard output, all as 64-bit numbers. A graph
-is the count of its edges, a flag that is 1 for a large graph, and its edges. A layout is the count of components. For
-each component it has the count of vertices, then number, x and y of each vertex, then the count of edges, then the
-edges. The file imports no other module of this package, so that the process starts quickly."""
+is the count of its edges, a flag that is 1 for a large graph, and its edges. A layout begins with the count of
+components. For each component follow the count of vertices, then number, x and y of each vertex, then the count of
+edges, then the edges. The file imports no other module of this package, so that the process starts quickly.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from array import array
 from typing import Any, BinaryIO
 
 SPACING = 100
-"""The distance of neighbours in a row."""
+"""Sets the distance of neighbours in a row."""
 
 
 def main() -> None:

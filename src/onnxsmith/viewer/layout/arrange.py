@@ -1,4 +1,5 @@
-"""Lays out graphs of any shape: connected parts by a library, single items without it. Then packs all parts."""
+"""Lays out graphs of any shape. A library lays out connected parts; single items need no library. Then all parts are
+packed."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from onnxsmith.viewer.layout import sugiyama
 from onnxsmith.viewer.layout.graph import Graph, Layout, components, from_end
 
 APART = 1.2
-"""The least distance of neighbours in a row, where the widest item has a width of 1."""
+"""Sets the least distance of neighbours in a row, where the widest item has a width of 1."""
 
 
 def arranged(graphs: Sequence[Graph]) -> tuple[dict[Graph, Layout], list[str]]:
@@ -51,13 +52,14 @@ def _parts(graph: Graph) -> list[tuple[list[int], Graph]]:
 # Packs the components of a room side by side, and below each other where a line is full.
 
 _APART = 1.2
-"""The distance of neighbouring items."""
+"""Sets the distance of neighbouring items."""
 _SHAPE = 2.0
-"""Columns for each row of a full room. A choice: a screen is wider than high, and an item wider than a row."""
+"""Counts the columns for each row of a full room. A choice: a screen is wider than high, and an item wider than a
+row."""
 
 
 def packed(parts: Sequence[tuple[Sequence[int], Layout]], count: int) -> Layout:
-    """Places components in their order. A component has the numbers of its items, and their layout."""
+    """Places components in their order. A component holds the numbers of its items, and their layout."""
     sizes = [_size(layout) for _, layout in parts]
     area = sum(width * height for width, height in sizes)
     most = max([math.sqrt(area * _SHAPE), *(width for width, _ in sizes)], default=0.0) + 1e-6

@@ -10,7 +10,7 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True)
 class Graph:
-    """Items by number, and the edges between them, each once. No edge leads to a lower number, so that there are no
+    """Holds items by number, and the edges between them, each once. No edge leads to a lower number, so there are no
     cycles. Equal graphs have equal layouts."""
 
     count: int
@@ -19,15 +19,15 @@ class Graph:
 
 @dataclass(eq=False)
 class Layout:
-    """The row of each item, counted from the top; the x of its middle; and the x of each edge in the rows between its
-    ends. Items of a row are at least `arrange.APART` apart."""
+    """Holds the row of each item, counted from the top; the x of its middle; and the x of each edge in the rows between
+    its ends. Items of a row are at least `arrange.APART` apart."""
 
     rows: list[int]
     x: list[float]
     bends: dict[Edge, list[float]] = field(default_factory=dict)
 
     def problem(self, edges: Sequence[Edge]) -> str:
-        """Says what is wrong with the layout; "" if nothing is."""
+        """Says what is wrong with the layout; "" if it is correct."""
         for one, other in edges:
             length = self.rows[other] - self.rows[one]
             if length < 1:

@@ -16,14 +16,15 @@ from onnxsmith.viewer.layout import _host
 from onnxsmith.viewer.layout.graph import Edge, Graph, Layout
 
 _SECONDS = 60.0
-"""The time limit of the library for one room, in seconds. Measured: a second for 20,000 items, 7 for 100,000."""
+"""Limits the seconds of the library for one room. Measured: a second for 20,000 items, 7 for 100,000."""
 _LARGE = 1000
-"""The number of edges from which the quick ranking is used. Measured: the slow ranking takes 0.1 s for 1,000 edges, and
+"""Counts the edges from which the quick ranking is used. Measured: the slow ranking takes 0.1 s for 1,000 edges, and
 its time grows with the square of their number."""
 _RESTARTS = 3
-"""How often the process is restarted after a crash. A choice: after more crashes something is wrong with all rooms."""
+"""Limits how often the process is restarted after a crash. A choice: after more crashes something is wrong with all
+rooms."""
 _UNIT = 1.2 / _host.SPACING
-"""Scales x so that the widest item has a width of 1, with a fifth of that free between neighbours."""
+"""Scales x so that the widest item has a width of 1, and a fifth of this width is free between neighbours."""
 
 
 def layouts(graphs: Sequence[Graph]) -> Iterator[Layout | str]:

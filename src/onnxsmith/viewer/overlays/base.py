@@ -12,11 +12,11 @@ import onnx_ir as ir
 from onnxsmith.viewer.scene import Figure
 
 _STORED = "initializer "
-"""The prefix that reports of `simplify` write before the name of a stored tensor."""
+"""Is the prefix that reports of `simplify` write before the name of a stored tensor."""
 
 
 class Names:
-    """Finds the nodes of a scene by the names in a report, and counts the names that it found."""
+    """Finds the nodes of a scene by the names in a report, and counts the names for which it found nodes."""
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class Names:
         self._nodes, self._values, self._modules = nodes, values, modules
         self.source, self._numbers = source, numbers or {}
         self._around = {"", *(path[:at] for path in modules for at, sign in enumerate(path) if sign in "./")}
-        """Paths of modules that hold only modules."""
+        """Holds the paths of modules that hold only modules."""
         self._asked: dict[str, bool] = {}
         self.absent: list[str] = []
-        """Names that nothing in the model has."""
+        """Lists names that nothing in the model has."""
         self.stored: list[str] = []
-        """Names of inputs and stored tensors, which no node computes."""
+        """Lists the names of inputs and stored tensors, which no node computes."""
 
     @property
     def asked(self) -> int:
@@ -49,11 +49,11 @@ class Names:
         return sum(self._asked.values())
 
     def node(self, name: str) -> list[int]:
-        """Returns the nodes of a name: several, if graphs of the model share the name."""
+        """Returns the nodes of a name: several nodes, if graphs of the model share the name."""
         return self._counted(name, self._nodes.get(name, []))
 
     def node_or_maker(self, name: str) -> list[int]:
-        """Returns the nodes of a name, else the node that computes the value of that name."""
+        """Returns the nodes of a name. If there are none, returns the node that computes the value of this name."""
         return self._counted(name, self._nodes.get(name) or self._made(name))
 
     def seen(self, name: str) -> list[int]:
@@ -65,11 +65,11 @@ class Names:
         return sorted({node for nodes in self._nodes.values() for node in nodes})
 
     def maker(self, value: str) -> list[int]:
-        """Returns the node that computes the value of a name."""
+        """Returns the node that computes the value of this name."""
         return self._counted(value, self._made(value))
 
     def module(self, path: str) -> list[int]:
-        """Returns the nodes of a torch module, without those of the modules in it."""
+        """Returns the nodes of a torch module, without the nodes of the modules in it."""
         found = self._modules.get(path, [])
         if not found and path in self._around:
             self._asked[path] = True
@@ -81,7 +81,7 @@ class Names:
         return self._counted(name, nodes)
 
     def number(self, node: ir.Node) -> int | None:
-        """Returns the scene's number of a node of the model; None if it has none."""
+        """Returns the scene's number of a node of the model; None if the node has no number."""
         return self._numbers.get(node)
 
     def _made(self, value: str) -> list[int]:
@@ -99,8 +99,8 @@ class Names:
 
 @dataclass(eq=False)
 class Layer:
-    """Figures for nodes, each with a line of text. `worst` is the bad end of the scale. `scale` is `linear`, `log` or
-    `classes`; with `classes`, a figure is an index into the classes."""
+    """Holds figures for nodes, each with a line of text. `worst` is the bad end of the scale. `scale` is `linear`,
+    `log` or `classes`; with `classes`, a figure is an index into the classes."""
 
     title: str
     unit: str = ""
@@ -114,9 +114,9 @@ class Overlaying(ABC):
     """Turns a part of a report into figures for nodes. Each kind of part has a class of the same name."""
 
     newer: ClassVar[bool] = False
-    """Whether a part that fits two models equally well is about the newer one."""
+    """Whether a part that fits two models equally well is about the newer model."""
     made: ClassVar[str] = ""
-    """Why the part may name nodes that the model does not have, because the command made them. "" if it names only
+    """Says why the part may name nodes that the model does not have: the command made them. "" if the part names only
     nodes of the file."""
 
     def subject(self, part: Any) -> str:

@@ -21,7 +21,7 @@ from onnxsmith.viewer.scene import figure
 
 @dataclass(frozen=True)
 class _Kind:
-    """One kind of cost, read from a row of the report and from a node."""
+    """Describes one kind of cost, read from a row of the report and from a node."""
 
     title: str
     unit: str
@@ -37,11 +37,11 @@ _KINDS = (
 
 
 class Costs(Overlaying):
-    """Multiply-adds, weights and memory of nodes, by `inspect --costs`.
+    """Shows multiply-adds, weights and memory of nodes, by `inspect --costs`.
 
     The report has figures of modules. The figures of their nodes are counted in the model, at the sizes of the report.
-    They are shown only if their sum equals the module's figure in the report. Else the report may be of another version
-    of the model, or the module may call functions, and its nodes get no figure.
+    They are shown only if their sum equals the module's figure in the report. If the sum differs, the report may be of
+    another version of the model, or the module may call functions. Its nodes then get no figure.
     """
 
     def layers(self, part: CostsPart, names: Names) -> Iterator[Layer]:
@@ -84,11 +84,11 @@ def _layer(
 
 
 _MOST_KERNELS = 4
-"""The most kernels that the text of a node names. A choice: one line."""
+"""Limits the kernels that the text of a node names. A choice: one line."""
 
 
 class Profile(Overlaying):
-    """The time of each node, from the profile of `bench`.
+    """Shows the time of each node, from the profile of `bench`.
 
     Figures are seconds in a run. A kernel that computes several nodes, such as a Conv with an Add and a Relu, gives its
     time to the node with its own operator, here the Conv. The texts of the other nodes say where the time counts.
@@ -124,8 +124,9 @@ class Profile(Overlaying):
 
 
 def _main(kernel: KernelTime) -> set[str]:
-    """Returns the nodes that get a kernel's time: those with its own operator, else those with the longest operator in
-    its name (`MatMul` in `FusedMatMul`), else the last node, after which the kernel is named."""
+    """Returns the nodes that get a kernel's time. These are the nodes with the kernel's own operator, else the nodes
+    with the longest operator in its name (`MatMul` in `FusedMatMul`), else the last node, after which the kernel is
+    named."""
     named = {kernel.name} & set(kernel.nodes)
     ops = [op.rpartition("::")[2] for op in kernel.computes]
     longest = max((op for op in ops if op in kernel.op), key=len, default="")
@@ -150,7 +151,7 @@ _CLASSES = ["finite", "infinity", "NaN"]
 
 
 class Values(Overlaying):
-    """The ranges and NaN of the values of a run, from `dump`.
+    """Shows the ranges and NaN of the values of a run, from `dump`.
 
     Layers show the largest magnitude that each node computed, the spread, the share of zeros, and NaN and infinities.
     If there are NaN or infinities, their layer comes first, because the page starts with the first layer. A node with

@@ -17,9 +17,9 @@ from onnxsmith.viewer.scene import figure
 
 
 class Simplification(Overlaying):
-    """The nodes that `simplify` rewrote, and those at which it refused a rewrite.
+    """Shows the nodes that `simplify` rewrote, and the nodes at which it refused a rewrite.
 
-    The layers show rules at the nodes that they removed and made. The simplified model has only made nodes, the
+    The layers show rules at the nodes that the rules removed and added. The simplified model has only added nodes, the
     original only removed nodes.
     """
 
@@ -51,7 +51,7 @@ def rewritten(fired: Sequence[Entry], refused: Sequence[Entry], names: Names) ->
 
 
 class Precision(Overlaying):
-    """The nodes that stay in float32, from `bisect`.
+    """Shows the nodes that stay in float32, from `bisect`.
 
     The layers show which nodes stay, and their own errors in the narrow dtype.
     """
@@ -73,9 +73,9 @@ class Precision(Overlaying):
 
 
 class Quantisation(Overlaying):
-    """The layers that `quantize` made narrow, and their errors.
+    """Shows the layers that `quantize` made narrow, and their errors.
 
-    Shows the precision of each layer, and its error if it alone is narrow.
+    The figures are the precision of each layer, and the error of the model if only this layer is narrow.
     """
 
     made = "quantize simplifies a copy first, and the file does not have the new nodes of that copy"
@@ -105,7 +105,7 @@ _VERDICTS = (
 
 
 class Layers(Overlaying):
-    """The error of each tensor, from `compare --per-layer`.
+    """Shows the error of each tensor, from `compare --per-layer`.
 
     The layers show own and inherited errors, relative to the tensor's scale, and the verdict of the comparison. The
     names are those of the candidate.
@@ -140,10 +140,10 @@ _TAKEN = (Stage.FITS, Stage.PARSED, Stage.BUILT, Stage.RAN, Stage.AGREED)
 
 
 class TargetChecks(Overlaying):
-    """The verdict of each target on the nodes, from `check`.
+    """Shows the verdict of each target on the nodes, from `check`.
 
     Each target has a layer; the targets that refuse the model come first. The layer shows the nodes that the target
-    refuses, and those of which nothing is known. If the target accepts the model, all other nodes are shown as
+    refuses, and the nodes of which nothing is known. If the target accepts the model, all other nodes are shown as
     accepted.
     """
 

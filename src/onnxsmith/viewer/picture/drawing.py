@@ -12,15 +12,15 @@ from onnxsmith.viewer.picture.text_measurement import cut, width
 from onnxsmith.viewer.scene import CONSTANT, INPUT, NODE, OUTPUT, ROOM, STUB, Figure, Model, Overlay, Room
 
 _BOX, _GAP, _MARGIN = 44.0, 40.0, 20.0
-"""The height of a box, of the space between rows, and of the margin. A choice: two lines of text fit into a box, and
-one line along an edge."""
+"""Sets the height of a box, of the space between rows, and of the margin. A choice: two lines of text fit into a box,
+and one line along an edge."""
 _LARGE, _SMALL, _TINY = 13.0, 10.5, 9.5
 _ROW = 18.0
-"""The height of a row of the legend. A choice: one line of text."""
+"""Sets the height of a row of the legend. A choice: one line of text."""
 _PORT = 16.0
-"""The distance of neighbouring ends of lines at a box. A choice: a little more than the width of an arrow."""
+"""Sets the distance of neighbouring ends of lines at a box. A choice: a little more than the width of an arrow."""
 _NARROWEST, _WIDEST = 84.0, 260.0
-"""The least and the largest width of a box, in pixels. A choice: `RMSNormalization` and a path of two steps fit."""
+"""Bounds the width of a box, in pixels. A choice: `RMSNormalization` and a path of two steps fit."""
 _INK, _GREY, _LINE = "#1b1b1b", "#5a5a5a", "#6b7280"
 _FILLS = {
     "product": ("#dbe7fb", "#3d6fb8"),
@@ -34,15 +34,16 @@ _FILLS = {
     "constant": ("#f5f5f5", "#9a9a9a"),
     "other": ("#ffffff", "#5f6b7a"),
 }
-"""The fill and the outline of each family. Fills are light enough for black text, and outlines differ even without
+"""Maps each family to a fill and an outline. Fills are light enough for black text, and outlines differ even without
 colour."""
 _TELLING = ("kernel_shape", "strides", "axis", "axes", "perm", "to", "equation", "mode", "num_heads", "hidden_size")
-"""Attributes that a box shows, if they are in the file. A choice: those that distinguish neighbouring nodes."""
+"""Lists the attributes that a box shows, if they are in the file. A choice: these attributes distinguish neighbouring
+nodes."""
 
 
 @dataclass(frozen=True)
 class _Labels:
-    """The lines of an item's text, and its colours."""
+    """Makes the lines of an item's text, and its colours."""
 
     title: str
     under: str
@@ -51,7 +52,7 @@ class _Labels:
 
 
 def draw(model: Model, room: Room, overlay: Overlay | None = None) -> Picture:
-    """Draws one room; with an `overlay`, nodes have the colours of its figures, and a legend stands below."""
+    """Draws one room. With an `overlay`, nodes have the colours of its figures, and a legend stands below."""
     picture = _Drawing(model, room, fills(overlay) if overlay is not None else {}).run()
     if overlay is not None:
         _add_legend(picture, legend(overlay))
@@ -168,8 +169,8 @@ class _Drawing:
 
 
 class _Ports:
-    """The positions at which the edges of a room leave and reach their items, in pixels from the middle. Lines that met
-    in one point could not be told apart."""
+    """Holds the positions at which the edges of a room leave and reach their items, in pixels from the middle. Edges
+    that met in one point could not be told apart."""
 
     def __init__(self, room: Room, widths: list[float]) -> None:
         edges, items = room.edges, room.items
@@ -199,10 +200,11 @@ class _Ports:
 # The colours that a report gives to the nodes of a picture, and the legend under it.
 
 _LIGHT, _STRONG = (255, 247, 230), (240, 120, 60)
-"""The ends of the colour ramp. A choice: black text is legible on both, and they differ in print without colour."""
+"""Holds the ends of the colour ramp. A choice: black text is legible on both, and they differ in print without
+colour."""
 _CLASSES = ("#cfe3f7", "#f8cfc0", "#d5ecc8", "#e6d5f3", "#fbeab0", "#c9ecea", "#f7cfe0", "#dcdcdc")
 _ODD = "#c08fd8"
-"""The colour of NaN and infinity."""
+"""Is the colour of NaN and infinity."""
 
 
 def fills(overlay: Overlay) -> dict[int, str]:

@@ -9,7 +9,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Box:
-    """A rounded box. `stacked` draws a second box behind it, for items that can be opened."""
+    """Describes a rounded box. `stacked` draws a second box behind it, for items that can be opened."""
 
     x: float
     y: float
@@ -23,7 +23,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Line:
-    """A smooth line through points, which leaves and reaches each of them vertically. `arrow` marks its end."""
+    """Describes a smooth line through points, which leaves and reaches each point vertically. `arrow` marks its end."""
 
     points: tuple[Point, ...]
     colour: str
@@ -33,7 +33,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Text:
-    """One line of text. `anchor` is `start`, `middle` or `end`; y is the baseline."""
+    """Describes one line of text. `anchor` is `start`, `middle` or `end`; y is the baseline."""
 
     x: float
     y: float
@@ -46,7 +46,7 @@ class Text:
 
 @dataclass(eq=False)
 class Picture:
-    """All shapes, in the order in which they are drawn."""
+    """Holds all shapes, in the order in which they are drawn."""
 
     title: str
     width: float = 0.0

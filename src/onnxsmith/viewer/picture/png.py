@@ -12,11 +12,11 @@ from onnxsmith.viewer.picture.svg import STEEP
 from onnxsmith.viewer.picture.text_measurement import font
 
 _SCALE = 2.0
-"""Pixels of the file along each pixel of the picture. A choice: print needs about 200 dots an inch."""
+"""Counts the pixels of the file along each pixel of the picture. A choice: print needs about 200 dots an inch."""
 _MOST = 60e6
-"""The most pixels of a file. A choice: 180 MB while it is painted."""
+"""Limits the pixels of a file. A choice: 180 MB while it is painted."""
 _STEPS = 12
-"""The number of straight pieces of a curve."""
+"""Counts the straight pieces of a curve."""
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 

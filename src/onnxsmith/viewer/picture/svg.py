@@ -7,9 +7,9 @@ from xml.sax.saxutils import escape
 from onnxsmith.viewer.picture.picture_elements import Box, Line, Picture, Text
 
 _STACK = 4.0
-"""The offset of the second box of a stack, in pixels."""
+"""Sets the offset of the second box of a stack, in pixels."""
 STEEP = 0.65
-"""How far a curve stays near the vertical at both ends, as a share of its height."""
+"""Says how far a curve stays near the vertical at both ends, as a share of its height."""
 _ARROW = (
     '<defs><marker id="arrow" markerWidth="8" markerHeight="8" refX="6" refY="3" orient="auto">'
     '<path d="M0,0 L6,3 L0,6 z" fill="#6b7280"/></marker></defs>'

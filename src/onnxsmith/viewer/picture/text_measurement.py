@@ -1,4 +1,4 @@
-"""Measures texts, and shortens texts that are too long. Pillow's built-in font stands in for the reader's font."""
+"""Measures texts, and shortens texts that are too long. Pillow's built-in font takes the place of the reader's font."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import cache
 from PIL import ImageFont
 
 _WIDER = 1.06
-"""How much wider other fonts are than the built-in font. Measured: DejaVu Sans, the widest of the usual fonts, by
-6%."""
+"""Says how much wider other fonts are than the built-in font. Measured: DejaVu Sans, the widest of the usual fonts, is
+wider by 6%."""
 _REFERENCE = 20
 
 

@@ -18,8 +18,8 @@ from onnxsmith.viewer.inspection.costs.parameters import Stored, stored
 
 @dataclass(frozen=True)
 class NodeCost:
-    """The costs of one node in one run. `group` is the node's row in the report. `activations` are the bytes of its
-    results. `weight_bytes` are the bytes of the stored tensors that it is the first to read."""
+    """Holds the costs of one node in one run. `group` is the node's row in the report. `activations` are the bytes of
+    its results. `weight_bytes` are the bytes of the stored tensors that this node is the first to read."""
 
     group: str
     macs: int
@@ -30,8 +30,8 @@ class NodeCost:
 def by_node(shaped: ir.Model, sizes: Mapping[str, int]) -> dict[ir.Node, NodeCost]:
     """Returns the costs of the nodes of a model with inferred shapes, at the `sizes` of a report.
 
-    Nodes of a branch that the report does not count have no costs. Calls of local functions have none either, because
-    the report counts the nodes of a function for each call.
+    Nodes of a branch that the report does not count have no costs. Calls of local functions have no costs either,
+    because the report counts the nodes of a function for each call.
     """
     names = {node: (str(at),) for at, node in enumerate(walk.all_nodes(shaped))}
     known = Sizes(sizes, batches(signature(shaped)))

@@ -1,4 +1,5 @@
-"""Groups nodes by torch module; if the file names no modules, by the scopes in node names, or by operator."""
+"""Groups nodes by torch module. If the file names no modules, groups nodes by the scopes in node names, or by
+operator."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from onnxsmith.graph.structure import provenance
 from onnxsmith.graph.structure.walk import op_name
 
 Path = tuple[str, ...]
-"""The steps to a group: ("layers", "0", "conv")."""
+"""Lists the steps to a group: ("layers", "0", "conv")."""
 
 _DEEPEST = 12
-"""The most steps of a path; deeper modules count in their ancestor of this depth. A choice that bounds the cost of odd
-names."""
+"""Limits the steps of a path; deeper modules count in their ancestor of this depth. A choice that bounds the cost of
+odd names."""
 
 
 def grouping(nodes: Iterable[ir.Node]) -> tuple[str, str, Callable[[ir.Node], Path]]:

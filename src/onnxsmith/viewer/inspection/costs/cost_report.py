@@ -21,12 +21,12 @@ from onnxsmith.viewer.inspection.costs.liveness import Liveness
 from onnxsmith.viewer.inspection.costs.parameters import Stored, stored
 
 _MOST_ASSUMPTIONS = 10
-"""The most assumptions that a report lists. A choice: nobody reads more; the others are counted."""
+"""Limits the assumptions that a report lists. A choice: nobody reads more; the others are counted."""
 
 
 def costs(shaped: ir.Model, given: Mapping[str, int], where: str) -> Costs:
     """Counts the costs of one run of a model with inferred shapes, at the `given` sizes of symbols and at example sizes
-    of the others.
+    of other symbols.
 
     Calls of local functions are counted one by one. The model is not changed.
 

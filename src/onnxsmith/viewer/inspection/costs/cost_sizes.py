@@ -9,14 +9,15 @@ from onnxsmith.viewer.inspection.costs.trip_counts import UNKNOWN
 from onnxsmith.viewer.inspection.mac_rules.base import Dim
 
 _BATCH, _OTHER = 1, 64
-"""The example sizes: 1 for batches and unknown numbers of runs, 64 for other dimensions. A choice: one sample, one run;
-64 suits images and sequences, and many networks need a multiple of 32."""
+"""Sets the example sizes: 1 for batches and unknown numbers of runs, 64 for other dimensions. A choice: one sample, one
+run; 64 suits images and sequences, and many networks need a multiple of 32."""
 
 
 class Sizes:
-    """Sizes of symbols. A symbol without a given size gets an example size when it is first met.
+    """Holds sizes of symbols. A symbol without a given size gets an example size when it is first met.
 
-    A dimension that cannot be computed, such as `Broadcast(a, b)` with different sizes, is treated as a symbol."""
+    A dimension that cannot be computed, such as `Broadcast(a, b)` with different sizes, is treated as a symbol.
+    """
 
     def __init__(self, given: Mapping[str, int], batches: Set[str]) -> None:
         self._given, self._batches = dict(given), batches

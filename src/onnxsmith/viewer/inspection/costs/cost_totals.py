@@ -21,7 +21,7 @@ from onnxsmith.viewer.inspection.mac_rules.base import Dims, dims, rule_of
 
 @dataclass
 class Group:
-    """The costs of the nodes of one group. `activations` are bits."""
+    """Holds the costs of the nodes of one group. `activations` are bits."""
 
     nodes: int = 0
     macs: Sum = field(default_factory=Sum)
@@ -36,7 +36,7 @@ class Group:
 
 @dataclass
 class Tally:
-    """The costs of some nodes, by group, and counts of operators."""
+    """Holds the costs of some nodes, by group, and counts of operators."""
 
     groups: dict[Path, Group] = field(default_factory=dict)
     counted: int = 0
@@ -76,8 +76,8 @@ class Tallying:
         self._path_of, self._sizes = path_of, sizes
 
     def tally(self, graph: ir.Graph, times: Dims = ()) -> Tally:
-        """Returns the costs of a graph whose nodes run `times` (a product). Tensors of a body count once in the memory,
-        because each run can reuse their memory."""
+        """Returns the costs of a graph whose nodes run `times` (a product). Tensors of a body count once, because each
+        run can reuse their memory."""
         found = Tally()
         for node in graph:
             self._add(found, node, times)
@@ -115,8 +115,8 @@ class Tallying:
             group.macs.add((*product, *times))
 
     def _choose(self, found: Tally, node: ir.Node, branches: list[tuple[str, ir.Graph]], times: Dims) -> None:
-        """Adds the branch with the most multiply-accumulates, then the most bytes, at the sizes. Also notes the
-        operators of the other branch that are not counted."""
+        """Adds the branch with the most multiply-accumulates at the sizes; among equals, the branch with the most
+        bytes. Also notes the operators of the other branch that are not counted."""
         tallies = [(name, self.tally(branch, times)) for name, branch in branches]
         if not tallies:
             return

@@ -17,9 +17,9 @@ from onnxsmith.viewer.inspection.costs.sums import Monomial, Sum, split
 
 @dataclass
 class _Most:
-    """The largest memory of a graph: `bits` at the sizes, the same as a sum, and the node that runs then. `bound` has
-    the largest coefficient of each product of symbols over the run, so that the peak is at most this sum for all
-    sizes."""
+    """Describes the largest memory of a graph: `bits` at the sizes, the same as a sum, and the node that runs at this
+    moment. `bound` has the largest coefficient of each product of symbols over the run, so the peak is at most this sum
+    for all sizes."""
 
     bits: int = 0
     live: Sum = field(default_factory=Sum)
@@ -28,7 +28,7 @@ class _Most:
 
 
 _Piece = tuple[Monomial, int, int]
-"""The symbolic factors of a tensor's bits, their numeric factor, and the bits at the sizes."""
+"""Holds the symbolic factors of a tensor's bits, their numeric factor, and the bits at the sizes."""
 
 
 class Liveness:
@@ -49,7 +49,7 @@ class Liveness:
         return Peak(most.live.amount(self._sizes, 8), most.node, always, most.bound.amount(self._sizes, 8))
 
     def _most(self, graph: ir.Graph) -> _Most:
-        """Walks twice: to find the node of the peak, and to collect what is live there."""
+        """Walks twice: to find the node of the peak, and to collect the tensors that are live at this node."""
         best, at, bound = -1, -1, Sum()
         for step, (_, live, bits, changed) in enumerate(self._steps(graph)):
             for monomial in changed:
@@ -65,8 +65,8 @@ class Liveness:
         return _Most()
 
     def _steps(self, graph: ir.Graph) -> Iterator[tuple[ir.Node | None, Sum, int, list[Monomial]]]:
-        """Yields for the start and for each node: the node, the live tensors as a sum, their bits, and the products
-        that grew."""
+        """Yields for the start and for each node four things: the node, the live tensors as a sum, their bits, and the
+        products that grew."""
         live, bits = Sum(), 0
         ends = _ends(graph)
         sizes: dict[ir.Value, _Piece] = {}

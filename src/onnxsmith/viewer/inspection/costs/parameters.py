@@ -23,14 +23,14 @@ _BUFFERS = {
     "Resize": (1, 2),
     "Upsample": (1,),
 }
-"""Stored operands that are no parameters, by operator."""
+"""Maps operators to their stored operands that are no parameters."""
 _INTEGER_BIAS = {"DequantizeLinear": 0, "QLinearConv": 8}
-"""Operands whose int32 values are parameters."""
+"""Maps operators to the operand whose int32 values are parameters."""
 
 
 @dataclass
 class Stored:
-    """Elements of parameters, and bytes of all stored tensors."""
+    """Counts the elements of parameters, and the bytes of all stored tensors."""
 
     parameters: int = 0
     bytes: int = 0

@@ -12,17 +12,17 @@ from onnxsmith.viewer.inspection.mac_rules.base import Dim
 
 _MOST_TERMS = 16
 _LONGEST = 400
-"""The most terms, and the most characters, of a formula in a report. A choice: of a longer formula only the number is
+"""Limits the terms, and the characters, of a formula in a report. A choice: of a longer formula only the number is
 read."""
 _CANONICAL = 200
-"""The most characters of a dimension that is brought into canonical form. A choice that bounds the cost."""
+"""Limits the characters of a dimension that is brought into canonical form. A choice that bounds the cost."""
 
 Monomial = tuple[str, ...]
-"""Symbolic factors, sorted; () is 1."""
+"""Lists symbolic factors, sorted; () is 1."""
 
 
 class Sum:
-    """A sum of products with whole coefficients: the coefficient of each product of symbolic dimensions."""
+    """Holds a sum of products with whole coefficients: the coefficient of each product of symbolic dimensions."""
 
     def __init__(self) -> None:
         self.terms: dict[Monomial, int] = {}

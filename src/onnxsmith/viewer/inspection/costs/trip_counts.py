@@ -11,16 +11,18 @@ from onnxsmith.graph.structure.walk import node_label
 from onnxsmith.viewer.inspection.mac_rules.base import Dim, dims_in, operand
 
 UNKNOWN = "trips_"
-"""The prefix of the symbol for an unknown number of runs."""
+"""Is the prefix of the symbol for an unknown number of runs."""
 _ENDLESS = 1 << 31
-"""Trip counts of at least this mean "until the condition is false". A choice: exporters write the largest int64."""
+"""Names the trip count from which a loop runs "until the condition is false". A choice: exporters write the largest
+int64."""
 
 
 def trips(node: ir.Node, body: ir.Graph) -> tuple[Dim, str]:
-    """Returns the number of runs of a body, which may be symbolic, and the assumption that it needs; "" if it is
-    certain.
+    """Returns the number of runs of a body, which may be symbolic, and the assumption that the number needs; "" if the
+    number is certain.
 
-    An unknown number is the symbol `trips_NODE`, which is 1 unless a user gives it a size."""
+    An unknown number is the symbol `trips_NODE`, which is 1 unless a user gives it a size.
+    """
     label = node_label(node)
     found = _scanned(node, body) if node.op_type == "Scan" else _counted(node) if node.op_type == "Loop" else None
     if found is None:

@@ -45,6 +45,6 @@ def without_products(node: ir.Node) -> bool:
     along axes, moves data, or draws numbers. This is the convention of torch.utils.flop_counter, which counts only
     matrix products, convolutions and attention. For a node with a body, the operators in the body decide.
 
-    Operators that interpolate (Resize, GridSample, RoiAlign) are not among them; the report names them as not
-    counted."""
+    Operators that interpolate (Resize, GridSample, RoiAlign) do not count as 0; the report names them as not counted.
+    """
     return op_name(node) in _WITHOUT or walk.has_subgraphs(node)

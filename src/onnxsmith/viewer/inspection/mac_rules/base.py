@@ -13,10 +13,10 @@ from onnxsmith.base import rooms
 from onnxsmith.graph.structure.walk import op_name
 
 Dim = int | str
-"""A size, or a symbolic dimension."""
+"""Is a size, or a symbolic dimension."""
 Dims = tuple[Dim, ...]
 Products = Sequence[Sequence[Dim]]
-"""Products of sizes; their sum is the count."""
+"""Lists products of sizes; the sum of the products is the count."""
 
 
 class MacRule(ABC):
@@ -27,7 +27,7 @@ class MacRule(ABC):
     """
 
     operators: ClassVar[tuple[str, ...]]
-    """The operators: `Conv`, or `com.microsoft::FusedConv` for an operator of another domain."""
+    """Lists the operators: `Conv`, or `com.microsoft::FusedConv` for an operator of another domain."""
 
     @abstractmethod
     def products(self, node: ir.Node) -> Products | None:
@@ -61,7 +61,7 @@ def dims(value: ir.Value | None) -> Dims | None:
 
 
 def operand(node: ir.Node, index: int) -> ir.Value | None:
-    """Returns an input; None if it is absent."""
+    """Returns an input; None if the input is absent."""
     return node.inputs[index] if index < len(node.inputs) else None
 
 

@@ -41,7 +41,7 @@ class TransposedConvolution(MacRule):
 
 
 class Gemm(MacRule):
-    """M · N · K, for A of [M, K], or [K, M] with `transA`.
+    """Counts M · N · K, for A of [M, K], or [K, M] with `transA`.
 
     Source: the definition of the operator (ONNX, Gemm). The products with alpha and beta are not counted.
     """
@@ -81,7 +81,7 @@ class MatrixProduct(MacRule):
 
 
 class BlockQuantisedProduct(MacRule):
-    """Output elements · K, where the attribute `K` is the length of the dot products. Unpacking is not counted.
+    """Counts output elements · K, where the attribute `K` is the length of the dot products. Unpacking is not counted.
 
     Source: onnxruntime's documentation of the operators, docs/ContribOperators.md.
     """
@@ -94,7 +94,7 @@ class BlockQuantisedProduct(MacRule):
 
 
 class Einsum(MacRule):
-    """The product of the sizes of all labels, once for each operand after the first; 0 for one operand.
+    """Counts the product of the sizes of all labels, once for each operand after the first; 0 for one operand.
 
     Source: the definition of the operator (ONNX, Einsum) as nested loops over all labels. A runtime that contracts
     three or more operands pair by pair may need fewer.
@@ -121,7 +121,8 @@ class Einsum(MacRule):
 
 
 def _labels(term: str, shape: Dims) -> list[str] | None:
-    """Returns a label for each axis; the axes of an ellipsis are numbered from the right. None if the ranks differ."""
+    """Returns a label for each axis; the axes of an ellipsis are numbered from the right. Returns None if the ranks
+    differ."""
     before, dots, after = term.partition("...")
     hidden = len(shape) - len(before) - len(after)
     if hidden < 0 or (hidden and not dots):

@@ -8,7 +8,7 @@ from onnxsmith.viewer.inspection.mac_rules.base import Dim, MacRule, Products, d
 
 
 class Attention(MacRule):
-    """Keys · (elements of Q + elements of Y), where the keys are those of K and of `past_key`.
+    """Counts keys · (elements of Q + elements of Y), where the keys are those of K and of `past_key`.
 
     Source: softmax(Q·Kᵀ)·V (Vaswani et al., "Attention Is All You Need", 2017, equation 1; ONNX, Attention): the scores
     need a dot product of a row of Q for each key, and each element of the output a sum over the keys. Masked and causal
@@ -31,13 +31,13 @@ class Attention(MacRule):
 
 
 _PAST = {"MultiHeadAttention": 6, "GroupQueryAttention": 3}
-"""The index of the input with the cached keys, of shape [batch, heads, length, size]."""
+"""Maps an operator to the index of the input with the cached keys, of shape [batch, heads, length, size]."""
 
 
 class RuntimeAttention(MacRule):
-    """The attentions of onnxruntime whose query, key and value are separate inputs.
+    """Counts the attentions of onnxruntime whose query, key and value are separate inputs.
 
-    Keys · 2 · elements of the output, where the keys are those of this call and the cached ones.
+    The count is keys · 2 · elements of the output, where the keys are those of this call and the cached keys.
 
     Source: as ONNX's Attention, with equal sizes of heads in Q, K and V; the operands are those of
     docs/ContribOperators.md of onnxruntime. Masked and causal scores are counted, too.
@@ -60,7 +60,7 @@ class RuntimeAttention(MacRule):
 
 
 class LinearAttention(MacRule):
-    """Key size · (elements of V + elements of Y), and with a delta rule the elements of V once more.
+    """Counts key size · (elements of V + elements of Y), and with a delta rule the elements of V once more.
 
     Source: the recurrence of the operator (ONNX, LinearAttention): for each token the state S of [key size, value size]
     of a head grows by k ⊗ v, the delta rules read kᵀS before, and each query head reads qᵀS. The decay scales the state
@@ -80,7 +80,7 @@ class LinearAttention(MacRule):
 
 
 class Recurrent(MacRule):
-    """Steps · batch · (elements of W + elements of R), over both directions.
+    """Counts steps · batch · (elements of W + elements of R), over both directions.
 
     Source: the equations of the operators (ONNX, LSTM, GRU, RNN): each step multiplies the input with W and the state
     with R. Peepholes and gates are element-wise and not counted; `sequence_lens` may stop a run earlier.

@@ -24,7 +24,7 @@ def transform(length: int) -> int:
 
 
 class Fourier(MacRule):
-    """Transforms · the count of one transform, whose length must be a number.
+    """Counts transforms · the count of one transform, whose length must be a number.
 
     Source: the fast transform of Cooley and Tukey (`transform`); operands and axes as in ONNX, DFT.
     """
@@ -44,7 +44,7 @@ class Fourier(MacRule):
 
 
 def _axis(node: ir.Node) -> int | None:
-    """Returns the transformed axis; None if it is not a constant, or if the opset that decides it is unknown."""
+    """Returns the transformed axis; None if the axis is not a constant, or if the opset that decides it is unknown."""
     if "axis" in node.attributes:
         return node.attributes.get_int("axis", 1)
     if operand(node, 2) is not None:
@@ -58,7 +58,7 @@ def _axis(node: ir.Node) -> int | None:
 
 
 class ShortTimeFourier(MacRule):
-    """Frames · (the count of one transform + the window's products), for a frame length that is a number.
+    """Counts frames · (the count of one transform + the window's products), for a frame length that is a number.
 
     Source: the fast transform of Cooley and Tukey (`transform`); operands as in ONNX, STFT.
     """
