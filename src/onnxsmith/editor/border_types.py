@@ -20,7 +20,7 @@ _SAME_SHAPE = frozenset(
      "Log", "LogSoftmax", "Neg", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Cos", "Softmax",
      "Softplus", "Softsign", "Sqrt", "Tanh", "Not", "Cast", "LayerNormalization", "BatchNormalization"}
 )  # fmt: skip
-"""Operators whose first result has the shape of the first operand."""
+"""Lists the operators whose first result has the shape of the first operand."""
 
 
 def complete(starts: Sequence[ir.Value], ends: Sequence[ir.Value], opsets: dict[str, int]) -> None:
@@ -42,8 +42,8 @@ def _is_typed(value: ir.Value) -> bool:
 
 
 def _read_off(value: ir.Value, opsets: dict[str, int]) -> None:
-    """Deduces a tensor's type and shape from its readers. The type is that of a reader's operand or result with the
-    same type variable. The shape is that of the result of a reader that keeps shapes."""
+    """Deduces a tensor's type and shape from its readers. The type is the type of a reader's operand or result with the
+    same type variable. The shape is the shape of the result of a reader that keeps shapes."""
     for use in value.uses():
         node, place = use
         version = opsets.get(node.domain)

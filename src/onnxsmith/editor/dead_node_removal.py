@@ -30,8 +30,8 @@ def called_functions(model: ir.Model) -> set[ir.OperatorIdentifier]:
 
 
 def remove_uncalled(model: ir.Model, before: set[ir.OperatorIdentifier]) -> None:
-    """Removes the functions that were called `before` and no longer are. Repeats this, as they may have called
-    others."""
+    """Removes the functions that were called `before` and are not called any more. Repeats this, because the removed
+    functions may have called other functions."""
     while gone := before & set(model.functions) - called_functions(model):
         for identifier in gone:
             del model.functions[identifier]

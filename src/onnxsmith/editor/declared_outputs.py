@@ -13,11 +13,12 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 def kept(
     declared: ir.Shape | None, inferred: ir.Shape | None, inputs: set[str], taken: set[str], *, sizes: bool
 ) -> ir.Shape | None:
-    """Returns the inferred shape. A dimension for which inference only made up a name is replaced by the declared one.
+    """Returns the inferred shape. A dimension for which inference only made up a name is replaced by the declared
+    dimension.
 
     `inputs` are the names of the input dimensions. A number, or an expression of these names, is known and stays as
-    inferred. A declared name that is `taken` is not kept: an input dimension, for example, has it, so the name would
-    claim that both are equal. With `sizes`, declared numbers are kept too.
+    inferred. A declared name that is `taken` is not kept: for example, an input dimension has this name, so the name
+    would claim that both are equal. With `sizes`, declared numbers are kept too.
     """
     if declared is None or inferred is None or len(declared) != len(inferred):
         return inferred
@@ -40,7 +41,7 @@ def _may_stay(dim: int | ir.SymbolicDim, taken: set[str], sizes: bool) -> bool:
 
 
 def lost(declared: ir.Shape, now: ir.Shape, inputs: set[str]) -> str:
-    """Returns why a declared number or name was replaced by a name that inference made up; "" if none was."""
+    """Returns why a declared number or name was replaced by a name that inference made up; "" if none was replaced."""
     if len(declared) != len(now):
         return ""
     for old, new in zip(declared, now, strict=True):
@@ -50,7 +51,7 @@ def lost(declared: ir.Shape, now: ir.Shape, inputs: set[str]) -> str:
 
 
 def unequal(shapes: Iterable[tuple[ir.Shape | None, ir.Shape | None]]) -> set[str]:
-    """Returns the names that several declared axes share, where the axes are not known to be equal now. `shapes` has
+    """Returns the names that several declared axes share, if these axes are not known to be equal now. `shapes` has
     pairs: the declared shape of an output, and its shape now."""
     found: dict[str, list[int | ir.SymbolicDim | None]] = {}
     for declared, now in shapes:

@@ -1,4 +1,5 @@
-"""`edit`: changes a model step by step, verifies it, and writes it, or leaves the file as it was."""
+"""Defines `edit`, which changes a model step by step, verifies it, and writes it. After a failure the file stays as it
+was."""
 
 from __future__ import annotations
 
@@ -47,12 +48,12 @@ from onnxsmith.verification.verification_verdict import problems, verdict
 
 
 class Edit:
-    """A model that is being edited. Use it as a context manager; see `edit`.
+    """Edits a model. Use the class as a context manager; see `edit`.
 
-    Reading: `inputs`, `outputs`, `node(…)`, `nodes(…)`, `tensor(…)`, `between(…)`, and `model`, which is the `ir.Model`
-    itself. Changing: each step that `onnxsmith edit` lists is a method, `m.rename(tensor="a", to="b")`. Selectors are
-    names, names with `*`, tables such as `{"op": "Relu", "module": "layer1.*"}`, or the handles that the reading
-    methods return.
+    The members for reading are `inputs`, `outputs`, `node(…)`, `nodes(…)`, `tensor(…)`, `between(…)`, and `model`,
+    which is the `ir.Model` itself. For changes, each step that `onnxsmith edit` lists is a method:
+    `m.rename(tensor="a", to="b")`. Selectors are names, names with `*`, tables such as `{"op": "Relu", "module":
+    "layer1.*"}`, or the handles that the reading methods return.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Edit:
         self._arrays = Arrays(Path(record).stem if record is not None else "")
         self._applied: list[Step] = []
         self.result: Result | None = None
-        """The report and the model, after the block."""
+        """Holds the report and the model, after the block."""
 
     def __enter__(self) -> Self:
         return self
@@ -101,24 +102,24 @@ class Edit:
 
     @property
     def model(self) -> ir.Model:
-        """The model as it is now. A change made directly on it, not by a step, must keep every number: its outputs are
-        compared."""
+        """Returns the model as it is now. A change made directly on the model, not by a step, must keep every number:
+        the model's outputs are compared."""
         return self._work.model
 
     @property
     def _shaped(self) -> Work:
-        """The state with inferred types and shapes."""
+        """Returns the state with inferred types and shapes."""
         self._work.infer()
         return self._work
 
     @property
     def inputs(self) -> tuple[TensorHandle, ...]:
-        """The graph inputs."""
+        """Returns the graph inputs."""
         return tuple(TensorHandle(value) for value in self.model.graph.inputs)
 
     @property
     def outputs(self) -> tuple[TensorHandle, ...]:
-        """The graph outputs."""
+        """Returns the graph outputs."""
         return tuple(TensorHandle(value) for value in self.model.graph.outputs)
 
     def node(self, selector: Any) -> NodeHandle:
@@ -130,7 +131,7 @@ class Edit:
         return NodeHandle(self._shaped.find.node(selector))
 
     def nodes(self, name: Any = None, **conditions: Any) -> list[NodeHandle]:
-        """Returns the nodes that meet all conditions, or all nodes without any: `m.nodes(op="Conv",
+        """Returns the nodes that meet all conditions, or all nodes without conditions: `m.nodes(op="Conv",
         module="layer1.*")`."""
         table = {**({"name": name} if name is not None else {}), **conditions}
         return [NodeHandle(node) for node in walk.all_nodes(self._shaped.model) if is_match(node, table)]
@@ -219,7 +220,7 @@ class Edit:
                 place()
 
     def _recorded(self) -> AbstractContextManager[Callable[[], None]]:
-        """Writes the patch file to a temporary place. Calling the context's value moves it into place."""
+        """Writes the patch file to a temporary place. Calling the context's value moves the file into place."""
         if self._record is None:
             return nullcontext(lambda: None)
         files = self._arrays.files
@@ -300,7 +301,7 @@ class Edit:
 
 
 _SHOWN = 200
-"""How many nodes a notebook shows. A choice: a page that can be scrolled."""
+"""Limits the nodes that a notebook shows. A choice: a page that can be scrolled."""
 
 
 def edit(

@@ -1,4 +1,4 @@
-"""Rewords the fixes of problems for edits: with steps and their fields."""
+"""Rewords the fixes of problems for edits, with steps and their fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifies an edited model: compares with the original all that should stay the same, and runs the rest."""
+"""Verifies an edited model: compares everything that should stay the same with the original, and runs the rest."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from onnxsmith.verification.verification_verdict import ending
 
 NAMES = ("the original", "the edited model")
 _MOST = 8
-"""How many tensors before the changes are compared. A choice: each is one more output."""
+"""Limits the tensors before the changes that are compared. A choice: each tensor is one more output."""
 _REFUSALS = frozenset({"runtime/failed", "runtime/died"})
-"""Problems that a comparison raises if a model does not run."""
+"""Names the problems that a comparison raises if a model does not run."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """The result of a verification: the comparison, the outputs changed on purpose, and the new ones."""
+    """Holds the result of a verification: the comparison, the outputs changed on purpose, and the new outputs."""
 
     part: Verification
     changed: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) 
 
 
 def _refuse_broken(original: Path | ir.Model, settings: Verify) -> None:
-    """Raises if the original does not run: then the steps are not at fault, and nothing can be compared."""
+    """Raises if the original does not run. Then the steps are not at fault, and nothing can be compared."""
     found = _refusal(original, settings)
     if found is None:
         return

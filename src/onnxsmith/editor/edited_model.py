@@ -1,4 +1,4 @@
-"""The state of a model during an edit: the original names of its values, and the values that edits change on
+"""Holds the state of a model during an edit: the original names of its values, and the values that edits change on
 purpose."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class _Declared:
-    """The file's declaration of a value. It is kept here because inference overwrites it."""
+    """Holds the file's declaration of a value, because inference overwrites the declaration."""
 
     type: ir.TypeProtocol | None
     shape: ir.Shape | None
@@ -44,7 +44,7 @@ class _Declared:
 
 
 class Also(Protocol):
-    """A further comparison: adds its findings about the pair (the original, the edited model) to the part."""
+    """Makes a further comparison: adds its findings about the pair (the original, the edited model) to the part."""
 
     def __call__(
         self, part: Verification, pair: tuple[Path | ir.Model, Path | ir.Model], settings: Verify
@@ -53,11 +53,11 @@ class Also(Protocol):
 
 @dataclass
 class Work:
-    """The state of an edit.
+    """Holds the state of an edit.
 
     `changed` maps values whose numbers an edit changes on purpose to the step that does so. Values that depend on them
     are not compared. `original` maps the values of the main graph to their names in the original model. `outputs` and
-    `inputs` map the names of graph outputs and inputs to their names in the original, None for new ones.
+    `inputs` map the names of graph outputs and inputs to their names in the original, None for new outputs and inputs.
     `adapt_reference` and `adapt_candidate` change copies of the two models before they are compared, where their
     interfaces differ. `also` are further comparisons, for models that were found equal.
     """
@@ -99,7 +99,7 @@ class Work:
         return Names(self.model)
 
     def opsets(self, node: ir.Node) -> Mapping[str, int]:
-        """Returns the opsets in force at a node: those of the function that contains it, or of the model."""
+        """Returns the opsets in force at a node: the opsets of the function that contains the node, or of the model."""
         if self.model.functions and node.graph is not None:
             path = walk.around(self.model, graph_of(node))
             for function in self.model.functions.values():
@@ -118,7 +118,7 @@ class Work:
         self._inferred = False
 
     def forget_shape(self, output: str) -> None:
-        """Notes that the original's shape of this output is no longer valid: its axes have another order."""
+        """Notes that the original's shape of this output is no longer valid, because its axes have another order."""
         self._ports.pop(output, None)
 
     def resize_by(self, *values: ir.Value) -> None:
@@ -143,12 +143,12 @@ class Work:
         self._ports = {name: fixed_shape(shape, free) for name, shape in self._ports.items()}
 
     def resize(self) -> None:
-        """Notes that the output sizes that the original declares may be wrong now."""
+        """Notes that the output sizes declared in the original may be wrong now."""
         self._sizes_stand = False
 
     def infer(self) -> None:
         """Infers the types and shapes of all values, so that new nodes can be checked. `finish` removes the inferred
-        ones."""
+        types and shapes."""
         if self._inferred:
             return
         self._forget_stale()
@@ -159,7 +159,7 @@ class Work:
         self._inferred = True
 
     def move_originals(self, name: str, now: str) -> None:
-        """Notes that the adapted original calls the tensor `name` by the name `now`."""
+        """Notes that the tensor `name` has the name `now` in the adapted original."""
         self.original.update({value: now for value, old in self.original.items() if old == name})
 
     def declare(self, value: ir.Value) -> None:
@@ -168,7 +168,8 @@ class Work:
         self._declared[value] = replace(_Declared.of(value), metadata=metadata)
 
     def finish(self) -> None:
-        """Makes the declared shapes correct again: as in the original if no step affects the value, else inferred."""
+        """Makes the declared shapes correct again. They are the original's shapes if no step affects the value, else
+        the inferred shapes."""
         stale = self._forget_stale()
         if any(value.type is None or value.shape is None for value in {*stale, *self.model.graph.outputs}):
             self._inferred = False
@@ -186,8 +187,8 @@ class Work:
                 value.metadata_props.clear()
 
     def _complete_outputs(self) -> None:
-        """Restores the type and rank of outputs for which inference finds none, as the specification wants both. Their
-        sizes are restored too, unless a step may have changed them."""
+        """Restores the type and rank of outputs for which inference finds none, because the specification requires
+        both. Also restores their sizes, unless a step may have changed them."""
         unknown = [
             value
             for value in self.model.graph.outputs
@@ -202,7 +203,7 @@ class Work:
                 value.shape = ir.Shape([None] * len(shape)) if value in sized else shape
 
     def _keep_declared(self, stale: set[ir.Value]) -> None:
-        """Keeps declared output shapes where inference knows less, and notes which were lost."""
+        """Keeps declared output shapes where inference knows less, and notes which declarations were lost."""
         affected = self.affected()
         names = {
             dim.value for one in self.model.graph.inputs for dim in one.shape or () if isinstance(dim, ir.SymbolicDim)

@@ -16,9 +16,9 @@ from onnxsmith.graph.structure import schema, walk
 
 @dataclass
 class Following:
-    """The dtypes after a removal. `gone` are the removed nodes. `stands` maps each of their results to the tensor that
-    replaces it. `new` maps results of the remaining nodes to another dtype, and `origin` maps them to the removed node
-    that is the reason."""
+    """Holds the dtypes after a removal. `gone` are the removed nodes. `stands` maps each of their results to the tensor
+    that replaces it. `new` maps results of the remaining nodes to another dtype, and `origin` maps them to the removed
+    node that is the reason."""
 
     work: Work
     gone: Collection[ir.Node]
@@ -44,7 +44,7 @@ class Following:
                     raise self._refusal(value, why)
 
     def said(self) -> str:
-        """Returns a note with the nodes that compute in another dtype now; "" if there are none."""
+        """Returns a note with the nodes that compute in another dtype now; "" if there are no such nodes."""
         nodes = dict.fromkeys(value.producer() for value in self.new)
         names = [walk.node_label(node) for node in nodes if node is not None]
         if not names:
@@ -64,7 +64,7 @@ class Following:
         return now is not None and value.dtype is not None and now != value.dtype
 
     def _follow(self, node: ir.Node) -> bool:
-        """Sets the dtypes of a node's results; returns whether one changed."""
+        """Sets the dtypes of a node's results; returns whether a dtype changed."""
         reads = [value for value in node.inputs if value is not None]
         other = next((value for value in reads if self._differs(value)), None)
         if other is None:
@@ -135,4 +135,4 @@ class Following:
 
 
 _SHOWN = 3
-"""How many nodes a note names. A choice: one line."""
+"""Limits the nodes that a note names. A choice: one line."""

@@ -29,8 +29,8 @@ def refuse_unlike(layouts: Sequence[Layout]) -> None:
 
 
 def refuse_loops(region: Region, order: Sequence[ir.Node], at: Mapping[ir.Node, int]) -> bool:
-    """Raises if a node outside the region reads from it and feeds it. Returns whether any node outside, between the
-    region's first and last node, reads from it. `order` are the nodes of the graph, `at` their positions."""
+    """Raises if a node outside the region reads from the region and feeds it. Returns whether any outside node between
+    the region's first and last node reads from the region. `order` are the nodes of the graph, `at` their positions."""
     inside = set(region.nodes)
     later: set[ir.Value] = set()
     early = False
@@ -90,8 +90,8 @@ def outlined(
 
 
 def _keep_common_shapes(layouts: Sequence[Layout]) -> None:
-    """Keeps the declared shapes in bodies that all repeats share, or else the rank, which a runtime may need for body
-    inputs."""
+    """Keeps the declared shapes in bodies that all repeats share. If the shapes differ, keeps the shared rank, which a
+    runtime may need for body inputs."""
     bodies = zip(*(layout.bodies for layout in layouts), strict=True)
     for alike in bodies:
         for values in zip(*(_declared(body) for body in alike), strict=True):

@@ -1,4 +1,4 @@
-"""Handles for nodes and tensors of a model that is being edited: names, neighbours, values."""
+"""Provides handles for nodes and tensors of a model that is being edited: names, neighbours, values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.graph.structure import provenance, walk
 
 
 class TensorHandle:
-    """A tensor: a graph input, an initializer or the result of a node."""
+    """Represents a tensor: a graph input, an initializer or the result of a node."""
 
     __slots__ = ("value",)
 
@@ -20,35 +20,35 @@ class TensorHandle:
 
     @property
     def name(self) -> str:
-        """The name in the file."""
+        """Returns the name in the file."""
         return self.value.name or ""
 
     @property
     def dtype(self) -> str | None:
-        """The dtype in lower case, `float` or `int64`; None if it is unknown."""
+        """Returns the dtype in lower case, `float` or `int64`; None if the dtype is unknown."""
         return self.value.dtype.name.lower() if self.value.dtype is not None else None
 
     @property
     def shape(self) -> tuple[int | str | None, ...] | None:
-        """The dimensions: a size, a name or None for each. None if the rank is unknown."""
+        """Returns a size, a name or None for each dimension. Returns None if the rank is unknown."""
         if self.value.shape is None:
             return None
         return written(self.value.shape)
 
     @property
     def producer(self) -> NodeHandle | None:
-        """The node that computes the tensor; None for an input or an initializer."""
+        """Returns the node that computes the tensor; None for an input or an initializer."""
         node = self.value.producer()
         return NodeHandle(node) if node is not None else None
 
     @property
     def consumers(self) -> tuple[NodeHandle, ...]:
-        """The nodes that read the tensor, including those in branches and bodies."""
+        """Returns the nodes that read the tensor, including nodes in branches and bodies."""
         return tuple(NodeHandle(node) for node in dict.fromkeys(use.node for use in self.value.uses()))
 
     @property
     def constant(self) -> Any:
-        """The array of an initializer or of a Constant node, otherwise None."""
+        """Returns the array of an initializer or of a Constant node, otherwise None."""
         tensor = ir.convenience.get_const_tensor(self.value)
         return tensor.numpy() if tensor is not None else None
 
@@ -64,7 +64,7 @@ class TensorHandle:
 
 
 class NodeHandle:
-    """A node of the model."""
+    """Represents a node of the model."""
 
     __slots__ = ("node",)
 
@@ -73,43 +73,43 @@ class NodeHandle:
 
     @property
     def name(self) -> str:
-        """The name in the file; "" for a node without a name."""
+        """Returns the name in the file; "" for a node without a name."""
         return self.node.name or ""
 
     @property
     def op(self) -> str:
-        """The operator, `Conv` or `com.microsoft::Gelu`."""
+        """Returns the operator, `Conv` or `com.microsoft::Gelu`."""
         return walk.op_name(self.node)
 
     @property
     def module(self) -> str:
-        """The path of the torch module that the node came from; "" if the file does not name it."""
+        """Returns the path of the torch module from which the node came; "" if the file does not name the module."""
         return provenance.of(self.node).module or ""
 
     @property
     def inputs(self) -> tuple[TensorHandle | None, ...]:
-        """The operands in order; None for a left-out operand."""
+        """Returns the operands in order; None for a left-out operand."""
         return tuple(TensorHandle(value) if value is not None else None for value in self.node.inputs)
 
     @property
     def outputs(self) -> tuple[TensorHandle, ...]:
-        """The results in order."""
+        """Returns the results in order."""
         return tuple(TensorHandle(value) for value in self.node.outputs)
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """The attributes as Python values. To change one, use the step `set`."""
+        """Returns the attributes as Python values. The step `set` changes an attribute."""
         return {name: one.value for name, one in self.node.attributes.items() if not one.is_ref()}
 
     @property
     def producers(self) -> tuple[NodeHandle, ...]:
-        """The nodes that compute the operands."""
+        """Returns the nodes that compute the operands."""
         nodes = (value.producer() for value in self.node.inputs if value is not None)
         return tuple(NodeHandle(node) for node in dict.fromkeys(nodes) if node is not None)
 
     @property
     def consumers(self) -> tuple[NodeHandle, ...]:
-        """The nodes that read the results."""
+        """Returns the nodes that read the results."""
         nodes = (use.node for value in self.node.outputs for use in value.uses())
         return tuple(NodeHandle(node) for node in dict.fromkeys(nodes))
 

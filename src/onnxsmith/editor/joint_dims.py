@@ -1,4 +1,5 @@
-"""Unifies dimensions of two models in a merge: sizes fix names, and the second model takes the names of the first."""
+"""Unifies dimensions of two models in a merge. Sizes replace names, and the second model takes the names of the
+first."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _MODELS = ("first", "second")
 
 @dataclass(frozen=True)
 class _Meeting:
-    """One axis at which the models meet. `where` names the ports, `dims` are its dimensions in the two models."""
+    """Describes an axis at which the models meet. `where` names the ports, `dims` are its dimensions in the two
+    models."""
 
     where: str
     axis: int
@@ -29,8 +31,9 @@ def fix(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Fixes symbolic dimensions of one model that meet a fixed size in the other model.
 
-    `joints` maps outputs of the first to the inputs of the second that read them, `shared` inputs of the first to the
-    inputs of the second with which they become one input. Returns, for each model, the fixed names with their sizes.
+    `joints` maps outputs of the first model to the inputs of the second that read them. `shared` maps inputs of the
+    first to the inputs of the second with which they become one input. Returns, for each model, the fixed names with
+    their sizes.
 
     Raises:
         OnnxsmithError: `merge/types` if one name meets two sizes.
@@ -94,7 +97,7 @@ def _fixable(
 
 
 def _named(model: ir.Model) -> set[str]:
-    """Returns the names that ports declare. A signature also makes up names for dimensions without one."""
+    """Returns the names that ports declare. A signature also makes up names for dimensions that have no name."""
     shapes = [value.shape for value in (*model.graph.inputs, *model.graph.outputs) if value.shape is not None]
     names = [dim.value for shape in shapes for dim in shape if isinstance(dim, ir.SymbolicDim)]
     return {name for name in names if name is not None and _is_name(name) and names_something(name)}

@@ -1,4 +1,5 @@
-"""Finds the outputs of a merge's first model that feed inputs of the second, and the inputs that both share."""
+"""Finds the outputs of a merge's first model that feed inputs of the second model, and the inputs that both models
+share."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def joints(a: ir.Model, b: ir.Model, asked: Mapping[str, str] | None, notes: lis
 def _default_joints(
     a: ir.Model, outputs: Mapping[str, Port], inputs: Mapping[str, Port], notes: list[str]
 ) -> dict[str, str]:
-    """Pairs outputs and inputs of one name, or else the only output with the only input that needs a value."""
+    """Pairs outputs and inputs of the same name. If there are none, pairs the only output with the only input that
+    needs a value."""
     wires = {name: name for name in outputs if name in inputs}
     if wires:
         return wires

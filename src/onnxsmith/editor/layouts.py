@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 _USUAL = {3: "NWC", 4: "NHWC", 5: "NDHWC"}
-"""Channels-last layouts by rank, as TensorFlow and oneDNN name them."""
+"""Maps ranks to channels-last layouts, as TensorFlow and oneDNN name them."""
 
 
 def permutation(layout: str | Sequence[int], rank: int, where: str) -> tuple[int, ...]:

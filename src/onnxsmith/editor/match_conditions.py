@@ -1,4 +1,4 @@
-"""Conditions on the values that a pattern names: dtype, shape, and the conditions of node selectors."""
+"""Checks conditions on the values that a pattern names: dtype, shape, and the conditions of node selectors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from onnxsmith.graph.structure import walk
 
 _OF_VALUES = ("tensor", "dtype", "rank", "shape")
 ANY = "?"
-"""An element of `shape` that may be any size."""
+"""Is an element of `shape` that stands for any size."""
 
 Where = Mapping[str, Any]
-"""Conditions by the name of a variable or of a result of the pattern. A text is a condition on the tensor's name."""
+"""Maps a variable or a result of the pattern to its conditions. A text is a condition on the tensor's name."""
 
 
 def check(where: Where, names: Collection[str]) -> None:
@@ -47,7 +47,8 @@ def check(where: Where, names: Collection[str]) -> None:
 
 
 def unmet(match: Match, where: Where) -> str:
-    """Returns the first condition that a match does not meet, as text for the user; "" if it meets all."""
+    """Returns the first condition that a match does not meet, as text for the user; "" if the match meets all
+    conditions."""
     for name, wanted in where.items():
         value = match.values.get(name)
         for key, one in _table(wanted, name).items():
@@ -109,7 +110,7 @@ def _said(wanted: Any) -> str:
 
 
 def _dtypes(wanted: Any, name: str) -> list[ir.DataType]:
-    """Reads a dtype, or a list of dtypes of which any one will do."""
+    """Reads a dtype, or a list of alternative dtypes."""
     return [dtypes.read(one, f"where, {name}") for one in (wanted if isinstance(wanted, list | tuple) else [wanted])]
 
 

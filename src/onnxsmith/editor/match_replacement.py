@@ -30,7 +30,8 @@ from onnxsmith.graph.surgery.node_insertion import release
 
 
 def replace_all(work: Work, matches: Sequence[Match], by: Pattern) -> list[ir.Value]:
-    """Replaces the results of all matches, and removes nodes that are then unneeded. Returns the new results.
+    """Replaces the results of all matches, and removes the nodes that no output needs any more. Returns the new
+    results.
 
     Raises:
         OnnxsmithError: `edit/replacement`, `edit/cycle`, `build/…`.
@@ -43,9 +44,9 @@ def replace_all(work: Work, matches: Sequence[Match], by: Pattern) -> list[ir.Va
 
 
 class _Replacing:
-    """The state between two matches. `replaced` maps old results to new ones. `_places` are the positions of nodes. A
-    new node gets the position of the last result that it replaces, so that no node depends on a node with a higher
-    position."""
+    """Holds the state between two matches. `replaced` maps old results to new results. `_places` are the positions of
+    nodes. A new node gets the position of the last result that it replaces, so that no node depends on a node with a
+    higher position."""
 
     def __init__(self, work: Work, by: Pattern) -> None:
         self._work, self._by = work, by

@@ -1,4 +1,4 @@
-"""`merge`: joins two models, and verifies each of them inside the merged model."""
+"""Defines `merge`, which joins two models, and verifies each of them inside the merged model."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def merge(
     verify: Verify | bool = True,
     save: Save = Save(),
 ) -> Result:
-    """Joins two models. `wires` maps outputs of the first to the inputs of the second that read them. Without `wires`,
-    outputs and inputs of the same name are joined; if there are none, the only output of the first and the only input
-    of the second are. With an empty `wires` no tensors are joined: the models stand side by side.
+    """Joins two models. `wires` maps outputs of the first model to the inputs of the second that read them. Without
+    `wires`, outputs and inputs of the same name are joined. If there are none, the only output of the first model is
+    joined to the only input of the second. With an empty `wires` no tensors are joined: the models stand side by side.
 
     The merged model has the inputs of the first model, then the unjoined inputs of the second. Inputs of the same name
-    become one input. Its outputs are those of the first model that nothing reads (all of them with `keep`), then those
-    of the second. Each model is compared with its part of the merged model. If the opsets differ, the higher one is
-    used.
+    become one input. Its outputs are the outputs of the first model that nothing reads (all its outputs with `keep`),
+    then the outputs of the second. Each model is compared with its part of the merged model. If the opsets differ, the
+    higher one is used.
 
     `prefixes` go before the names of tensors, nodes, inputs and outputs: one prefix for the first model, one for the
     second. `wires` has the names without prefixes. Inputs whose names differ only by the prefix stay two inputs.
@@ -137,7 +137,7 @@ def _named(source: Source, which: str) -> str:
 
 
 def _at_one_opset(a: ir.Model, b: ir.Model, notes: list[str]) -> tuple[ir.Model, ir.Model]:
-    """Returns both models at the higher opset of the two. A model that changes is a copy.
+    """Returns both models at the higher of their opsets. A model that changes is a copy.
 
     Raises:
         OnnxsmithError: `merge/versions` if another domain has two versions, or the conversion fails.
@@ -189,8 +189,8 @@ def _refuse_other_functions(a: ir.Model, b: ir.Model, second: str) -> None:
 
 
 def _keep_names(whole: ir.Model, wanted: list[str], notes: list[str]) -> dict[str, str]:
-    """Gives the last outputs of the merged model their names in the second model. An intermediate tensor that has such
-    a name is renamed; the renamed ones are returned. Ports of the first model keep their names."""
+    """Gives the last outputs of the merged model their names in the second model. An intermediate tensor with such a
+    name is renamed, and the renamed tensors are returned. Ports of the first model keep their names."""
     graph, names = whole.graph, Names(whole)
     holders = {value.name: value for node in graph for value in node.outputs}
     moved: dict[str, str] = {}

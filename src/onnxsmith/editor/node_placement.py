@@ -14,7 +14,7 @@ from onnxsmith.graph.operators.operator_methods import Operators
 from onnxsmith.graph.structure import schema, tensor_paths, versions, walk
 
 OTHER_OPSET = "convert the model first: `onnxsmith opset MODEL {} -o FILE`, or the step opset"
-"""The fix if a new operator needs another opset; completed by its number."""
+"""Is the fix if a new operator needs another opset. The number of the opset completes the text."""
 
 
 def home_of(work: Work, value: ir.Value) -> ir.Graph:
@@ -36,7 +36,8 @@ def operators(work: Work, graph: ir.Graph, before: ir.Node | None, where: str) -
 
 
 def import_operators(model: ir.Model) -> None:
-    """Imports ONNX's own operators into a model that only imports ai.onnx.ml, at the newest opset of its IR version."""
+    """Imports ONNX's own operators into a model that only imports ai.onnx.ml. Their opset is the newest of the model's
+    IR version."""
     if "" not in model.opset_imports and "ai.onnx" not in model.opset_imports:
         model.opset_imports[""] = versions.newest_opset(model.ir_version or 0)
 
@@ -84,8 +85,8 @@ def operand(work: Work, node: ir.Node, index: int, given: Any) -> ir.Value | Non
 
 
 def _usual_dtype(work: Work, node: ir.Node, index: int) -> ir.DataType | None:
-    """Returns the dtype that an operand needs: that of an operand with the same type variable, or the only one
-    allowed."""
+    """Returns the dtype that an operand needs: the dtype of an operand with the same type variable, or the only allowed
+    dtype."""
     known = schema.find(node.op_type, node.domain, work.opsets(node).get(node.domain, 1))
     formal = known.input(index) if known is not None else None
     if known is None or formal is None:
@@ -114,8 +115,8 @@ def refuse_unreadable(work: Work, node: ir.Node, value: ir.Value) -> None:
 
 
 def node_after(graph: ir.Graph, value: ir.Value) -> ir.Node | None:
-    """Returns the first node before which a reader of `value` can stand: the one after its producer, or the first of
-    the graph."""
+    """Returns the first node before which a reader of `value` can stand: the node after its producer, or the first node
+    of the graph."""
     made_by = value.producer()
     if made_by is None or made_by.graph is None:
         return graph[0] if len(graph) else None

@@ -16,7 +16,7 @@ from onnxsmith.graph.structure import provenance, tensor_paths, walk
 
 @dataclass(frozen=True)
 class Region:
-    """A set of nodes in one graph, with a name for messages. The nodes are in an order that repeats of the region
+    """Holds a set of nodes in one graph, with a name for messages. The nodes are in an order that repeats of the region
     share. The nodes of their branches and bodies belong to the region."""
 
     name: str

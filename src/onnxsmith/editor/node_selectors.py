@@ -16,13 +16,13 @@ from onnxsmith.graph.structure import provenance, tensor_paths, walk
 
 CONDITIONS = ("name", "op", "module", "reads", "gives", "attributes")
 _SHOWN = 5
-"""How many matches an error names. A choice: one line."""
+"""Limits the matches that an error names. A choice: one line."""
 
 
 @dataclass(frozen=True)
 class Takes:
-    """The tensors that a step can take. `what` is their common name, such as "graph output"; `includes` tells which
-    they are. A name with `*` selects among these only."""
+    """Describes the tensors that a step can take. `what` is their common name, such as "graph output"; `includes` tests
+    whether a tensor is one of them. A name with `*` selects among these tensors only."""
 
     what: str
     includes: Callable[[ir.Value], bool]
@@ -68,7 +68,8 @@ class Selecting:
         return shown_table(tables[-1])
 
     def nodes(self, selector: Any) -> list[ir.Node]:
-        """Returns all nodes that a selector means, at least one. A list of selectors means the nodes of each.
+        """Returns all nodes that a selector means, at least one node. A list of selectors means the nodes of each
+        selector.
 
         Raises:
             OnnxsmithError: `edit/no-match` with the nearest names.
@@ -98,7 +99,8 @@ class Selecting:
         return found[0]
 
     def tensors(self, selector: Any, takes: Takes | None = None) -> list[ir.Value]:
-        """Returns all tensors that a selector means, at least one. A list of selectors means the tensors of each.
+        """Returns all tensors that a selector means, at least one tensor. A list of selectors means the tensors of each
+        selector.
 
         Raises:
             OnnxsmithError: `edit/no-match` with the nearest names; `edit/selector`.
@@ -252,7 +254,7 @@ def _meets(node: ir.Node, key: str, wanted: Any) -> bool:
 
 
 def _equal(attribute: ir.Attr, wanted: Any) -> bool:
-    """Whether an attribute has the value that a user wrote. Here 1 equals 1.0; `attribute_keys` tells them apart."""
+    """Whether an attribute has the value that a user wrote. Here 1 equals 1.0; `attribute_keys` distinguishes them."""
     if attribute.is_ref():
         return False
     value = attribute.value
@@ -261,7 +263,7 @@ def _equal(attribute: ir.Attr, wanted: Any) -> bool:
 
 
 def fits(name: str, wanted: Any) -> bool:
-    """Whether a name is the wanted name, or matches its `*`."""
+    """Whether a name equals the wanted name, or matches it as a pattern with `*`."""
     return name == wanted or (isinstance(wanted, str) and _is_pattern(wanted) and fnmatch.fnmatchcase(name, wanted))
 
 

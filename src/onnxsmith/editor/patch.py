@@ -137,13 +137,13 @@ def _step(table: dict[str, Any], where: str, folder: Path) -> Step:
 
 
 def text(steps: Iterable[Mapping[str, Any]]) -> str:
-    """Returns the text of a patch file that repeats the steps, which are tables made by `table`."""
+    """Returns the text of a patch file that repeats the steps. The steps are tables made by `table`."""
     return tomli_w.dumps({"step": list(steps)})
 
 
 def table(name: str, step: Step, arrays: Arrays) -> dict[str, Any]:
-    """Returns a step as a table of a patch file. Call it before the step is applied, because handles are recorded by
-    their names. `arrays` collects the arrays that are too large for the text.
+    """Returns a step as a table of a patch file. The function must be called before the step is applied, because
+    handles are recorded by their names. `arrays` collects the arrays that are too large for the text.
 
     Raises:
         OnnxsmithError: `edit/not-recorded` for an argument that text cannot express.

@@ -1,4 +1,4 @@
-"""Arrays of a patch file: small ones in its text, large ones in `.npy` files beside it."""
+"""Stores the arrays of a patch file: small arrays in its text, large arrays in `.npy` files beside it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.operators import constant_tensors
 
 _LARGEST = 256
-"""How many elements an array in the text of a patch file may have. A choice: a file that a person can review."""
+"""Limits the elements of an array in the text of a patch file. A choice: a file that a person can review."""
 
 
 def loaded(value: Any, folder: Path) -> Any:
@@ -63,7 +63,7 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 @dataclass
 class Arrays:
-    """The arrays of a patch file that is being recorded. `files` maps file names to the large ones."""
+    """Collects the arrays of a patch file that is being recorded. `files` maps file names to the large arrays."""
 
     stem: str
     files: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
@@ -95,12 +95,12 @@ class Arrays:
 
 
 def _in_numpy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Returns the array, or its bits where numpy itself lacks the dtype: bfloat16, float8."""
+    """Returns the array, or its bits if numpy itself lacks the dtype: bfloat16, float8."""
     return array.view(np.dtype(f"u{array.dtype.itemsize}")) if array.dtype.kind == "V" else array
 
 
 def plain_array(value: Any) -> np.ndarray[Any, Any] | None:
-    """Returns the numpy array of an array, a numpy scalar or a tensor; None for anything else."""
+    """Returns the numpy array of an array, a numpy scalar or a tensor; None for any other value."""
     if isinstance(value, ir.TensorProtocol):
         return value.numpy()
     return np.asarray(value) if constant_tensors.is_array(value) or isinstance(value, np.generic) else None

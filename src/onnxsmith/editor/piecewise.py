@@ -28,11 +28,12 @@ from onnxsmith.verification.verify import Evidence, Side, verify
 
 NAMES = ("the original", "the pieces")
 _MOST = 500
-"""How many pieces are run one after the other on all inputs. A choice: about a minute, and a session for each piece."""
+"""Limits the pieces that are run one after the other on all inputs. A choice: about a minute, and a session for each
+piece."""
 
 
 class Chain(Session):
-    """The sessions of pieces, run one after the other. Each piece reads the caller's inputs and results of earlier
+    """Runs the sessions of pieces, one after the other. Each piece reads the caller's inputs and results of earlier
     pieces."""
 
     def __init__(self, sessions: Sequence[Session], interface: Signature) -> None:
@@ -52,7 +53,7 @@ def compared_in_turn(
     original: ir.Model, whole: ir.Model, files: Sequence[Path], settings: Verify, part: Verification
 ) -> Verification:
     """Runs the pieces one after the other, as a caller does, and compares their outputs with the original's. Adds the
-    result to `part`. That is the comparison of the original with `whole`, the pieces joined to one model.
+    result to `part`, which is the comparison of the original with `whole`, the pieces joined to one model.
 
     Raises:
         OnnxsmithError: errors of `verify`.

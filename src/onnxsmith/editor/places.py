@@ -17,7 +17,7 @@ from onnxsmith.graph.patterns.pattern_search import find
 from onnxsmith.graph.structure import walk
 
 _SHOWN = 5
-"""How many places an error names. A choice: one line."""
+"""Limits the places that an error names. A choice: one line."""
 ALL = "all"
 
 

@@ -1,4 +1,5 @@
-"""Finds names that several nodes of a graph share: the specification allows them, onnxruntime refuses the file."""
+"""Finds names that several nodes of a graph share. The specification allows such names, but onnxruntime refuses the
+file."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def repeated(model: ir.Model) -> dict[str, ir.Node]:
 
 
 def without(model: ir.Model) -> ir.Model:
-    """Removes the shared names from the nodes of the model, and returns it. Node names have no effect on a run."""
+    """Removes the shared names from the nodes of the model, and returns the model. Node names have no effect on a
+    run."""
     names = repeated(model)
     for graph in walk.graphs(model) if names else ():
         for node in graph:

@@ -12,11 +12,13 @@ from onnxsmith.editor.node_regions import Region
 from onnxsmith.graph.structure import attribute_keys, tensor_keys, walk
 
 Place = tuple[str, int, int]
-"""Where a value is read: ("node", node, operand) for an operand, or ("end", body, output) for an output of a body."""
+"""Says where a value is read: ("node", node, operand) for an operand, or ("end", body, output) for an output of a
+body."""
 
 
 class Layout:
-    """The nodes of a region in one order, including those in its bodies, and the values that each of them reads."""
+    """Holds the nodes of a region in one order, including the nodes in its bodies, and the values that each node
+    reads."""
 
     def __init__(self, region: Region) -> None:
         self.region = region
@@ -56,7 +58,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """An attribute that differs between repeats: its name in the function, and its value in each repeat."""
+    """Describes an attribute that differs between repeats: its name in the function, and its value in each repeat."""
 
     name: str
     type: ir.AttributeType
@@ -109,8 +111,8 @@ def operands(layouts: Sequence[Layout]) -> list[tuple[list[Place], tuple[ir.Valu
 
 
 def parameters(layouts: Sequence[Layout]) -> dict[tuple[int, str], Parameter]:
-    """Returns the attributes that become attributes of the function, by node number and name. These differ between
-    repeats, or refer to an attribute of an enclosing function."""
+    """Returns the attributes that become attributes of the function, by node number and name. Such attributes differ
+    between repeats, or refer to an attribute of an enclosing function."""
     found: dict[tuple[int, str], Parameter] = {}
     known: dict[Any, Parameter] = {}
     taken: set[str] = set()

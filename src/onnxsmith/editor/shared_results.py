@@ -1,5 +1,5 @@
-"""Takes nodes out of a region whose results other regions also read, such as a shape that the exporter computes
-once."""
+"""Takes nodes out of a region if other regions also read their results. An example is a shape that the exporter
+computes once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.verification.random_draws import draws
 
 _MOST = 8
-"""How many nodes are copied so that one can leave its region. A choice: a shape needs a few, a module many."""
+"""Limits the nodes that are copied so that a node can leave its region. A choice: a shape needs a few, a module
+many."""
 
 
 def without_shared(work: Work, regions: Sequence[Region]) -> list[Region]:
-    """Returns the regions without nodes that other regions read, if these need few others. Such a node stays in the
-    graph. Nodes that only it needs stay with it, and other nodes that it needs are copied."""
+    """Returns the regions without nodes that other regions read, if such nodes need few other nodes. A node that leaves
+    its region stays in the graph. Nodes that only it needs stay with it, and other nodes that it needs are copied."""
     home = {node: number for number, region in enumerate(regions) for node in region.nodes}
     order = {node: at for at, node in enumerate(walk.all_nodes(work.model))}
     found = []

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnxsmith.graph.structure import captures, walk
 
 _ALL = frozenset(range(100))
-"""Every operand."""
+"""Is every operand."""
 _SIZING = {
     "AffineGrid": {1}, "BlackmanWindow": {0}, "CenterCropPad": {1}, "Compress": {1}, "ConstantOfShape": {0},
     "DFT": {1, 2}, "Expand": {1}, "HammingWindow": {0}, "HannWindow": {0}, "ImageDecoder": {0},
@@ -21,14 +21,15 @@ _SIZING = {
     "STFT": {1, 3}, "StringSplit": {0}, "Tile": {1, 2}, "TopK": {1}, "Unique": {0}, "Unsqueeze": {1},
     "Upsample": {1}, "If": {0}, "Loop": {0, 1},
 }  # fmt: skip
-"""The operands whose numbers determine a result's shape, by the operators' descriptions (onnx, Operators.md)."""
+"""Maps operators to the operands whose numbers determine a result's shape, by the operators' descriptions (onnx,
+Operators.md)."""
 _SHAPE_ONLY = frozenset({"Shape", "Size", "SequenceLength", "OptionalHasElement"})
-"""Operators whose numbers depend only on the shape of the operand."""
+"""Lists the operators whose numbers depend only on the shape of the operand."""
 
 
 def sized_by(model: ir.Model, values: Iterable[ir.Value], reshaped: Iterable[ir.Value] = ()) -> set[ir.Value]:
-    """Returns the values whose shapes may depend on the numbers of `values`, or on the shapes of the `reshaped` ones.
-    Branches, bodies and functions are followed as well."""
+    """Returns the values whose shapes may depend on the numbers of `values`, or on the shapes of the values in
+    `reshaped`. Branches, bodies and functions are followed as well."""
     flow = _Flow(model, set(values), set(reshaped))
     flow.walk(model.graph)
     return flow.sized
@@ -36,7 +37,7 @@ def sized_by(model: ir.Model, values: Iterable[ir.Value], reshaped: Iterable[ir.
 
 class _Flow:
     """Follows numbers and shapes through the graph. `numbers` are the values whose numbers depend on the start, `sized`
-    those whose shapes do."""
+    the values whose shapes depend on it."""
 
     def __init__(self, model: ir.Model, numbers: set[ir.Value], sized: set[ir.Value]) -> None:
         self._functions, self._numbers, self.sized = model.functions, numbers, sized
@@ -65,7 +66,7 @@ class _Flow:
 
     def _body(self, node: ir.Node, body: ir.Graph) -> bool:
         """Follows a branch once, and a body until no new value enters its states. Returns whether a result's shape
-        depends."""
+        depends on the start."""
         states = list(node.inputs)[2:] if node.op_type == "Loop" else list(node.inputs)
         inputs = list(body.inputs)[2:] if node.op_type == "Loop" else list(body.inputs)
         again = True

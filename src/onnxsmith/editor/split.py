@@ -1,4 +1,5 @@
-"""`split`: divides a model into pieces, and verifies that the pieces together compute what the model computes."""
+"""Defines `split`, which divides a model into pieces, and verifies that the pieces together compute what the model
+computes."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ from onnxsmith.verification.verification_verdict import ending, problems, verdic
 
 INDEX = "pieces.json"
 _LONGEST = 60.0
-"""Seconds for which the pieces are run one after the other. A choice: each starts a process of the runtime."""
+"""Limits the seconds for which the pieces are run one after the other. A choice: each piece starts a process of the
+runtime."""
 
 
 @identifies("source")
@@ -59,12 +61,13 @@ def split(
     verify: Verify | bool = True,
     save: Save = Save(),
 ) -> Result:
-    """Divides a model into files `piece_0.onnx`, `piece_1.onnx`, … in a new folder. Each is a model that runs by
+    """Divides a model into files `piece_0.onnx`, `piece_1.onnx`, … in a new folder. Each piece is a model that runs by
     itself. `pieces.json` says which piece or graph input provides each input, and which piece provides each output.
 
     Give one of `into`, `at` and `nodes`. `into` is the number of pieces; they have about the same bytes of weights, or
     with `by_nodes` the same number of nodes. `at` are tensors of the main graph that end pieces. `nodes` makes a piece
-    for each node. Pieces exchange tensors only. Constants and weights that several pieces read are copied into each.
+    for each node. Pieces exchange tensors only. Constants and weights that several pieces read are copied into each of
+    these pieces.
 
     The files are read again and joined to one model, which is compared with the original. The pieces are also run one
     after the other, each on the results of earlier pieces, and compared with the original again. Nothing stays in the
@@ -161,8 +164,8 @@ def composed(files: Sequence[Path], like: ir.Model) -> ir.Model:
 
 
 def _shaped(model: ir.Model) -> ir.Model:
-    """Returns the model with inferred shapes. Before IR version 4 each weight is an input that a caller may replace.
-    Where a shape depends on such a weight, only the rank is taken from its value."""
+    """Returns the model with inferred shapes. Before IR version 4 each weight is an input that a caller may replace. If
+    a shape depends on such a weight, only the rank is taken from the weight's value."""
     shaped = inferred(model)[0]
     open_ = [value for node in shaped.graph for value in node.outputs if value.name and value.shape is None]
     if open_ and any(value.is_initializer() for value in shaped.graph.inputs):

@@ -1,4 +1,4 @@
-"""Decides where `split` divides a model, and explains why it cannot."""
+"""Decides where `split` divides a model, and explains why `split` cannot divide it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from onnxsmith.editor.node_selectors import Selecting, shown
 from onnxsmith.graph.surgery import partition
 
 _SHOWN = 3
-"""How many tensors a reason names. A choice: one line."""
+"""Limits the tensors that a reason names. A choice: one line."""
 
 
 def divided(model: ir.Model, into: int | None, tensors: list[Any], nodes: bool, by_nodes: bool) -> list[list[ir.Node]]:
     """Returns the nodes of each piece.
 
     Raises:
-        OnnxsmithError: `split/one-piece` if the model cannot be divided there; errors of a selector.
+        OnnxsmithError: `split/one-piece` if the model cannot be divided as requested; errors of a selector.
     """
     if nodes:
         found = partition.inseparable(model.graph)

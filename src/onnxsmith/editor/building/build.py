@@ -1,4 +1,4 @@
-"""`build`: makes a model from Python calls."""
+"""Defines `build`, which makes a model from Python calls."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def build(
 
     Every operator of the opset is a method. Each call infers dtype and shape and refuses operands that do not fit, at
     the line of the call. When the block ends, the model is checked and run once on generated inputs, on the first
-    runtime that can run it; only then it is written. `g.model` is the model, `g.result` the result with its report. An
-    error in the block leaves the file at `output` as it was.
+    runtime that can run it. Only then the model is written. `g.model` is the model, `g.result` the result with its
+    report. An error in the block leaves the file at `output` as it was.
 
     `opset` is the version of ONNX's own operators, `imports` has the versions of other domains (default: the newest).
     `name` is the name of the graph. Without `verify`, the model is checked but not run.

@@ -1,4 +1,4 @@
-"""The end of a build: checks the model, runs it, writes it."""
+"""Ends a build: checks the model, runs it, writes it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import versions, walk
 
 _MOST_NAMED = 5
-"""Names in a note. A choice: enough to find the place."""
+"""Limits the names in a note. A choice: enough to find the place."""
 
 
 @identifies()

@@ -1,4 +1,4 @@
-"""A model that is being built: adds inputs and outputs, and finishes the model when the block ends."""
+"""Holds a model that is being built: adds inputs and outputs, and finishes the model when the block ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from onnxsmith.graph.structure import versions
 
 
 class Builder(Operators):
-    """A model that is being built, in a `with` block. See `onnxsmith.build`, and `Operators` for the methods."""
+    """Builds a model in a `with` block. See `onnxsmith.build`, and `Operators` for the methods."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Builder(Operators):
 
     @property
     def model(self) -> ir.Model:
-        """The finished model.
+        """Returns the finished model.
 
         Raises:
             OnnxsmithError: `build/open` before the block has ended.
@@ -79,7 +79,7 @@ class Builder(Operators):
 
     @property
     def result(self) -> Result:
-        """The result: report, model, path."""
+        """Returns the result: report, model, path."""
         if self._result is None:
             failed = self._closed
             raise problem(
@@ -118,7 +118,8 @@ class Builder(Operators):
         Returns the handle of the output.
 
         Raises:
-            OnnxsmithError: `build/output` if the name or the tensor cannot be an output, `build/name` if it is taken.
+            OnnxsmithError: `build/output` if the name or the tensor cannot be an output, `build/name` if the name is
+                taken.
         """
         where = self.begin()
         wanted, given = (name.name, name) if isinstance(name, Tensor) and tensor is None else (name, tensor)

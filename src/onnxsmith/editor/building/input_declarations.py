@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from onnxsmith.editor.building.builder import Builder
 
 _OLDEST = 7
-"""The oldest opset that can be built: Add and similar operators broadcast since opset 7, and onnxruntime runs nothing
-older."""
+"""Names the oldest opset that can be built: Add and similar operators broadcast since opset 7, and onnxruntime runs no
+older opset."""
 _AROUND = re.compile(r"(seq|sequence|optional)\((.*)\)")
 
 

@@ -1,5 +1,5 @@
-"""Finds a small program that builds a model with one operator. Candidates are tried until one passes the check and
-runs."""
+"""Finds a small program that builds a model with one operator. Candidates are tried until one of them passes the check
+and runs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from onnxsmith.editor.building.build import build
 from onnxsmith.graph.structure.schema import Parameter, Schema
 
 _SECONDS = 10.0
-"""Time for the search. A choice: most operators need a fraction of it."""
+"""Limits the seconds of the search. A choice: most operators need a fraction of this time."""
 _SHAPES: tuple[list[int], ...] = ([2, 2, 2, 2], [2, 2], [2, 2, 2], [2], [])
-"""Shapes of operands. All sizes are equal, because equal sizes fit together in most operators."""
+"""Lists shapes of operands. All sizes are equal, because equal sizes fit together in most operators."""
 _NUMBERS = ([1], [2, 2, 2, 2], [0], [2, 2], [1, 1, 1, 1, 1, 1, 1, 1])
 _COMBINATIONS = 400
-"""How many combinations of operands are tried for each number of operands, after those with equal sizes. A choice."""
+"""Limits the combinations of operands that are tried for each number of operands, after combinations with equal sizes.
+A choice."""
 _DTYPES = {
     "tensor(float)": "float32",
     "tensor(int64)": "int64",
@@ -42,7 +43,8 @@ _VALUES: dict[ir.AttributeType, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class _Operand:
-    """An operand of the example: an input of a dtype and shape, a constant, or an operand that is left out."""
+    """Describes an operand of the example: an input of a dtype and shape, a constant, or an operand that is left
+    out."""
 
     dtype: str = ""
     shape: tuple[int, ...] = ()
@@ -56,8 +58,8 @@ class _Operand:
 
 
 def example(op: str, domain: str, schema: Schema, version: int) -> str:
-    """Returns a program with `onnxsmith.build` that was checked and run; "" if the search found none in time. Operators
-    with branches or bodies, and operators of other domains than ai.onnx, have no example."""
+    """Returns a program with `onnxsmith.build` that was checked and run; "" if the search found no program in time.
+    Operators with branches or bodies, and operators of other domains than ai.onnx, have no example."""
     end = time.monotonic() + _SECONDS
     if domain or any(schema.attributes[name] not in _VALUES for name in schema.required):
         return ""
@@ -103,7 +105,7 @@ def _choices(one: Parameter, schema: Schema, *, given: bool) -> Iterator[_Operan
 
 
 def _results(op: str, version: int, operands: tuple[_Operand, ...], attributes: dict[str, Any], *, run: bool) -> str:
-    """Returns "one" or "several" for the number of tensors that the call gives; "" if it is refused."""
+    """Returns "one" or "several" for the number of tensors that the call returns; "" if the call is refused."""
     try:
         with build(opset=version, verify=run) as g:
             given = [_made(g, index, one) for index, one in enumerate(operands)]

@@ -18,10 +18,10 @@ from onnxsmith.runtimes import base as runtimes
 
 _RUNTIME = "onnxruntime"
 _USUAL = 21
-"""Opset of an example if the user gives none. It is the default of `onnxsmith.build`: runtimes lag behind the newest
-opset."""
+"""Sets the opset of an example if the user gives no opset. It is the default of `onnxsmith.build`: runtimes lag behind
+the newest opset."""
 _SUGGESTED = 5
-"""Names in a suggestion. A choice: one line."""
+"""Limits the names in a suggestion. A choice: one line."""
 
 
 def operator_page(name: str, *, opset: int | None = None) -> Report:

@@ -25,11 +25,11 @@ def run_once(path: Path, model: ir.Model, where: str) -> tuple[Outputs, list[str
     """Runs the file on the first runtime that can run it. Returns a summary of its outputs, and notes.
 
     A model with symbolic dimensions is run a second time, with a different size for each, because size 1 hides errors
-    of broadcasting. If the second run fails, that is only a note: the sizes may be impossible.
+    of broadcasting. If the second run fails, this is only a note, because the sizes may be impossible.
 
     Raises:
-        OnnxsmithError: `build/refused` if no runtime runs it, `build/declared` if an output's shape
-            contradicts its declaration.
+        OnnxsmithError: `build/refused` if no runtime runs the model, `build/declared` if an output's shape contradicts
+            its declaration.
     """
     interface = signature(model)
     plan = planned(model, interface, {}, 0)
@@ -100,7 +100,7 @@ def _refused(found: Problem, model: ir.Model, where: str) -> OnnxsmithError:
 
 
 def _names(text: str, name: str) -> bool:
-    """Whether a message of a runtime names the node."""
+    """Whether a message of a runtime names this node."""
     return any(
         f"{a}{name}{b}" in text for a, b in (("'", "'"), ('"', '"'), ("(", ")"), ("Name:", " "), ("Name: ", " "))
     )

@@ -1,1 +1,1 @@
-"""Symbolic dimensions of a model: opens frozen sizes, fixes symbolic ones, and compares the result row by row."""
+"""Opens frozen sizes of a model, fixes symbolic dimensions, and compares the result row by row."""

@@ -1,4 +1,4 @@
-"""Runs a model of a fixed batch on any number of rows: a Scan over chunks, with the model as its body."""
+"""Runs a model of a fixed batch on any number of rows, by a Scan over chunks with the model as its body."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 
 LEAST_OPSET = 13
-"""The first opset in which Range, Mod and Slice with operands support all dtypes that networks use."""
+"""Names the first opset in which Range, Mod and Slice with operands support all dtypes that networks use."""
 
 
 def chunked(
     model: ir.Model, symbol: str, size: int, inputs: Mapping[str, int], outputs: Mapping[str, tuple[int, int]]
 ) -> ir.Model:
     """Returns a copy of `model` that takes any number of rows, `symbol`, and runs `size` rows at a time. If the last
-    chunk is short, it is filled with rows from the start, whose results are cut off.
+    chunk is short, it is filled with rows from the start. The results of these rows are cut off.
 
-    `inputs` maps each input with rows to their axis. `outputs` maps each output with rows to their axis and the number
-    of elements for each row on it. All other outputs are taken from the first chunk.
+    `inputs` maps each input with rows to their axis. `outputs` maps each output with rows to their axis and to the
+    number of elements of each row on this axis. All other outputs are taken from the first chunk.
     """
     made = cloned(model)
     return _Chunks(made, symbol, size).wrapped(inputs, outputs)
@@ -66,8 +66,8 @@ class _Chunks:
         return self._model
 
     def _own(self, body: ir.Graph, value: ir.Value) -> ir.Value:
-        """Returns a value that the body itself computes: a copy if it is an input of the body, an outer value, or an
-        output already."""
+        """Returns a value that the body itself computes. This is a copy if the value is an input of the body, an outer
+        value, or an output already."""
         node = value.producer()
         if node is not None and node.graph is body and value not in body.outputs:
             return value
@@ -119,7 +119,7 @@ class _Chunks:
         return self._node("Reshape", [value, target])
 
     def _joined(self, stack: ir.Value, result: ir.Value, place: tuple[int, int], count: ir.Value) -> ir.Value:
-        """Returns the rows of all chunks, without those that fill the last one."""
+        """Returns the rows of all chunks, without the rows that fill the last chunk."""
         axis, each = place
         assert result.shape is not None
         dims = [int(dim) for dim in result.shape]  # type: ignore[arg-type]  # the model is static

@@ -26,7 +26,7 @@ class Repeating:
         self._opening = opening
 
     def repeat(self, node: ir.Node, index: int, axis: int, dim: Dim, *, broadcast: bool) -> None:
-        """Replaces an operand by a tensor whose `axis` has the size `dim`, or with `broadcast` the size 1.
+        """Replaces an operand by a tensor whose `axis` has the size `dim`, or, with `broadcast`, the size 1.
 
         Raises:
             OnnxsmithError: `edit/frozen-dim` if the elements along the axis are not equal, or not evenly spaced.
@@ -54,7 +54,7 @@ class Repeating:
         The operand holds 0 to N - 1 in one `part` of its last axis, where N is the size of `dim`.
 
         Raises:
-            OnnxsmithError: `edit/frozen-dim` if it holds other numbers.
+            OnnxsmithError: `edit/frozen-dim` if the operand holds other numbers.
         """
         opening, value, size = self._opening, node.inputs[index], factors.size(dim)
         assert value is not None
@@ -72,8 +72,8 @@ class Repeating:
 
     def place(self, node: ir.Node, index: int, dim: Dim) -> bool:
         """Replaces indices that repeat from row to row of `dim` by indices for any number of rows. The rows lie one
-        behind another, so the indices of each row are the previous row's plus the block size. Returns whether the
-        operand holds such indices."""
+        behind another, so the indices of each row are the indices of the previous row plus the block size. Returns
+        whether the operand holds such indices."""
         value, block = node.inputs[index], factors.size(dim[1:])
         if not isinstance(dim[0], Atom) or factors.is_open(dim[1:]) or value is None:
             return False
@@ -91,7 +91,7 @@ class Repeating:
 
     def _one(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim) -> ir.Value | np.ndarray | None:
         """Returns the part of a value that repeats along the symbol. If the values do not repeat but are evenly spaced,
-        returns a value that counts on. A value with a single index is returned expanded."""
+        returns a value that continues the spacing. A value with a single index is returned expanded."""
         # There is no second element that could differ, so the value is expanded without reading it.
         if all(factor.size == 1 for factor in dim if isinstance(factor, Atom)):
             return self._single(node, value, axis, dim)
@@ -174,8 +174,8 @@ class Repeating:
         return np.asarray(next(iter(found.values())))
 
     def _zeros(self, port: ir.Value) -> np.ndarray:
-        """Returns zeros of the input's original size. The computed value depends on sizes only, so any elements will
-        do."""
+        """Returns zeros of the input's original size. The computed value depends on sizes only, so the elements do not
+        matter."""
         inputs = {value.name: value for value in self._opening.work.model.graph.inputs}
         sizes = [size or 1 for size in self._opening.static[inputs[port.name]]]
         if port.dtype is None or port.dtype is ir.DataType.STRING:

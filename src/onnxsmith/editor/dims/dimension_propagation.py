@@ -22,11 +22,11 @@ from onnxsmith.graph.shapes.symbols import canonical
 from onnxsmith.graph.structure import walk
 
 Static = Mapping[ir.Value, tuple[int | None, ...]]
-"""The shapes of all values in the original model, with None for an unknown size."""
+"""Maps values to their shapes in the original model, with None for an unknown size."""
 
 
 class _One:
-    """A single node in the form of a graph, as the shape engine wants it."""
+    """Presents a single node as a graph, as the shape engine requires."""
 
     initializers: Mapping[str, ir.Value] = {}
     inputs: tuple[ir.Value, ...] = ()
@@ -47,7 +47,7 @@ class Opening:
         self.sizes = Sizes(work, self._made)
         self.repeating = Repeating(self)
         self.notes: list[str] = []
-        """The replacements, one line for each."""
+        """Lists the replacements, one line for each replacement."""
         self._dims: dict[ir.Value, list[Dim]] = {}
         self._known: dict[str, Dim] = {}
         self._numbers: dict[str, int] = {}
@@ -87,7 +87,7 @@ class Opening:
             self._graph(self.work.model.graph)
 
     def dims(self, value: ir.Value | None) -> list[Dim] | None:
-        """Returns the dimensions of a value; None if they are unknown."""
+        """Returns the dimensions of a value; None if the dimensions are unknown."""
         if value is None:
             return None
         if value in self._dims:
@@ -162,7 +162,7 @@ class Opening:
         return {}
 
     def _leave(self, node: ir.Node, body: ir.Graph) -> None:
-        """Raises if a body returns a state with other dimensions than it got."""
+        """Raises if a body returns a state with other dimensions than the state had before."""
         first = 1 if node.op_type == "Loop" else 0
         for at, value in enumerate(self._states(node, body)):
             before, after = self._dims.get(value), self.dims(body.outputs[first + at])
@@ -256,8 +256,8 @@ class Opening:
         self._dims[value] = found
 
     def _guessed(self, node: ir.Node, before: tuple[int | None, ...]) -> ir.Shape:
-        """Returns a shape for a result that inference does not know. An axis with the size of the same axis of the
-        first operand is taken to be that dimension."""
+        """Returns a shape for a result that inference does not know. If an axis has the size of the same axis of the
+        first operand, its dimension is assumed to be the same."""
         first = self.dims(node.inputs[0]) if node.inputs else None
         same = first or []
         return ir.Shape(
@@ -268,8 +268,8 @@ class Opening:
         )
 
     def _of_shape(self, value: ir.Value, given: list[Dim] | None, node: ir.Node | None = None) -> list[Dim] | None:
-        """Returns the dimensions of a value's shape; None if one is unknown. An expression that an operand has as well
-        keeps the operand's order of factors."""
+        """Returns the dimensions of a value's shape; None if a dimension is unknown. An expression that also occurs in
+        an operand keeps the operand's order of factors."""
         if value.shape is None:
             return None
         by_text = {str(canonical(factors.text(dim))): dim for dim in reversed(given or []) if factors.is_open(dim)}
@@ -305,11 +305,11 @@ class Opening:
         )
 
     def integers(self, value: ir.Value | None) -> list[int | str | None] | None:
-        """Returns the elements of a list of integers: numbers, expressions, and None for unknown ones."""
+        """Returns the elements of a list of integers: numbers, expressions, and None for unknown elements."""
         return elements(value)
 
     def named(self, text: int | str) -> Dim | None:
-        """Returns the dimension of a number or an expression; None if it is unknown."""
+        """Returns the dimension of a number or an expression; None if the text is unknown."""
         if isinstance(text, int):
             return (text,)
         return self._known.get(str(canonical(text))) or self._multiple(str(canonical(text)), None)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 Place = tuple[int, int]
-"""The index of an operand, and an axis of it."""
+"""Holds the index of an operand, and an axis of this operand."""
 Rank = Callable[[int], int | None]
-"""The rank of an operand; None if it is left out or unknown."""
+"""Returns the rank of an operand; None if the operand is left out or its rank is unknown."""
 
 _BROADCASTING = {
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
@@ -23,7 +23,7 @@ _SAME_BATCH = {"GridSample", "DeformConv", "Attention", "AffineGrid"}
 
 @dataclass(frozen=True)
 class Group:
-    """Places that must have one size. In a `broadcast` group a size of 1 also fits."""
+    """Holds places that must have the same size. In a `broadcast` group a size of 1 also fits."""
 
     places: tuple[Place, ...]
     broadcast: bool = False

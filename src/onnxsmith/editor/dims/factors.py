@@ -1,4 +1,4 @@
-"""Sizes as products: a dimension is a tuple of factors in memory order, each a number or a symbol."""
+"""Writes sizes as products: a dimension is a tuple of factors in memory order, each a number or a symbol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import onnx_ir as ir
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """A symbolic size. `size` is its size in the original, and `value.shape[axis]` holds it at run time."""
+    """Describes a symbolic size. `size` is its size in the original, and `value.shape[axis]` holds the size at run
+    time."""
 
     text: str
     size: int
@@ -51,7 +52,8 @@ def as_dim(dim: Dim) -> int | ir.SymbolicDim:
 def redistributed(dims: Sequence[Dim], sizes: Sequence[int]) -> list[Dim] | None:
     """Distributes the factors of `dims`, in memory order, over dimensions of the given sizes, as a Reshape does.
     Returns None if a symbol would have to be divided. A symbol s of size 1 fits in several places. It takes a target
-    dimension of size 1 if there is one, else it joins the dimension before it: (L, 1, E) → (L, E) becomes (L·s, E)."""
+    dimension of size 1 if there is such a dimension, else it joins the dimension before it: (L, 1, E) → (L, E) becomes
+    (L·s, E)."""
     left = _merged(dims)
     if any(isinstance(factor, int) and factor == 0 for factor in left) or 0 in sizes:
         return None
@@ -81,8 +83,8 @@ def _merged(dims: Sequence[Dim]) -> list[Factor]:
 
 
 def _take(left: list[Factor], need: int, *, waits: bool) -> Dim | None:
-    """Removes factors with the product `need` from the front of `left` and returns them; None if that is impossible.
-    With `waits`, a symbol of size 1 at the end is left for the next dimension."""
+    """Removes factors with the product `need` from the front of `left` and returns them; None if no factors have this
+    product. With `waits`, a symbol of size 1 at the end is left for the next dimension."""
     taken: list[Factor] = []
     while left:
         factor = left[0]
@@ -108,7 +110,7 @@ def _take(left: list[Factor], need: int, *, waits: bool) -> Dim | None:
 
 def led_by(dims: Sequence[Dim], symbol: str) -> tuple[int, int] | None:
     """Returns the first axis whose slowest factor is the symbol, and the number of elements for each index of the
-    symbol. None if there is no such axis, or if the symbol occurs elsewhere too."""
+    symbol. Returns None if there is no such axis, or if the symbol also occurs elsewhere."""
     places = [axis for axis, dim in enumerate(dims) if any(_is(factor, symbol) for factor in dim)]
     if len(places) != 1:
         return None

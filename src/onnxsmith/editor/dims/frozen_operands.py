@@ -1,4 +1,4 @@
-"""Replaces the operands and attributes by which a node fixes sizes, one rule for each operator."""
+"""Replaces the operands and attributes by which a node fixes sizes. Each operator has a rule."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _END = np.iinfo(np.int64).max
 
 
 def opened(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Replaces operands that fix a size in a node. Returns the dimensions of its first result if the rule finds them.
+    """Replaces operands that fix a size in a node. If the operator's rule finds the dimensions of the first result,
+    returns them.
 
     Raises:
         OnnxsmithError: `edit/frozen-dim` if a size cannot be made symbolic.
@@ -88,7 +89,7 @@ def _product(dims: Sequence[Dim]) -> Dim:
 
 
 def _expand(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Puts 1 in the target shape where the data has the symbol: Expand then keeps the data's size."""
+    """Puts 1 in the target shape where the data has the symbol, because Expand then keeps the data's size."""
     dims, target = opening.dims(node.inputs[0]), opening.integers(node.inputs[1])
     if dims is None or target is None:
         return None
@@ -113,7 +114,7 @@ def _expand(opening: Opening, node: ir.Node) -> list[Dim] | None:
 
 
 def _resize(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Computes the target sizes: a symbolic size is multiplied by the ratio of the original."""
+    """Computes the target sizes: a symbolic size is multiplied by the original's ratio of target size to input size."""
     dims, after = opening.dims(node.inputs[0]), _static(opening, node.outputs[0])
     if len(node.inputs) < 4 or dims is None or after is None or _constant(node.inputs[3]) is None:
         return None
@@ -129,7 +130,7 @@ def _resize(opening: Opening, node: ir.Node) -> list[Dim] | None:
 
 
 def _slice(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Lets a slice that ends at the frozen size end at the end of the axis, whatever its size."""
+    """Lets a slice that ends at the frozen size end at the end of the axis instead, at any size."""
     dims = opening.dims(node.inputs[0])
     if len(node.inputs) < 3 or dims is None:
         return None
@@ -172,8 +173,8 @@ def _as_int64(opening: Opening, node: ir.Node) -> None:
 
 
 def _block(dim: Dim) -> int:
-    """Returns the symbol's size if the dimension is blocks such as `(4, batch)`, four blocks of `batch`; 0 if it is
-    not."""
+    """Returns the symbol's size if the dimension consists of blocks. For example, `(4, batch)` is four blocks of
+    `batch`. Returns 0 for other dimensions."""
     last = dim[-1]
     return last.size if len(dim) > 1 and isinstance(dim[0], int) and not isinstance(last, int) else 0
 
@@ -218,7 +219,7 @@ def _squeeze(opening: Opening, node: ir.Node) -> list[Dim] | None:
 
 def _gather(opening: Opening, node: ir.Node) -> list[Dim] | None:
     """Lets constant indices of every row follow the number of rows: 0 to N - 1, or places in rows that lie one behind
-    another. Other indices of an axis with a single element are refused, because what they select at other sizes is
+    another. Other indices of an axis with a single element are refused, because their meaning at other sizes is
     unknown."""
     dims, index = opening.dims(node.inputs[0]), node.inputs[1]
     axis = node.attributes.get_int("axis", 0)

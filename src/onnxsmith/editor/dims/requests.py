@@ -18,7 +18,7 @@ _FIX = 'write "x:0=batch" for a symbolic dimension, "x:0=1" or "batch=1" for a s
 
 @dataclass(frozen=True)
 class Request:
-    """One dimension of one graph input, and its new name or size. `was` is the dimension now."""
+    """Describes one dimension of one graph input, and its new name or size. `was` is the dimension now."""
 
     value: ir.Value
     axis: int
@@ -27,10 +27,10 @@ class Request:
 
 
 def requests(model: ir.Model, texts: Iterable[str]) -> list[Request]:
-    """Returns the requested dimensions, without those that already are as requested.
+    """Returns the requested dimensions, without dimensions that already are as requested.
 
     Raises:
-        OnnxsmithError: `edit/step-argument` for a text that cannot be read or a conflict, `edit/no-match` for an
+        OnnxsmithError: `edit/step-argument` for a conflict or a text that cannot be read, `edit/no-match` for an
             unknown name.
     """
     found: dict[tuple[ir.Value, int], Request] = {}

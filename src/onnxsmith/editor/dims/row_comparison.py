@@ -26,14 +26,15 @@ from onnxsmith.verification.inputs.user_inputs import sizes
 from onnxsmith.verification.sessions import verify_models
 
 _CLOSE = 1e-4
-"""How much a row may change when another row changes, relative to its output, and still count as rounding. A choice."""
+"""Limits the change of a row, relative to its output, that counts as rounding when another row changes. A choice."""
 
 
 @dataclass
 class Rows:
-    """The rows that are compared for one symbol. `size` is the symbol's size in the original. `inputs` maps inputs to
-    its axis; `outputs` maps outputs to its axis and the number of elements for each row on it. `others` are outputs
-    that depend on the inputs and have no rows. `known` are the sizes of all symbols of the step in the original."""
+    """Describes the rows that are compared for one symbol. `size` is the symbol's size in the original. `inputs` maps
+    inputs to the symbol's axis. `outputs` maps outputs to the symbol's axis and the number of elements of each row on
+    this axis. `others` are outputs that depend on the inputs and have no rows. `known` are the sizes of all symbols of
+    the step in the original."""
 
     work: Work
     symbol: str
@@ -118,8 +119,8 @@ class Rows:
         feeds: Mapping[int, Feed],
     ) -> str:
         """Returns why rows cannot be compared: an output of the original has rows that depend on each other. The test
-        changes the first row and looks for changes in the others. With a single row the original cannot show this; then
-        the edited model decides, except along axis 0."""
+        changes the first row and looks for changes in the other rows. With a single row the original cannot show this
+        dependence. Then the edited model decides, except along axis 0."""
         # One row cannot show it in the original, and axis 0 is trusted to be a batch.
         if self.size < 2 and all(axis == 0 for axis in inputs.values()):
             return ""
@@ -140,7 +141,7 @@ class Rows:
         return ""
 
     def _ran(self, part: Verification, found: Tried, why: str, without: list[str]) -> Verification:
-        """Notes at which other sizes the edited model runs, without a comparison there."""
+        """Notes the other sizes at which the edited model runs, if nothing is compared at these sizes."""
         what = why or (f"{', '.join(without)} has no axis for it" if without else "no output has an axis for it")
         said = f"{self.symbol} was compared at {self.size} only, because {what}; {found.said()}"
         return replace(part, untried=(*part.untried, said))
@@ -158,7 +159,7 @@ class Rows:
 
 
 def _first_row_changed(values: Mapping[str, Any], inputs: Mapping[str, int]) -> dict[str, Any]:
-    """Returns the values with the first row replaced by the second."""
+    """Returns the values with the first row replaced by the second row."""
     changed = dict(values)
     for name, axis in inputs.items():
         array = np.array(values[name])

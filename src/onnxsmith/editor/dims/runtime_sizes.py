@@ -1,4 +1,4 @@
-"""Computes sizes and shapes at run time: Shape, Gather, Mul, Concat."""
+"""Writes nodes that compute sizes and shapes at run time: Shape, Gather, Mul, Concat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.editor.node_placement import node_after
 from onnxsmith.graph.structure.fresh import Names
 
 Piece = int | tuple[Dim, int, int]
-"""A number, or (dimension, factor, divisor): a dimension times a number, divided by a number."""
+"""Is a number, or (dimension, factor, divisor): a dimension times a number, divided by a number."""
 
 
 class Sizes:
@@ -42,7 +42,7 @@ class Sizes:
         return self._insert(graph_of(before), before, op, inputs, **attributes)
 
     def shape(self, pieces: Sequence[Piece], before: ir.Node) -> ir.Value:
-        """Returns a list of sizes as an int64 tensor: a constant if all are numbers."""
+        """Returns a list of sizes as an int64 tensor, which is a constant if all sizes are numbers."""
         if all(isinstance(piece, int) for piece in pieces):
             return self.constant([piece for piece in pieces if isinstance(piece, int)])
         parts: list[ir.Value] = []

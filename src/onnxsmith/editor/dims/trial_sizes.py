@@ -1,7 +1,7 @@
 """Tries an edited model at other sizes of a dimension.
 
-A model may take some sizes only: a U-Net that halves its picture twice takes multiples of 4. Refused sizes are
-reported. They are an error only if the model takes no size but the original's.
+A model may take some sizes only: for example, a U-Net that halves its picture twice takes multiples of 4. Refused sizes
+are reported. They are an error only if the model takes no other size than the original's.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.run import run
 
 _ENOUGH = 3
-"""How many other sizes must run before no further ones are tried. A choice: the number of usual sizes."""
+"""Counts the other sizes that must run before no further sizes are tried. A choice: the number of usual sizes."""
 
 
 @dataclass
 class Tried:
-    """The results of a model at the sizes of one dimension. `feeds` are inputs of the sizes that it takes while other
-    dimensions keep the original's size. `together` are the sizes that it takes only if other dimensions change too.
-    `refused` are the sizes that it does not take, with the errors."""
+    """Holds the results of a model at the sizes of one dimension. `feeds` are inputs of the sizes that the model takes
+    while other dimensions keep the original's size. `together` are the sizes that the model takes only if other
+    dimensions change too. `refused` are the sizes that it does not take, with the errors."""
 
     feeds: dict[int, Feed] = field(default_factory=dict)
     together: list[int] = field(default_factory=list)
@@ -40,19 +40,19 @@ class Tried:
         return f"the edited model runs at {taken}{self.restriction(', and not at ')}"
 
     def restriction(self, start: str) -> str:
-        """Returns the refused sizes behind the text `start`; "" without any."""
+        """Returns the refused sizes, after the text `start`; "" if no size was refused."""
         return start + ", ".join(str(size) for size in sorted(self.refused)) if self.refused else ""
 
 
 def tried(
     candidate: Path | ir.Model, symbol: str, size: int, known: Mapping[str, int], given: Mapping[str, int], seed: int
 ) -> Tried:
-    """Runs the edited model at the original's `size` of `symbol`, and at others. These are the size in `given`, if any;
-    else the usual sizes, and multiples if the model takes none of them. `known` are the original's sizes of all
-    symbols.
+    """Runs the edited model at the original's `size` of `symbol`, and at other sizes. The other sizes are the size in
+    `given`, if any; else the usual sizes, and multiples if the model takes none of the usual sizes. `known` are the
+    original's sizes of all symbols.
 
     Raises:
-        OnnxsmithError: `edit/does-not-run` if the model takes no size but the original's.
+        OnnxsmithError: `edit/does-not-run` if the model takes no other size than the original's.
     """
     model = load(candidate)
     generator = Generator.for_model(inferred(model)[0]).under(signature(model))
@@ -91,7 +91,7 @@ def tried(
 
 
 def usual(size: int) -> list[int]:
-    """Returns the sizes that are tried first: 1, the next one after `size`, and one more than twice `size`."""
+    """Returns the sizes that are tried first: 1, the next size after `size`, and a size above twice `size`."""
     return [one for one in (1, size + 1, 2 * size + 1) if one != size]
 
 

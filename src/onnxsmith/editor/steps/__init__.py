@@ -1,1 +1,2 @@
-"""The steps of an edit, one in each file. The file's name is the step's name in Python and in a patch file."""
+"""Defines the steps of an edit, with one file for each step. The file's name is the step's name in Python and in a
+patch file."""

@@ -1,4 +1,4 @@
-"""`add_input`: makes a constant a graph input."""
+"""Defines `add_input`, which makes a constant a graph input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.structure import captures, tensor_paths
 
 _SHOWN = 5
-"""How many constants an error names. A choice: one line."""
+"""Limits the constants that an error names. A choice: one line."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The base class of steps.
+"""Defines the base class of steps.
 
 A step is a frozen dataclass. Its fields are the arguments in Python and the keys in a patch file.
 """
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class Step(ABC):
-    """One change of a model. A subclass is a frozen dataclass whose docstring explains its fields."""
+    """Makes one change of a model. A subclass is a frozen dataclass whose docstring explains its fields."""
 
     first: ClassVar[tuple[str, ...]] = ()
-    """Fields that Python code may give without their names, in this order."""
+    """Lists the fields that Python code may give without their names, in this order."""
 
     @abstractmethod
     def apply(self, work: Work) -> str:
-        """Changes `work.model` and returns what was done, as one line for the report.
+        """Changes `work.model` and returns one line about the change for the report.
 
         Raises:
-            OnnxsmithError: `edit/…`. The model is then not used any more, so a half-done change does no harm.
+            OnnxsmithError: `edit/…`. After an error the model is not used any more, so a half-done change does no harm.
         """

@@ -1,4 +1,4 @@
-"""`cast`: stores constants in a narrower dtype."""
+"""Defines `cast`, which stores constants in a narrower dtype."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from onnxsmith.graph.operators import dtypes
 from onnxsmith.graph.structure import tensor_paths, walk
 
 _LEAST = 2
-"""How many dimensions a weight needs to be cast by default. A choice: biases and scales are small and sensitive."""
+"""Counts the dimensions that a weight needs to be cast by default. A choice: biases and scales are small and
+sensitive."""
 
 
 @dataclass(frozen=True)

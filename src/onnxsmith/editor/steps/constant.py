@@ -1,4 +1,4 @@
-"""`constant`: gives a constant another value."""
+"""Defines `constant`, which gives a constant another value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`drop_input`: removes graph inputs, or fixes them to a value."""
+"""Defines `drop_input`, which removes graph inputs, or fixes them to a value."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _allow_constants(work: Work) -> None:
 
 
 _SHOWN = 3
-"""How many readers an error names. A choice: one line."""
+"""Limits the readers that an error names. A choice: one line."""
 
 
 def _readers(value: ir.Value) -> str:

@@ -1,4 +1,4 @@
-"""`drop_output`: removes graph outputs, and the nodes that only they needed."""
+"""Defines `drop_output`, which removes graph outputs, and the nodes that only these outputs needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dtype`: changes the dtype of a graph input or output."""
+"""Defines `dtype`, which changes the dtype of a graph input or output."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Dtype(Step):
 
 
 def _inner_name(work: Work, name: str) -> str:
-    """Returns a name, unique to the step, for the original's tensor at a port once a Cast stands there."""
+    """Returns a name, unique to the step, for the original's tensor at a port with a Cast."""
     return f"{name} (in its dtype before {work.step or 'the step'})"
 
 
@@ -83,7 +83,7 @@ def _refuse(value: ir.Value, old: ir.DataType | None, new: ir.DataType) -> None:
 
 def _cast_input(model: ir.Model, name: str, dtype: ir.DataType, inner: str) -> ir.Model:
     """Replaces an input by an input of the new dtype with a Cast behind it. The old value becomes the result of the
-    Cast, called `inner`. So all its readers, also those in bodies, read what they read before."""
+    Cast, called `inner`. So all its readers, also readers in bodies, read the same value as before."""
     import_operators(model)
     graph = model.graph
     value = next(value for value in graph.inputs if value.name == name)

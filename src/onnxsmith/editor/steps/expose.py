@@ -1,4 +1,4 @@
-"""`expose`: makes tensors graph outputs."""
+"""Defines `expose`, which makes tensors graph outputs."""
 
 from __future__ import annotations
 

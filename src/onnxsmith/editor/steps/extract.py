@@ -1,4 +1,4 @@
-"""`extract`: cuts out the part of the model between tensors."""
+"""Defines `extract`, which cuts out the part of the model between tensors."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from onnxsmith.graph.surgery.graph_cuts import cut
 from onnxsmith.graph.surgery.joining import joined
 
 _LARGE = 2**30
-"""Bytes of weights outside the part above which the original is not run as a whole. A choice: reading 1 GiB takes a
-second or two, and runtimes hold it twice."""
+"""Limits the bytes of weights outside the part up to which the original is run as a whole. A choice: reading 1 GiB
+takes a second or two, and runtimes hold it twice."""
 
 _STARTS = Takes("tensor that is no constant", lambda value: ir.convenience.get_const_tensor(value) is None)
 _ENDS = Takes("computed tensor", lambda value: value.producer() is not None)
@@ -141,7 +141,7 @@ def _refuse_constants(unused: list[ir.Value]) -> None:
 def _refuse_unused(
     whole: ir.Model, part: ir.Model, starts: list[ir.Value], ends: list[ir.Value], found: dict[str, str]
 ) -> None:
-    """Raises if no end depends on one of the starts."""
+    """Raises if no end depends on a start."""
     used = {*found, *(one.name for one in part.graph.inputs)}
     unused = [value for value in starts if value.name not in used]
     if not unused:
@@ -222,7 +222,8 @@ def _brought_out(model: ir.Model, inner: dict[str, str]) -> ir.Model:
 
 
 def _in_body(original: ir.Model, body: ir.Graph, part: ir.Model) -> ir.Model:
-    """Returns the original with the part computing in its body, and the part's outputs exposed like the original's."""
+    """Returns the original with the part computing in its body. The part's outputs are exposed like the original's
+    outputs."""
     part = opset_conversion.convert(
         part, opset_conversion.of(original)
     )  # the body belongs to the original, which stays as it is
@@ -233,7 +234,7 @@ def _in_body(original: ir.Model, body: ir.Graph, part: ir.Model) -> ir.Model:
 
 
 def _rename(model: ir.Model, names: list[str]) -> None:
-    """Names the outputs. Any other tensor with such a name is renamed."""
+    """Names the outputs. If another tensor has such a name, it is renamed."""
     outputs = list(model.graph.outputs)
     for place in tensor_paths.places(model):
         if place.value.name in names and place.value not in outputs:
@@ -243,8 +244,8 @@ def _rename(model: ir.Model, names: list[str]) -> None:
 
 
 def _at_one_opset(whole: ir.Model, part: ir.Model) -> tuple[ir.Model, ir.Model]:
-    """Returns both models at one opset, as a later step of the edit may have converted the part. This is the part's
-    opset if the whole can be converted to it, else the whole's."""
+    """Returns both models at the same opset, because a later step of the edit may have converted the part. This is the
+    part's opset if the whole can be converted to it, else the whole's opset."""
     try:
         return opset_conversion.convert(whole, opset_conversion.of(part)), part
     except OnnxsmithError:
@@ -253,7 +254,7 @@ def _at_one_opset(whole: ir.Model, part: ir.Model) -> tuple[ir.Model, ir.Model]:
 
 def _in_place(whole: ir.Model, part: ir.Model, wires: list[str]) -> ir.Model:
     """Returns the original in which the part computes its outputs, from the tensors at which it starts. The outputs are
-    the part's current ones: a later step of the edit may have renamed or removed some."""
+    the part's current outputs, because a later step of the edit may have renamed or removed some."""
     whole, part = _at_one_opset(whole, part)
     outputs = [value.name or "" for value in part.graph.outputs]
     ports = [port.name or "" for port in part.graph.inputs]

@@ -1,4 +1,4 @@
-"""`inline`: replaces calls of local functions by their bodies."""
+"""Defines `inline`, which replaces calls of local functions by their bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`insert`: puts a node behind a tensor, or in front of a node's operand."""
+"""Defines `insert`, which puts a node behind a tensor, or in front of a node's operand."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _is_here(one: Any) -> bool:
 
 def _behind_the_adapter(error: OnnxsmithError, value: ir.Value) -> OnnxsmithError:
     """Returns the error. If only a Cast or Transpose of an earlier step reads the input, the fix names the tensor
-    behind it."""
+    behind this node."""
     uses = list(value.uses())
     node = uses[0].node if len(uses) == 1 else None
     if not value.is_graph_input() or node is None or node.op_type not in ("Cast", "Transpose"):

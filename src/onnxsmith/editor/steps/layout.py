@@ -1,4 +1,4 @@
-"""`layout`: changes the order of the axes of a graph input or output."""
+"""Defines `layout`, which changes the order of the axes of a graph input or output."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Layout(Step):
 
 def _permute_input(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
     """Makes a new input of the permuted shape. The old value becomes the result of a Transpose, so that all its
-    readers, also those in bodies, read what they read before."""
+    readers, also readers in bodies, read the same value as before."""
     graph, name = work.model.graph, value.name or ""
     original = work.inputs.get(name)
     port = ir.Value(
@@ -82,7 +82,8 @@ def _permute_input(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
 
 
 def _permute_output(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
-    """Makes the result of a Transpose the graph output. It takes over the name, unless an input has that name."""
+    """Makes the result of a Transpose the graph output. The result takes over the name, unless an input has this
+    name."""
     graph, name = work.model.graph, value.name or ""
     made = ir.Value(name=name, type=value.type, shape=_permuted(value.shape, axes))
     if value in graph.inputs:
@@ -125,12 +126,12 @@ def _permuted(shape: ir.Shape | None, axes: tuple[int, ...]) -> ir.Shape:
 
 
 def _now(ports: Mapping[str, str | None], original: str | None, name: str) -> str:
-    """Returns the current name of the port: a later step may have renamed it."""
+    """Returns the current name of the port, because a later step may have renamed it."""
     return next((now for now, old in ports.items() if original is not None and old == original), name)
 
 
 def _old_input(model: ir.Model, name: str, axes: tuple[int, ...]) -> ir.Model:
-    """Returns the edited model with the old layout of an input: the model permutes that input itself."""
+    """Returns the edited model with the old layout of an input: the model permutes this input itself."""
     graph = model.graph
     port = next((value for value in graph.inputs if value.name == name), None)
     if port is None:

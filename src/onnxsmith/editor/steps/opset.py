@@ -1,4 +1,4 @@
-"""`opset`: converts the model to another opset."""
+"""Defines `opset`, which converts the model to another opset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`outline`: makes a local function of nodes, and calls the function in their place."""
+"""Defines `outline`, which makes a local function of nodes, and calls the function in their place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 
 _OLDEST_IR = 8
-"""The first IR version with local functions."""
+"""Names the first IR version with local functions."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`remove`: removes nodes, and connects their readers to one of their operands."""
+"""Defines `remove`, which removes nodes, and connects their readers to one of their operands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnxsmith.graph.structure.value_replacement import can_be_output
 from onnxsmith.graph.surgery.node_insertion import release
 
 _SAME = frozenset({"Identity"})
-"""Operators whose removal changes no number."""
+"""Lists the operators whose removal changes no number."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Remove(Step):
         return {value: last(value) for value in operands}
 
     def _follow_dtypes(self, work: Work, nodes: list[ir.Node], stands: dict[ir.Value, ir.Value]) -> None:
-        """Lets the nodes behind take another dtype, and notes that in the report."""
+        """Lets the nodes behind take another dtype, and notes this in the report."""
         if any(value.dtype is None or value.dtype != new.dtype for value, new in stands.items()):
             work.infer()
         following = Following(work, dict.fromkeys(nodes), stands)

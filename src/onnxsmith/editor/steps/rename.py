@@ -1,4 +1,4 @@
-"""`rename`: gives a tensor, a node or a symbolic dimension another name."""
+"""Defines `rename`, which gives a tensor, a node or a symbolic dimension another name."""
 
 from __future__ import annotations
 

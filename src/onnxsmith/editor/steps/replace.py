@@ -1,4 +1,4 @@
-"""`replace`: replaces every match of a pattern by other operators."""
+"""Defines `replace`, which replaces every match of a pattern by other operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`set`: sets attributes of nodes."""
+"""Defines `set`, which sets attributes of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`set_dim`: makes dimensions of graph inputs symbolic, or fixes them to a size."""
+"""Defines `set_dim`, which makes dimensions of graph inputs symbolic, or fixes them to a size."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def _open(work: Work, found: list[Request]) -> None:
 
 
 def _forget_unreadable(work: Work) -> None:
-    """Removes inferred sizes that contain functions, such as `Broadcast(a, b)`: the shape engine cannot read some that
-    it writes."""
+    """Removes inferred sizes that contain functions, such as `Broadcast(a, b)`. The shape engine writes such sizes but
+    cannot read them all."""
     for graph in walk.graphs(work.model):
         for value in (value for node in graph for value in node.outputs if value.shape is not None):
             for axis, dim in enumerate(value.shape or ()):

@@ -1,4 +1,4 @@
-"""`strip`: removes texts that no runtime needs."""
+"""Defines `strip`, which removes texts that no runtime needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wire`: lets a node read another tensor."""
+"""Defines `wire`, which lets a node read another tensor."""
 
 from __future__ import annotations
 
