@@ -316,10 +316,10 @@ def edit(
     """Edits a model, all or nothing.
 
     `with onnxsmith.edit("m.onnx") as m:` gives the model. Leaving the block checks the model, compares it with the
-    original except for what a step changes on purpose, and writes it to `output`, by default over the source. After an
-    exception in the block, or a difference, the file stays as it was. `m.result` has the report. A source that is no
-    file is not changed: `m.result.model` is the edited model. `record` writes the steps to a patch file that can be
-    applied again.
+    original except for values that a step changes on purpose, and writes it to `output`, by default over the source.
+    After an exception in the block, or a difference, the file stays as it was. `m.result` has the report. A source that
+    is no file is not changed: `m.result.model` is the edited model. `record` writes the steps to a patch file that can
+    be applied again.
 
     Raises:
         OnnxsmithError: `model/…` for a source that cannot be read; in the block `edit/…`; at its end `model/invalid`,

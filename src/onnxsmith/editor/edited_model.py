@@ -55,11 +55,11 @@ class Also(Protocol):
 class Work:
     """Holds the state of an edit.
 
-    `changed` maps values whose numbers an edit changes on purpose to the step that does so. Values that depend on them
-    are not compared. `original` maps the values of the main graph to their names in the original model. `outputs` and
-    `inputs` map the names of graph outputs and inputs to their names in the original, None for new outputs and inputs.
-    `adapt_reference` and `adapt_candidate` change copies of the two models before they are compared, where their
-    interfaces differ. `also` are further comparisons, for models that were found equal.
+    `changed` maps values whose numbers an edit changes on purpose to the step that does so. Values that depend on
+    changed values are not compared. `original` maps the values of the main graph to their names in the original model.
+    `outputs` and `inputs` map the names of graph outputs and inputs to their names in the original, None for new
+    outputs and inputs. `adapt_reference` and `adapt_candidate` change copies of the two models before they are
+    compared, where their interfaces differ. `also` are further comparisons, for models that were found equal.
     """
 
     model: ir.Model
@@ -168,7 +168,7 @@ class Work:
         self._declared[value] = replace(_Declared.of(value), metadata=metadata)
 
     def finish(self) -> None:
-        """Makes the declared shapes correct again. They are the original's shapes if no step affects the value, else
+        """Makes the declared shapes correct again. These are the original's shapes if no step affects the value, else
         the inferred shapes."""
         stale = self._forget_stale()
         if any(value.type is None or value.shape is None for value in {*stale, *self.model.graph.outputs}):

@@ -52,9 +52,9 @@ def merge(
     joined to the only input of the second. With an empty `wires` no tensors are joined: the models stand side by side.
 
     The merged model has the inputs of the first model, then the unjoined inputs of the second. Inputs of the same name
-    become one input. Its outputs are the outputs of the first model that nothing reads (all its outputs with `keep`),
-    then the outputs of the second. Each model is compared with its part of the merged model. If the opsets differ, the
-    higher one is used.
+    become one input. The merged model's outputs are the outputs of the first model that nothing reads (all its outputs
+    with `keep`), then the outputs of the second. Each model is compared with its part of the merged model. If the
+    opsets differ, the higher one is used.
 
     `prefixes` go before the names of tensors, nodes, inputs and outputs: one prefix for the first model, one for the
     second. `wires` has the names without prefixes. Inputs whose names differ only by the prefix stay two inputs.

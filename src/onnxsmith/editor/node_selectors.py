@@ -22,7 +22,7 @@ _SHOWN = 5
 @dataclass(frozen=True)
 class Takes:
     """Describes the tensors that a step can take. `what` is their common name, such as "graph output"; `includes` tests
-    whether a tensor is one of them. A name with `*` selects among these tensors only."""
+    whether the step can take a tensor. A name with `*` selects among these tensors only."""
 
     what: str
     includes: Callable[[ir.Value], bool]

@@ -43,7 +43,7 @@ def without_shared(work: Work, regions: Sequence[Region]) -> list[Region]:
 
 
 def _needed(node: ir.Node, among: set[ir.Node]) -> list[ir.Node]:
-    """Returns the nodes of the region that a node needs. The search stops once there are too many to copy."""
+    """Returns the nodes of the region that a node needs. The search stops once there are too many nodes to copy."""
     found: dict[ir.Node, None] = {}
     waiting = [node]
     while waiting and len(found) <= _MOST:

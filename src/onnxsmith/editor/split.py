@@ -128,7 +128,8 @@ def split(
 
 
 def composed(files: Sequence[Path], like: ir.Model) -> ir.Model:
-    """Joins the pieces to one model by the names of their tensors. It has the inputs and outputs of `like`."""
+    """Joins the pieces to one model by the names of their tensors. The joined model has the inputs and outputs of
+    `like`."""
     whole = cloned(like)
     graph = whole.graph
     inputs, results = list(graph.inputs), [value.name or "" for value in graph.outputs]

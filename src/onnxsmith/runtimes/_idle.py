@@ -43,7 +43,7 @@ _waiting: dict[tuple[str, str], list[_Waiting]] = {}
 
 
 def started(module: str, what: str) -> Child:
-    """Returns a child that serves `module`. The child is an idle one or a new one."""
+    """Returns a child that serves `module`. This is an idle child if there is one, else a new child."""
     while (found := _taken((module, what))) is not None:
         found.timer.cancel()
         if found.process == os.getpid() and found.child.began == _circumstances() and found.child.is_alive:

@@ -1,8 +1,8 @@
 """Checks a model against the specification, unless the runtime loads the model.
 
-Runtimes are more lenient than onnx's checker. They accept outputs without a declared shape, deprecated operators, and
-old files whose initializers are not inputs. If an installed runtime loads a model, the checker's error is only reported
-as a doubt.
+Runtimes are more lenient than onnx's checker. Runtimes accept outputs without a declared shape, deprecated operators,
+and old files whose initializers are not inputs. If an installed runtime loads a model, the checker's error is only
+reported as a doubt.
 """
 
 from __future__ import annotations

@@ -57,9 +57,9 @@ class _Stop:
 
 
 def _await() -> None:
-    """Waits for an exception that was sent at the last moment, so that the exception does not arrive later. It cannot
-    be recalled: clearing it leaves the interpreter's flag set, and CPython 3.11 then never ends under a profile
-    function."""
+    """Waits for an exception that was sent at the last moment, so that the exception does not arrive later. The
+    exception cannot be recalled: clearing it leaves the interpreter's flag set, and CPython 3.11 then never ends under
+    a profile function."""
     with contextlib.suppress(TooLongError):
         for _ in range(_STEPS):
             time.sleep(0.001)

@@ -57,7 +57,7 @@ class Options:
     With `unsaturated` sums of 8-bit products do not saturate, if the runtime has a choice. A processor without VNNI
     adds two products of 8-bit integers in 16 bits.
 
-    With `exact` everything is computed at least in float32. Without it a runtime computes as it does by default:
+    With `exact` everything is computed at least in float32. Without `exact` a runtime computes as it does by default:
     OpenVINO, for example, quantises the activations of a matrix product with narrow weights.
 
     `time_limit` (seconds) and `memory_limit` (bytes) are for one call of a runtime in its own process; 0 is no limit.
@@ -112,8 +112,8 @@ class Session(ABC):
 
     def at(self, level: str) -> Session:
         """Returns a session of the same model at another optimisation level (`Options.optimization`), in the same
-        process and from the same file. The new session ends with this one. If the runtime has no such level, returns
-        this session itself.
+        process and from the same file. The new session ends with this session. If the runtime has no such level,
+        returns this session itself.
 
         Raises:
             OnnxsmithError: the errors of `Runtime.prepare`.
@@ -351,7 +351,7 @@ def default() -> str:
 def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Path, Path | None]]:
     """Yields the path of a binary file for the model: its own file, or a temporary file that is deleted at the end.
     Weights on disk are not written again. If they are in another folder, this folder is the second result. Without
-    `refer` they are written beside the temporary file, because some runtimes read external data only there."""
+    `refer` weights are written beside the temporary file, because some runtimes read external data only there."""
     from onnxsmith.graph.files.load import TEXT_SUFFIXES, load
     from onnxsmith.graph.files.save import save_for_now, write_referring
     from onnxsmith.graph.files.sharing import LARGE, held

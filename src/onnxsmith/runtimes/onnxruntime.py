@@ -77,7 +77,8 @@ def limits(*, ir_version: int, opset: int) -> dict[str, Any]:
 
 @cache
 def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
-    """Returns the kernels. They are cached: each simplification may want them, and a child takes 0.4 s to start."""
+    """Returns the kernels. The kernels are cached: each simplification may need them, and a child takes 0.4 s to
+    start."""
     found: list[dict[str, Any]] | None = _ask({"do": "kernels", "domain": domain, "op": op})["kernels"]
     return found
 

@@ -185,8 +185,8 @@ class Memory:
 
     A stateful forward overwrites its state, binds a new tensor to it, counts in a plain attribute, or changes a list, a
     dictionary, a deque or an object in an attribute. `restore` undoes all of these changes, so that each run starts
-    from the same state. It also removes hooks that forward registered in its first call. The attribute that marks the
-    hooks as registered is restored as well, so the next call registers them again.
+    from the same state. `restore` also removes hooks that forward registered in its first call. The attribute that
+    marks the hooks as registered is restored as well, so the next call registers them again.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
@@ -275,7 +275,8 @@ def in_double(program: TorchProgram) -> TorchProgram:
 
 
 def in_single(program: TorchProgram) -> TorchProgram:
-    """Returns the program with float32 in place of float16 and bfloat16 in the module. Its inputs have to be float32.
+    """Returns the program with float32 in place of float16 and bfloat16 in the module. The program's inputs have to be
+    float32.
 
     Raises:
         OnnxsmithError: `runtime/failed` if the module cannot be copied.

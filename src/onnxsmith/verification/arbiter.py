@@ -46,8 +46,8 @@ class Arbiter:
         self._most = np.inf if candidate is None else 2 * _WORST
 
     def is_asked(self, found: Difference) -> bool:
-        """Whether float64 can help. It cannot help if the difference is large: two values near the exact value are near
-        each other."""
+        """Whether float64 can help. Float64 cannot help if the difference is large: two values near the exact value are
+        near each other."""
         return bool(found.worst_abs) and found.worst_rel <= self._most
 
     def close(self) -> None:

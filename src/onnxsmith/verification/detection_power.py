@@ -2,7 +2,7 @@
 
 A check passes for one of two reasons: nothing is wrong, or the check could not see a fault. Only the first reason
 verifies the model. So after the outputs agreed, the candidate's weights are changed one at a time, each element by 1%
-up or down. The new outputs are compared with the old ones within the bounds of the check. If a fault is not seen, a
+up or down. The new outputs are compared with the old outputs within the bounds of the check. If a fault is not seen, a
 fault five times as large is planted, then one as large as the weight itself. If even this fault moves nothing, the
 weight has no influence on these inputs, and the outputs cannot be wrong because of the weight. In 16-bit floats the
 smallest fault is 5%.
@@ -44,8 +44,8 @@ _INPUTS = 2
 to save runs."""
 
 _SMALLER = 0.5
-"""Limits the size of an input that is tried before the first input, as a share of the first input's elements. A choice:
-a run that sees nothing is lost time."""
+"""Sets the share of the first input's elements up to which a smaller input is tried before the first input. A choice: a
+run that sees nothing is lost time."""
 
 
 class Check(Protocol):

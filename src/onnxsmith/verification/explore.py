@@ -133,8 +133,8 @@ class Explorer:
         return None if outputs is None else Run(feed, outputs)
 
     def repeated(self, run: Run) -> Set[str]:
-        """Runs the reference again and returns `drawn`. The input is that of `run` if the user gave one, else the first
-        input.
+        """Runs the reference again and returns `drawn`. The reference runs on the input of `run` if the user gave it,
+        else on the first input.
 
         Raises:
             OnnxsmithError: `verify/nondeterministic` when an output differs and the plan is not `random`.
@@ -179,8 +179,9 @@ class Explorer:
         return found
 
     def drops(self, run: Run, candidate: Session) -> bool:
-        """Whether a run is left out, with a clause about the run. It is left out if a generated input is empty along an
-        axis, the two sides run on different runtimes, and the candidate answers differently, refuses the input or dies.
+        """Whether a run is left out, with a clause about the run. A run is left out if a generated input is empty along
+        an axis, the two sides run on different runtimes, and the candidate answers differently, refuses the input or
+        dies.
 
         The result for no elements, such as their mean, is the runtime's choice, so it says nothing about the file. Two
         sides on one runtime have to agree on this result.

@@ -1,8 +1,8 @@
 """Removes the nodes that no installed runtime runs from two models, so that the parts around them can be compared.
 
 Both models have the same unsupported node. In the cut models, the node's results become inputs and its operands
-outputs. If the node is in a function, the function is inlined. If it is in a branch or loop body, the node of the main
-graph that holds the body is cut, and the values that the body reads from outside are compared too.
+outputs. If the node is in a function, the function is inlined. If the unsupported node is in a branch or loop body, the
+node of the main graph that holds the body is cut, and the values that the body reads from outside are compared too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Reads the lengths of Fourier transforms, with which their rounding grows.
 
 ONNX Runtime transforms a length N that is no power of 2 by the algorithm of Bluestein (onnxruntime pull request 15522).
-It multiplies by exp(iπk²/N) for k below N. The angles reach πN and are rounded in float32, by half a unit roundoff of
-πN. In measurements of lengths from 3 to 2000, the error was 0.55 to 0.8 times u·π·N in root mean square, relative to
-scale. This is about 2·u·N. For a power of 2 the error is a few u at any length.
+The algorithm multiplies by exp(iπk²/N) for k below N. The angles reach πN and are rounded in float32, by half a unit
+roundoff of πN. In measurements of lengths from 3 to 2000, the error was 0.55 to 0.8 times u·π·N in root mean square,
+relative to scale. This is about 2·u·N. For a power of 2 the error is a few u at any length.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ _MOST_CRASHES = 12
 """Limits the crashes after which the reference is no longer run. A choice: a size too small for a window can divide by
 zero."""
 _FEW_CRASHES = 3
-"""Limits the crashes after which smaller inputs are skipped. An input is smaller if none of its sizes is above those of
-a crash. A choice."""
+"""Limits the crashes after which smaller inputs are skipped. An input is smaller if none of its sizes is above the
+sizes of a crash. A choice."""
 _MOST_LATE = 2
 """Limits the inputs on which the reference may exceed its time limit, after it has answered another input. A choice."""
 MOST_ELEMENTS = 1 << 24
@@ -152,7 +152,7 @@ class Tries:
         self.outcomes.append((dict(sizes), False))
 
     def _is_hopeless(self, sizes: Mapping[str, int]) -> bool:
-        """Whether the reference crashed at these sizes, or more than once at larger ones."""
+        """Whether the reference crashed at these sizes, or more than once at larger sizes."""
         if dict(sizes) in self._crashed_at:
             return True
         often = len(self._crashed_at) >= _FEW_CRASHES and bool(sizes)

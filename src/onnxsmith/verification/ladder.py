@@ -114,7 +114,7 @@ class IntermediateTensors(Rung):
     """Compares again with intermediate tensors as outputs, because a network may lose the results of its first layers.
 
     Applies if planted faults move the outputs but too few are seen. It costs one comparison with up to 64 more outputs.
-    If all these tensors agree, the faults seen there count.
+    If all these tensors agree, the faults seen at these tensors count.
     """
 
     name = "intermediate tensors"

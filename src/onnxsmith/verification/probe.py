@@ -1,5 +1,5 @@
-"""Runs one model with slightly changed weights and inputs. They are changed by an ulp to measure the effect of
-rounding, or by a fault to test whether a check would notice it."""
+"""Runs one model with slightly changed weights and inputs. A change by an ulp measures the effect of rounding; a fault
+tests whether a check would notice it."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ class Probe:
     def moved(self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True) -> Outputs | None:
         """Returns the outputs with float inputs moved by about an ulp, and weights moved by the rounding of the sums
         that read them. For sums of n terms this is sqrt(n/6) ulps, the mean of a random walk of their partial sums.
-        Whole numbers stay. With `whole` they move too, small ones by an ulp of the tensor's root mean square. Without
-        `inputs`, only the weights move."""
+        Whole numbers stay. With `whole` whole numbers move too, small numbers by an ulp of the tensor's root mean
+        square. Without `inputs`, only the weights move."""
         if not self.start():
             return None
         moved = {weight.name: self._nudged(weight, seed) for weight in self._to_move()}

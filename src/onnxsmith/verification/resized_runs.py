@@ -58,8 +58,8 @@ class Resizer:
         self._accepted: list[Mapping[str, int]] = [self._base]
 
     def runs(self) -> Iterator[Run]:
-        """Yields the runs in this order: with all symbols resized; with each symbol that failed there; with symbols
-        that change only together; large runs; runs with a size of 0."""
+        """Yields the runs in this order: with all symbols resized; with each symbol that failed together with others;
+        with symbols that change only together; large runs; runs with a size of 0."""
         beyond = {symbol: self._beyond(symbol) for symbol in self._symbols}
         together = 0
         rounds = proposals.rounds(self._base, beyond)

@@ -134,7 +134,7 @@ def summary(
     outputs: Mapping[str, Value],
     written: Mapping[str, str] | None = None,
 ) -> Outputs:
-    """Summarises what a session returned for some inputs; `written` says to which file an output went."""
+    """Summarises the outputs of a session for some inputs; `written` says to which file an output went."""
     written = written or {}
     return Outputs(
         model=model,

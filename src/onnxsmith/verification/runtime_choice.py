@@ -137,8 +137,8 @@ def judged(
     runtime: str | None, sources: Sequence[Path | ir.Model], run: Callable[[str], T], *, deciding: int | None = None
 ) -> tuple[T, RuntimeChoice]:
     """Returns the result of `run` on the usual runtime, or on the next runtime that accepts the models. Also returns
-    which runtime this was. With `deciding`, only this many of `sources` count: a capability that only the others need
-    is no reason to try the next runtime.
+    which runtime this was. With `deciding`, only the first `deciding` of `sources` count. If only the later sources
+    need a capability, this is no reason to try the next runtime.
 
     Raises:
         OnnxsmithError: the errors of `run`. If the user named a runtime that lacks a capability, the fix names another

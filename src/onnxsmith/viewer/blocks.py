@@ -76,7 +76,7 @@ def _repeats(text: Sequence[int], cuts: Sequence[int]) -> list[tuple[int, int, i
     seen: dict[tuple[int, ...], int] = {}
     start = period = 0
     end = 0
-    """Is the end of the last repeat that was chosen."""
+    """Holds the end of the repeat that was chosen last."""
     for at in range(len(text) + 1):
         window = tuple(text[at : at + _WINDOW])
         gap = at - seen[window] if window in seen and len(window) == _WINDOW else 0

@@ -23,9 +23,10 @@ class Part:
 
 
 def divided(nodes: Sequence[int], keys: Mapping[int, Hashable | None], sources: Sequence[Sequence[int]]) -> list[Part]:
-    """Divides `nodes`, which stand in an order in which they can run. Nodes of one key form one part. They form several
-    parts if an outside node depends on an earlier part and feeds a later part. `sources` are the nodes that each node
-    reads from; nodes outside `nodes` are ignored. Returns the parts in the order of their first nodes."""
+    """Divides `nodes`, which stand in an order in which they can run. Nodes of one key form one part. Nodes of one key
+    form several parts if an outside node depends on an earlier part and feeds a later part. `sources` are the nodes
+    that each node reads from; nodes outside `nodes` are ignored. Returns the parts in the order of their first
+    nodes."""
     work = _Division(sources)
     for node in nodes:
         work.add(node, keys.get(node))

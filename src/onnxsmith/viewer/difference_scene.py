@@ -1,4 +1,4 @@
-"""Shows what differs between two models: pairs of nodes, nodes without a partner, and what changed in each pair."""
+"""Shows the differences of two models: pairs of nodes, nodes without a partner, and the changes in each pair."""
 
 from __future__ import annotations
 

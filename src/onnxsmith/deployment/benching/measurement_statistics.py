@@ -117,7 +117,7 @@ def percentiles(values: Sequence[float], wanted: Sequence[float]) -> list[float 
 
 
 def steady(medians: Sequence[float], *, windows: int = 3, within: float = 0.05) -> bool:
-    """Whether the last windows agree, which ends a warm-up. They agree if the largest of their medians is at most 5%
+    """Whether the last windows agree, which ends a warm-up. Windows agree if the largest of their medians is at most 5%
     above the smallest. The rule follows Georges, Buytaert and Eeckhout, Statistically rigorous Java performance
     evaluation, OOPSLA 2007, who use the coefficient of variation of the last runs. This function uses medians of
     windows, because a single run on a shared machine may take any time. Number and share are choices."""

@@ -261,7 +261,7 @@ class Numbered:
         return sorted(found, key=self.nodes.index) if len(found) < 100 else list(found)
 
     def _named(self, name: str) -> list[ir.Node]:
-        """Returns the nodes whose names are part of `name`: `fused onnxsmith.3`."""
+        """Returns the nodes whose names occur in a kernel's name, such as `fused onnxsmith.3`."""
         return [self.nodes[int(number)] for number in _NUMBER.findall(name) if self._has(number)]
 
     def _has(self, number: str) -> bool:

@@ -16,7 +16,7 @@ from onnxsmith.runtimes.base import Preparer, Session
 @dataclass(eq=False)
 class Opened:
     """Holds a prepared session. `load` is in seconds; `imported` and `loaded` are the process's memory in bytes, before
-    and after loading. They are None for a runtime without a process of its own."""
+    and after loading. Both memory figures are None for a runtime without a process of its own."""
 
     ready: Ready
     session: Session

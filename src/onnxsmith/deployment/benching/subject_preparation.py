@@ -1,4 +1,4 @@
-"""Reads the subjects' models, and chooses the inputs for all of them."""
+"""Reads the subjects' models, and chooses the inputs for all models."""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ def bundle(
     `settings`. `dim_ranges` declares (least, usual, largest) size of symbolic dimensions, as tuples or as texts
     `batch=1:4:16`. Golden data is made from `inputs`, and from generated inputs: at the declared sizes, and at two
     sizes of symbolic dimensions without a range. `tolerance` is the allowed difference of float outputs, relative to
-    the largest magnitude of the output. It replaces the difference that rounding explains. `clients` are folders of
-    programs that are not found automatically: `{"onnxruntime": …, "node_modules": …}`.
+    the largest magnitude of the output. `tolerance` replaces the difference that rounding explains. `clients` are
+    folders of programs that are not found automatically: `{"onnxruntime": …, "node_modules": …}`.
 
     The folder is first written beside its target. If the program is on this machine, it replays the golden data in this
     folder. If nothing differs, the folder is moved into place. The report says for each part whether it ran;

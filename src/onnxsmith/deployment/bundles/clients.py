@@ -145,7 +145,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")"""
 
 
 def _closure(packages: Sequence[str]) -> list[str]:
-    """Returns the distributions and all their installed requirements, without those of extras."""
+    """Returns the distributions and all their installed requirements, without the requirements of extras."""
     queue, found = list(packages), []
     while queue:
         name = queue.pop()

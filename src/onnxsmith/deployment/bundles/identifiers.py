@@ -59,8 +59,8 @@ def identifiers(names: Iterable[str], *, taken: Iterable[str] = ()) -> dict[str,
 
 
 def file_name(name: str) -> str:
-    """Returns the name as a folder, an npm package and a server's model may have it. It has letters, digits, `_`, `-`
-    and `.`, and begins with a letter or digit."""
+    """Returns the name as a folder, an npm package and a server's model may have it. Such a name has letters, digits,
+    `_`, `-` and `.`, and begins with a letter or digit."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip("_.-").rstrip("_.")[:_LONGEST].rstrip("_.") or "model"
 
 

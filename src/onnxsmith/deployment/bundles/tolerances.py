@@ -2,7 +2,8 @@
 
 Another program rounds in another order. The effect on an output is measured as in `verification/noise.py`: the model
 runs again with inputs and weights moved by the size of rounding errors. The allowance is a multiple of the output's
-movement. It is at most the bound from the count of operations (`verification/rounding.py`), and at least `EQUAL`.
+movement. The allowance is at most the bound from the count of operations (`verification/rounding.py`), and at least
+`EQUAL`.
 """
 
 from __future__ import annotations

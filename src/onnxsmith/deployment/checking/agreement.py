@@ -1,4 +1,4 @@
-"""Compares a target's outputs with those of another runtime."""
+"""Compares a target's outputs with the outputs of another runtime."""
 
 from __future__ import annotations
 

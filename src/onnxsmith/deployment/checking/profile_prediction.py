@@ -101,7 +101,7 @@ def _node(one: Foreseen) -> NodeCheck:
 
 
 class TableJudge(Judge):
-    """Asks a profile as if it were software. It takes a model in which the profile refuses nothing."""
+    """Asks a profile as if it were software. The judge takes a model in which the profile refuses nothing."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile

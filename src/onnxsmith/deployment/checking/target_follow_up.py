@@ -1,4 +1,5 @@
-"""Asks a target about the file that an export or a simplification wrote, and rewrites what the target refuses."""
+"""Asks a target about the file that an export or a simplification wrote, and rewrites a file that the target
+refuses."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from onnxsmith.runtimes import base as runtimes
 
 _RUNTIME = "onnxruntime"
 _USUAL = 21
-"""Sets the opset of an example if the user gives no opset. It is the default of `onnxsmith.build`: runtimes lag behind
-the newest opset."""
+"""Sets the opset of an example if the user gives no opset. This opset is the default of `onnxsmith.build`: runtimes lag
+behind the newest opset."""
 _SUGGESTED = 5
 """Limits the names in a suggestion. A choice: one line."""
 

@@ -51,9 +51,9 @@ def as_dim(dim: Dim) -> int | ir.SymbolicDim:
 
 def redistributed(dims: Sequence[Dim], sizes: Sequence[int]) -> list[Dim] | None:
     """Distributes the factors of `dims`, in memory order, over dimensions of the given sizes, as a Reshape does.
-    Returns None if a symbol would have to be divided. A symbol s of size 1 fits in several places. It takes a target
-    dimension of size 1 if there is such a dimension, else it joins the dimension before it: (L, 1, E) → (L, E) becomes
-    (L·s, E)."""
+    Returns None if a symbol would have to be divided. A symbol s of size 1 fits in several places. Such a symbol takes
+    a target dimension of size 1 if there is such a dimension, else it joins the dimension before it: (L, 1, E) → (L, E)
+    becomes (L·s, E)."""
     left = _merged(dims)
     if any(isinstance(factor, int) and factor == 0 for factor in left) or 0 in sizes:
         return None

@@ -1,7 +1,7 @@
 """Tries an edited model at other sizes of a dimension.
 
 A model may take some sizes only: for example, a U-Net that halves its picture twice takes multiples of 4. Refused sizes
-are reported. They are an error only if the model takes no other size than the original's.
+are reported. Refused sizes are an error only if the model takes no other size than the original's.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from onnxsmith.targets.judges._by_runtime import RuntimeTarget
 
 
 class Iree(RuntimeTarget):
-    """Asks IREE's compiler for the CPU of this machine. It is asked about the model with inferred shapes and with local
-    functions inlined, as `runtimes/_iree_host.py` prepares the model."""
+    """Asks IREE's compiler for the CPU of this machine. IREE is asked about the model with inferred shapes and with
+    local functions inlined, as `runtimes/_iree_host.py` prepares the model."""
 
     title = "IREE (CPU)"
     runtime = "iree"

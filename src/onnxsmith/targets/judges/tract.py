@@ -21,7 +21,7 @@ from onnxsmith.targets.judges.base import Answer, Judge, Refusal, refusal
 
 
 class Tract(RuntimeTarget):
-    """Asks tract on the CPU. It is asked about the unchanged file. It is also asked about the model without the
+    """Asks tract on the CPU. Tract is asked about the unchanged file. Tract is also asked about the model without the
     declared shapes of intermediate tensors and with local functions inlined, as `runtimes/tract.py` prepares the
     model."""
 

@@ -1,4 +1,4 @@
-"""Collects what is known before a run about a node's operands, results and attributes."""
+"""Collects the facts that are known before a run about a node's operands, results and attributes."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ HELP = "write a value, a list such as [1, 2], or a range such as { min = 1, max 
 
 @dataclass(frozen=True)
 class Limit:
-    """Limits a value. `choices` are the allowed values. If it is None, the numbers from `least` to `most` are allowed,
-    where None is no bound."""
+    """Limits a value. `choices` are the allowed values. If `choices` is None, the numbers from `least` to `most` are
+    allowed, where None is no bound."""
 
     choices: tuple[Single, ...] | None = None
     least: float | None = None

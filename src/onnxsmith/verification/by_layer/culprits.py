@@ -2,9 +2,10 @@
 
 An own error beyond rounding need not be a fault: a rewrite may scale one tensor and undo the scaling in the next
 tensor, and both tensors keep their names. Two tests tell faults apart. The first test asks whether the outputs improve
-if the error is removed (`verification/by_layer/error_effects.py`). It decides about the largest errors. The second test
-asks whether later tensors agree again if they are recomputed. It decides about the other errors: only an error that
-reaches an output counts. If the reference can be computed in float64, float64 decides which side lost the digits.
+if the error is removed (`verification/by_layer/error_effects.py`). This test decides about the largest errors. The
+second test asks whether later tensors agree again if they are recomputed. This test decides about the other errors:
+only an error that reaches an output counts. If the reference can be computed in float64, float64 decides which side
+lost the digits.
 
 An error slightly above the tolerance is called slight: the tolerance is an estimate from counting, which may be wrong
 by a factor. A slight error is blamed only if the outputs differ and improve without it.

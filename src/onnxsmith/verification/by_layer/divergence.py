@@ -24,8 +24,9 @@ from onnxsmith.verification.by_layer.tap import Tap
 Chunks = Sequence[Sequence[Pair]]
 
 _MEASURED = 2.0**-30
-"""Holds the accuracy of a relative difference. Its scale is a sum of squares in float64, whose last digits depend on
-the order of the elements, for example after a Transpose. A choice: far above 2^-53, far below any tolerance."""
+"""Holds the accuracy of a relative difference. The scale of the difference is a sum of squares in float64, whose last
+digits depend on the order of the elements, for example after a Transpose. A choice: far above 2^-53, far below any
+tolerance."""
 
 
 def diverge(

@@ -1,9 +1,10 @@
 """Measures the effect of an operation's own error on the outputs, by removing the error.
 
-The candidate is run twice. Both times it gets the reference's values for all tensors, except those that follow from the
-examined tensor. In the first run the candidate computes the examined tensor itself; in the second run it gets the
-reference's value. The outputs of the two runs differ by the effect of this error. If the error is a fault, the outputs
-with it are further from the reference. If later steps undo a different computation, the outputs with it are closer.
+The candidate is run twice. In both runs the candidate gets the reference's values for all tensors, except tensors that
+follow from the examined tensor. In the first run the candidate computes the examined tensor itself; in the second run
+it gets the reference's value. The outputs of the two runs differ by the effect of this error. If the error is a fault,
+the outputs with it are further from the reference. If later steps undo a different computation, the outputs with it are
+closer.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from onnxsmith.verification.value_comparison import is_float
 
 _MOST = 0.6
 """Separates a fault from a harmless difference. An error is a fault if the output's difference contains at least this
-share of the error's effect. It is harmless if the difference contains at most 1 minus this share. A choice."""
+share of the error's effect. An error is harmless if the difference contains at most 1 minus this share. A choice."""
 _DOUBT = 0.25
 """Limits the doubt about the share: it is certain if other differences, taken as random, change it by no more than
 this. A choice."""

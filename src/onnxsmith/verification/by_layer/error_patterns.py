@@ -17,8 +17,8 @@ from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
 _CLOSE = 1e-3
-"""Limits the share of the difference that may remain if a form explains the difference. It also limits the difference
-of elements that count as equal, relative to their scale. A choice: far above the rounding of float16."""
+"""Limits the share of the difference that may remain if a form explains the difference. The share also limits the
+difference of elements that count as equal, relative to their scale. A choice: far above the rounding of float16."""
 _LEAST = 8
 """Names the least number of elements for which a form is searched. A choice: fewer elements have too many forms by
 chance."""
@@ -179,5 +179,5 @@ _FORMS: tuple[Callable[[Floats, Floats], Iterator[str]], ...] = (
     _rounded, _scaled, _moved, _turned, _shifted, _reordered, _cut, _in_part,
 )  # fmt: skip
 _OF_PLACES = (_turned, _shifted, _reordered)
-"""Lists the forms that move numbers. They are not tried if the numbers differ by little at their places: then any
+"""Lists the forms that move numbers. Such forms are not tried if the numbers differ by little at their places: then any
 explanation without a move is as good."""

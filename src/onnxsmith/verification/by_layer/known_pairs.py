@@ -1,4 +1,4 @@
-"""Holds what is known of two graphs before a run: pairs of tensors, and differences of nodes."""
+"""Holds the facts that are known of two graphs before a run: pairs of tensors, and differences of nodes."""
 
 from __future__ import annotations
 

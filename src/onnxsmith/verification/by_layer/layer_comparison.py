@@ -52,8 +52,8 @@ class Request:
 
 
 def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
-    """Compares the layers of `candidate` with those of `reference`. If a side's outputs are constants, there are no
-    layers, because no tensor of this side is computed from the inputs.
+    """Compares the layers of `candidate` with the layers of `reference`. If a side's outputs are constants, there are
+    no layers, because no tensor of this side is computed from the inputs.
 
     Raises:
         OnnxsmithError: `compare/unpaired` if too few tensors could be paired; `runtime/…` if a side fails.

@@ -33,9 +33,9 @@ from onnxsmith.verification.value_comparison import is_float
 
 class OnnxTap(Tap):
     """Gives access to the tensors of the main graph, with functions inlined, and of the branches that `feeds` take.
-    Tensors inside a loop body count as part of the loop's node. One session returns all tensors of a request. It is
-    kept until a request for other tensors. The tap closes `preparer`. If `is_inferred`, the model's shapes are known,
-    and are inferred again only if its graph changes."""
+    Tensors inside a loop body count as part of the loop's node. One session returns all tensors of a request. The
+    session is kept until a request for other tensors. The tap closes `preparer`. If `is_inferred`, the model's shapes
+    are known, and are inferred again only if its graph changes."""
 
     def __init__(
         self,
@@ -343,8 +343,8 @@ _LONG = 64
 
 
 def _key(node: ir.Node, fixed: Collection[ir.Value]) -> str:
-    """Returns the node's attributes and the shapes of its weights, without the weights' values. They distinguish nodes
-    of the same operator."""
+    """Returns the node's attributes and the shapes of its weights, without the weights' values. Attributes and shapes
+    distinguish nodes of the same operator."""
     texts = []
     for name, attribute in sorted(node.attributes.items()):
         if walk.holds_subgraphs(attribute):

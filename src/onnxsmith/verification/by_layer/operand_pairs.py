@@ -1,8 +1,8 @@
 """Pairs the tensors that paired operations read.
 
-If a normalisation is folded into a convolution, one node is left. Its origin is the convolution, but it computes the
-normalisation's result. The next operation reads that result in the file and in the module. So the operands of paired
-operations are paired, in place of pairs by origin.
+If a normalisation is folded into a convolution, one node is left. The origin of this node is the convolution, but the
+node computes the normalisation's result. The next operation reads that result in the file and in the module. So the
+operands of paired operations are paired, in place of pairs by origin.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from onnxsmith.verification.by_layer.side_outline import Outline
 
 
 def with_operands(reference: Outline, candidate: Outline, pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """Returns the pairs, and pairs of the operands of operations that are one step on both sides, in the candidate's
-    order. `pairs` include the pairs of inputs."""
+    """Returns the pairs in the candidate's order. If an operation is one step on both sides, adds the pairs of its
+    operands. `pairs` include the pairs of inputs."""
     steps = Counter(step.origin for step in candidate.steps if step.origin)
     known = {pair.candidate: pair for pair in pairs}
     order = {name: number for number, name in enumerate((*candidate.inputs, *candidate.tensors()))}

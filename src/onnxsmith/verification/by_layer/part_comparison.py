@@ -48,7 +48,7 @@ class Parts:
 
     @cached_property
     def _kept(self) -> Values:
-        """Returns the reference's values, by the reference's names. The values are kept if all of them fit into the
+        """Returns the reference's values, by the reference's names. The values are kept if all values fit into the
         budget together."""
         return {}
 

@@ -87,8 +87,8 @@ def check_input(recording: Recording, feeds: Feeds) -> None:
 
 
 class ReplayTap(Tap):
-    """Gives access to the tensors of the bundle, in the order of writing. It can only be a reference: nothing can be
-    recomputed."""
+    """Gives access to the tensors of the bundle, in the order of writing. A bundle can only be a reference: nothing can
+    be recomputed."""
 
     can_force = False
 

@@ -80,7 +80,8 @@ def _prints(tap: Tap, step: Step) -> tuple[Print, ...]:
 
 
 def _learner(outline: Outline, name: str) -> Step | None:
-    """Returns the step with weights that computes the tensor or the result from which the tensor is taken."""
+    """Returns the step that computes the tensor, or the result from which the tensor is taken. Returns None if the step
+    has no weights."""
     step = outline.step_of(name)
     while step is not None and step.weights == 0 and step.op == TAKING and len(step.inputs) == 1:
         step = outline.step_of(step.inputs[0])

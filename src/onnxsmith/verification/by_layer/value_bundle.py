@@ -190,7 +190,7 @@ def _disk(path: Path) -> Iterator[None]:
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether the file's suffix is that of a bundle."""
+    """Whether the file has the suffix of a bundle."""
     return path.suffix in SUFFIXES
 
 

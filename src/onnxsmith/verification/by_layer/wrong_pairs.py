@@ -73,7 +73,8 @@ def _decided(parts: Parts, kept: Sequence[str], left: Sequence[str]) -> tuple[li
 
 
 def _independent(parts: Parts, cuts: frozenset[str], left: Sequence[str]) -> list[dict[str, list[str]]]:
-    """Returns groups of tensors, each tensor with its readers. Within a group, no tensor reads two of the others."""
+    """Returns groups of tensors, each tensor with its readers. Within a group, no tensor reads two tensors of the
+    group."""
     groups: list[dict[str, list[str]]] = []
     for name in left:
         behind = parts.readers(name, cuts)

@@ -130,7 +130,7 @@ class Generator:
         return replace(self, signature=replace(interface, inputs=ports))
 
     def renamed(self, names: Mapping[str, str], interface: Signature) -> Generator:
-        """Returns the same generator for renamed inputs; `names` maps old names to new ones."""
+        """Returns the same generator for renamed inputs; `names` maps old names to new names."""
 
         def under(held: Mapping[str, Any]) -> dict[str, Any]:
             return {names.get(name, name): value for name, value in held.items()}

@@ -26,7 +26,7 @@ def read_npz(path: Path) -> dict[str, Array]:
     """Returns the arrays of an `.npz` by name, or of an `.npy` under the name "". Refuses object arrays (pickles).
 
     Raises:
-        OnnxsmithError: `input/unreadable` if it is neither, or holds pickled objects.
+        OnnxsmithError: `input/unreadable` if the file is neither `.npz` nor `.npy`, or holds pickled objects.
     """
     try:
         with path.open("rb") as file:

@@ -61,7 +61,8 @@ class Allowed:
     marks: tuple[int, ...] = ()
     """Lists the numbers inside the range with which the graph compares the input: padding, an end token."""
     beside: tuple[int, ...] = ()
-    """Lists the neighbours of the choices, for inputs of several numbers. They show a limit that is wrong by one."""
+    """Lists the neighbours of the choices, for inputs of several numbers. The neighbours show a limit that is wrong by
+    one."""
 
     @property
     def certain(self) -> bool:

@@ -61,7 +61,7 @@ class Numbers:
         return frozenset().union(*found)
 
     def with_those_of(self, other: Numbers) -> Numbers:
-        """Adds the numbers of another graph with the same inputs; `tensors` stay those of this graph."""
+        """Adds the numbers of another graph with the same inputs; `tensors` stays unchanged."""
         return replace(self.with_more(other.of_dims), free=self.free | other.free)
 
     def with_more(self, more: Mapping[str, frozenset[int]]) -> Numbers:

@@ -75,7 +75,7 @@ def past(number: int, now: int) -> int:
 
 def rounds(base: Mapping[str, int], beyond: Mapping[str, int]) -> list[Sizes]:
     """Returns sizes for all symbols of `beyond` at once, in three rounds. Over the rounds, each symbol takes 1, twice
-    the base's size, and the size in `beyond`. In each round, neighbouring symbols take different ones of these
+    the base's size, and the size in `beyond`. In each round, neighbouring symbols take different levels of these
     three."""
     found = []
     for number in range(3):

@@ -45,7 +45,7 @@ class Table:
         return frozenset(column.name for one in self.ensembles for column in one.columns.values())
 
     def renamed(self, names: Mapping[str, str]) -> Table:
-        """Returns the same table for renamed inputs; `names` maps old names to new ones."""
+        """Returns the same table for renamed inputs; `names` maps old names to new names."""
         return Table(
             tuple(
                 replace(one, columns={f: replace(c, name=names.get(c.name, c.name)) for f, c in one.columns.items()})

@@ -40,8 +40,8 @@ class Costs(Overlaying):
     """Shows multiply-adds, weights and memory of nodes, by `inspect --costs`.
 
     The report has figures of modules. The figures of their nodes are counted in the model, at the sizes of the report.
-    They are shown only if their sum equals the module's figure in the report. If the sum differs, the report may be of
-    another version of the model, or the module may call functions. Its nodes then get no figure.
+    The figures are shown only if their sum equals the module's figure in the report. If the sum differs, the report may
+    be of another version of the model, or the module may call functions. The nodes of the module then get no figure.
     """
 
     def layers(self, part: CostsPart, names: Names) -> Iterator[Layer]:

@@ -108,7 +108,7 @@ class Layers(Overlaying):
     """Shows the error of each tensor, from `compare --per-layer`.
 
     The layers show own and inherited errors, relative to the tensor's scale, and the verdict of the comparison. The
-    names are those of the candidate.
+    layers use the candidate's names.
     """
 
     newer = True

@@ -30,7 +30,7 @@ NUMBERS = (
 
 
 class Form(ABC):
-    """Defines one form; has no state. Its id is the value of `--for`."""
+    """Defines one form; has no state. The id of a form is the value of `--for`."""
 
     client: ClassVar[str]
     """Is the readable name of the program that loads the bundle."""

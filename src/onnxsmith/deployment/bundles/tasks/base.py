@@ -16,7 +16,7 @@ TEXTS = ("text-classification", "text-generation")
 
 
 class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
-    """Defines one task; has no state. Its id is the value of `--task`."""
+    """Defines one task; has no state. The id of a task is the value of `--task`."""
 
     packages: ClassVar[tuple[str, ...]] = ()
     """Lists the Python packages that the processing needs in addition to numpy and onnxruntime."""

@@ -22,8 +22,9 @@ def grouping(nodes: Iterable[ir.Node]) -> tuple[str, str, Callable[[ir.Node], Pa
     """Returns how to group: `module`, `scope` or `operator`, the separator of a path's steps, and the function for the
     path of a node.
 
-    Modules are those that torch's exporter wrote into the nodes' metadata. A scope is the part of a node's name before
-    the last `/` (`/layer1/conv/Conv`). Scopes are used if at least half of the names have one."""
+    Modules come from the nodes' metadata, into which torch's exporter writes them. A scope is the part of a node's name
+    before the last `/` (`/layer1/conv/Conv`). Scopes are used if at least half of the names have one.
+    """
     found = list(nodes)
     if any(provenance.module_of(node) for node in found):
         return "module", ".", lambda node: tuple(provenance.module_of(node).split(".")[:_DEEPEST])

@@ -40,8 +40,9 @@ def stored(model: ir.Model, path_of: Callable[[ir.Node], Path]) -> dict[Path, St
     """Returns the parameters and bytes by group; () is the group for tensors that no node reads.
 
     Each tensor counts once, for its first reader in the order of the file. Parameters are float and complex tensors,
-    and integers of at most 8 bits, which are quantised weights. They are initializers, or constants of 16 elements or
-    more. Running statistics, scales, zero points and limits are no parameters."""
+    and integers of at most 8 bits, which are quantised weights. Parameters are initializers, or constants of 16
+    elements or more. Running statistics, scales, zero points and limits are no parameters.
+    """
     tensors = {item.value: item for item in held(model) if not item.constant or _size(item) >= SMALLEST}
     found: dict[Path, Stored] = {}
     seen: set[int] = set()
