@@ -85,7 +85,7 @@ def _refused(option: str, value: ir.Value, values: Sequence[ir.Value]) -> Onnxsm
 
 
 def _nearest(value: ir.Value, *, forward: bool) -> Iterator[ir.Value]:
-    """Yields the nearest typed tensors behind (`forward`) or before an untyped tensor."""
+    """Yields the nearest typed tensors before an untyped tensor, or behind it with `forward`."""
     seen: set[ir.Value] = set()
     queue = [value]
     while queue:

@@ -188,7 +188,7 @@ class Work:
 
     def _complete_outputs(self) -> None:
         """Restores the type and rank of outputs for which inference finds none, because the specification requires
-        both. Also restores their sizes, unless a step may have changed them."""
+        both. Also restores the sizes of outputs, unless a step may have changed them."""
         unknown = [
             value
             for value in self.model.graph.outputs

@@ -16,9 +16,9 @@ from onnxsmith.graph.structure import schema, walk
 
 @dataclass
 class Following:
-    """Holds the dtypes after a removal. `gone` are the removed nodes. `stands` maps each of their results to the tensor
-    that replaces it. `new` maps results of the remaining nodes to another dtype, and `origin` maps them to the removed
-    node that is the reason."""
+    """Holds the dtypes after a removal. `gone` are the removed nodes. `stands` maps each result of a removed node to
+    the tensor that replaces it. `new` maps results of the remaining nodes to another dtype, and `origin` maps them to
+    the removed node that is the reason."""
 
     work: Work
     gone: Collection[ir.Node]

@@ -36,8 +36,8 @@ def operators(work: Work, graph: ir.Graph, before: ir.Node | None, where: str) -
 
 
 def import_operators(model: ir.Model) -> None:
-    """Imports ONNX's own operators into a model that only imports ai.onnx.ml. Their opset is the newest of the model's
-    IR version."""
+    """Imports ONNX's own operators into a model that only imports ai.onnx.ml. Their opset is the newest opset of the
+    model's IR version."""
     if "" not in model.opset_imports and "ai.onnx" not in model.opset_imports:
         model.opset_imports[""] = versions.newest_opset(model.ir_version or 0)
 

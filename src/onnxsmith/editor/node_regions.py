@@ -17,7 +17,7 @@ from onnxsmith.graph.structure import provenance, tensor_paths, walk
 @dataclass(frozen=True)
 class Region:
     """Holds a set of nodes in one graph, with a name for messages. The nodes are in an order that repeats of the region
-    share. The nodes of their branches and bodies belong to the region."""
+    share. The region includes the nodes of branches and bodies."""
 
     name: str
     nodes: tuple[ir.Node, ...]

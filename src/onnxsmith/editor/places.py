@@ -22,8 +22,8 @@ ALL = "all"
 
 
 def places(model: ir.Model, pattern: Pattern, where: Where, count: Any, said: str) -> list[Match]:
-    """Returns the matches that meet the conditions, at least one. `count` is their expected number, or "all". `said` is
-    the pattern as its author wrote it.
+    """Returns the matches that meet the conditions, at least one. `count` is the expected number of matches, or "all".
+    `said` is the pattern as its author wrote it.
 
     Raises:
         OnnxsmithError: `edit/no-match` with the places that nearly match, `edit/match-count`, `edit/where`,

@@ -101,8 +101,8 @@ def _source(layout: Layout, place: Place) -> Any:
 
 
 def operands(layouts: Sequence[Layout]) -> list[tuple[list[Place], tuple[ir.Value, ...]]]:
-    """Returns the values from outside, each as the places that read it and its value in each repeat. Places share an
-    entry if they read the same value in every repeat."""
+    """Returns the values from outside. An entry has the places that read a value, and the value in each repeat. Places
+    share an entry if they read the same value in every repeat."""
     outside = [layout.outside() for layout in layouts]
     found: dict[tuple[ir.Value, ...], list[Place]] = {}
     for place in outside[0]:

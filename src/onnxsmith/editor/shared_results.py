@@ -19,8 +19,9 @@ many."""
 
 
 def without_shared(work: Work, regions: Sequence[Region]) -> list[Region]:
-    """Returns the regions without nodes that other regions read, if such nodes need few other nodes. A node that leaves
-    its region stays in the graph. Nodes that only it needs stay with it, and other nodes that it needs are copied."""
+    """Returns the regions without nodes that other regions read, if such nodes need few other nodes. Such a node leaves
+    its region, but stays in the graph. Nodes that only it needs stay with it, and other nodes that it needs are
+    copied."""
     home = {node: number for number, region in enumerate(regions) for node in region.nodes}
     order = {node: at for at, node in enumerate(walk.all_nodes(work.model))}
     found = []

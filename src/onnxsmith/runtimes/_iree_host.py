@@ -303,7 +303,8 @@ def _forget_output() -> None:
 
 
 def _output() -> str:
-    """Returns the start of standard error. IREE writes its diagnostics only there; they stay for the caller."""
+    """Returns the start of standard error. IREE writes its diagnostics only to standard error; they stay for the
+    caller."""
     with suppress(OSError):
         return os.pread(2, _READ, 0).decode(errors="replace")
     return ""

@@ -348,8 +348,8 @@ def _from_ort_value(value: Any) -> Value:
 
 
 def _from_ort_sequence(value: Any) -> Value:
-    """Returns the elements of a sequence. Python gets them only as the result of a run, so this runs a model that
-    returns its input."""
+    """Returns the elements of a sequence. Python gets the elements only as the result of a run, so this function runs a
+    model that returns its input."""
     import onnx_ir as ir
     import onnxruntime as ort
 

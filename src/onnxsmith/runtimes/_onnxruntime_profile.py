@@ -12,7 +12,8 @@ def kernels(events: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the kernels of each run (`runs`), and the microseconds of each run (`whole`), from the profiler's events.
 
     A kernel is (name, operator, provider, microseconds). The event of a node with a body contains the events of the
-    body. Their times are subtracted from the node's time. The events of one thread are nested or follow each other.
+    body. The times of the body are subtracted from the node's time. The events of one thread are nested or follow each
+    other.
     """
     complete = [event for event in events if event.get("ph") == "X" and "ts" in event]
     wholes = sorted((e for e in complete if e["name"] == "model_run"), key=lambda e: e["ts"])

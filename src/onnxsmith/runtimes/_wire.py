@@ -37,8 +37,8 @@ def receive(stream: IO[bytes], *, most: int = 0) -> tuple[dict[str, Any], dict[s
     """Reads one message of at most `most` bytes; 0 for no limit.
 
     Raises:
-        EOFError: the other process is gone.
-        TooLargeError: the message is larger; its rest is still unread.
+        EOFError: the other process is gone. TooLargeError: the message is larger; the rest of the message is still
+        unread.
     """
     (length,) = struct.unpack("<Q", _exactly(stream, 8))
     _fits(length, most)

@@ -49,7 +49,7 @@ class Options:
     """Says how to run a model. A runtime refuses options that it does not have.
 
     `provider` is the short name of the execution provider (`cpu`, `cuda`, `tensorrt`); `optimization` is `all`,
-    `extended`, `basic` or `disable`. If `threads` is 0, the runtime chooses their number.
+    `extended`, `basic` or `disable`. If `threads` is 0, the runtime chooses the number of threads.
 
     With `in_order` nodes run in the order of the file, if the runtime has a choice. Tensors are then freed early if
     their readers closely follow their nodes.
@@ -90,8 +90,8 @@ class Session(ABC):
     provider: str
     """Names the execution provider that really runs the model, in the runtime's own words."""
     is_built: bool = True
-    """Whether the model is ready for all sizes that it allows. If it is not, a run builds the model for the sizes of
-    the run's inputs."""
+    """Whether the model is ready for all sizes that it allows. If the model is not ready, a run builds it for the sizes
+    of the run's inputs."""
 
     @abstractmethod
     def run(self, feeds: Feeds) -> Outputs:
@@ -152,13 +152,12 @@ class Preparer(ABC):
         """Ends the sessions and the process."""
 
     def start(self) -> int | None:
-        """Starts the runtime's own process with its library imported, if the runtime has its own process. Returns the
-        process id."""
+        """Starts the runtime's own process, if it has one, and waits until its library is imported. Returns the process
+        id."""
         return None
 
     def expect(self) -> None:  # noqa: B027 — some runtimes have no process of their own
-        """Starts the runtime's own process, if the runtime has its own process. Does not wait until the library is
-        imported."""
+        """Starts the runtime's own process, if it has one, but does not wait until the library is imported."""
 
     def __enter__(self) -> Self:
         return self

@@ -183,7 +183,7 @@ class Search:
         return self._tries.run(sizes, self._plan.seed, self.chosen, manner)
 
     def nothing_taken(self) -> OnnxsmithError:
-        """Returns the error that no input was found. Its fix says how to give an input."""
+        """Returns the error that no input was found. The fix of the error says how to give an input."""
         last, ports = self._tries.last, self._plan.generator.signature.required()
         if last is not None and last.id in LACKS:
             return LacksError(last)

@@ -93,7 +93,7 @@ class OtherLevel(Rung):
     """Compares without the runtimes' optimisations, where kernels differ least.
 
     Applies to every doubt, also to a difference that only optimised kernels hide or show. It costs one more comparison
-    on the same inputs. Its agreement replaces the first result, because it plants faults too.
+    on the same inputs. The agreement of this comparison replaces the first result, because it plants faults too.
     """
 
     name = "the other optimisation level"

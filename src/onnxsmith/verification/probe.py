@@ -120,8 +120,9 @@ class Probe:
 
     def faulty(self, feed: Feed, weight: Weight, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
         """Returns the outputs with a fault in one weight. Each element is changed by `share` of itself, up or down at
-        random. A share of 1 changes it by as much as the tensor's root mean square. With `manner` ADDED, a share of the
-        root mean square is added, also to zeros. With TABLE, some elements get other values of the table."""
+        random. A share of 1 changes each element by as much as the tensor's root mean square. With `manner` ADDED, a
+        share of the root mean square is added, also to zeros. With TABLE, some elements get other values of the
+        table."""
         changed = planted(self._values(weight), share, weight.is_levels, seed, manner=manner)
         if changed is None:
             return None

@@ -87,7 +87,7 @@ def fixed(reference: ir.Model, candidate: ir.Model) -> Fixed | None:
 
 
 def _plain(model: ir.Model) -> ir.Model:
-    """Returns a copy of the model. Functions are inlined if one passes its own attributes to a draw."""
+    """Returns a copy of the model. Functions are inlined if a function passes its own attributes to a draw."""
     handed = any(attribute.is_ref() for node in nodes(model) for attribute in node.attributes.values())
     copy = inlined(model)[0] if handed else cloned(model)
     for value in walk.initializers(copy):

@@ -15,8 +15,8 @@ between layers, and approximations of exp, tanh and erf, which err by a few unit
 relative to the output's root mean square plus the element's own size (`verification/metrics/distances.py`).
 
 A sum whose length is not in the file counts as 1024 terms. In one run its length is known, if shape inference derives
-it from the sizes of the inputs: a mean over a volume of 32 x 32 x 32 sums 32768 terms. If this gives a larger
-tolerance, it applies to this run.
+it from the sizes of the inputs: a mean over a volume of 32 x 32 x 32 sums 32768 terms. If the known length gives a
+larger tolerance, the larger tolerance applies to this run.
 
 Interpolation computes coordinates. At each position of an axis of length L, a product and a sum of about that size are
 rounded, so the coordinate's error is about 2·u·L of a step. The value moves by this error times the difference of two
@@ -117,8 +117,8 @@ class Rounding:
         return self.tolerance, self.floor
 
     def unmoved(self, longest: int = UNKNOWN) -> float:
-        """Returns the rounding, relative to scale, that moving inputs and weights does not show, in a run whose longest
-        axis is `longest`. A sum of n terms errs by a random walk of its partial sums, whose mean is sqrt(n/6)
+        """Returns the rounding that moved inputs and weights do not show, relative to scale, in a run whose longest
+        axis is `longest`. The partial sums of n terms err in a random walk, so the mean error of the sum is sqrt(n/6)
         roundoffs."""
         coordinates = self.coordinates + self.open * min(longest, UNKNOWN) ** 2
         return FACTOR * (math.sqrt(coordinates) + math.sqrt(self.free / 6) / 2)

@@ -43,8 +43,8 @@ def difference(
     reference: Any, candidate: Any, tolerance: float, floor: float = 0.0, spread: float = np.inf
 ) -> Difference:
     """Compares two values of any kind that a runtime returns: arrays, sequences, absent optionals. Floats may differ by
-    `tolerance` relative to their scale, or by `floor` in their own units. Their difference in root mean square may be
-    at most `spread`."""
+    `tolerance` relative to their scale, or by `floor` in their own units. The difference of floats in root mean square
+    may be at most `spread`."""
     if isinstance(reference, list) or isinstance(candidate, list):
         return _sequences(reference, candidate, tolerance, floor, spread)
     if reference is None or candidate is None:

@@ -47,7 +47,7 @@ class Numbering:
         self.values: dict[ir.Value, int] = {}
         self.nodes: dict[ir.Node, int] = {}
         self.stored: list[tuple[int, ir.TensorProtocol | None]] = []
-        """Lists constants by the number of their values."""
+        """Lists constants, each after the number of its value."""
         self.parts: list[Part] = []
         self._types: _Interned[str] = _Interned()
         self._ops: _Interned[tuple[str, str]] = _Interned()

@@ -120,7 +120,7 @@ def drawn(draft: Draft) -> Drawn:
 
 
 def _ordered(inner: Sequence[Key], flows: Iterable[Flow]) -> list[Key]:
-    """Sorts items so that each comes after all items that it reads from. Otherwise keeps their order."""
+    """Sorts items so that each comes after all items that it reads from. Otherwise keeps the order of the items."""
     place = {key: at for at, key in enumerate(inner)}
     readers: list[list[int]] = [[] for _ in inner]
     waits = [0] * len(inner)

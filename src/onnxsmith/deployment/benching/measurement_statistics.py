@@ -109,7 +109,7 @@ def _interval(centre: float, low: float, high: float, floor: float) -> Interval:
 
 def percentiles(values: Sequence[float], wanted: Sequence[float]) -> list[float | None]:
     """Returns quantiles (Hyndman and Fan 1996, type 7, numpy's default). A quantile is None if there are too few values
-    beyond it: p99 says nothing about 20 runs. A quantile needs two values beyond it, a choice."""
+    beyond it: p99 says nothing about 20 runs. A choice: a quantile needs two values beyond it."""
     array = np.asarray(values, dtype=float)
     return [
         float(np.quantile(array, share)) if len(array) * (1 - share) >= 2 or share <= 0.5 else None for share in wanted

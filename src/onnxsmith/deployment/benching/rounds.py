@@ -75,8 +75,8 @@ class Track:
 
 @dataclass(eq=False)
 class Measured:
-    """Holds the tracks, and the logarithms of the ratios. Each track but the first has its ratio to the first in each
-    round."""
+    """Holds the tracks, and the logarithms of the ratios. For each track but the first, the list has the ratio to the
+    first track in each round."""
 
     tracks: list[Track]
     ratios: list[list[float]]

@@ -124,9 +124,9 @@ def _remedy(said: str, *, late: bool) -> str:
 
 @contextmanager
 def bare_python(*packages: str) -> Iterator[tuple[Path, list[str]]]:
-    """Yields a folder with links to these distributions and their requirements, and the arguments of a fresh
-    interpreter that imports only from that folder and the standard library: `[python, -I, -S, -c, program]`. The caller
-    appends a file to run and its arguments.
+    """Yields a folder with links to these distributions and their requirements. Also yields the arguments of a fresh
+    interpreter, `[python, -I, -S, -c, program]`, which imports only from the folder and the standard library. The
+    caller appends the path of a file to run, and the arguments of this file.
 
     Raises LookupError with the name of a distribution that is not installed.
     """

@@ -48,8 +48,8 @@ def _step(array: np.ndarray[Any, Any]) -> float:
 
 
 class Tolerances:
-    """Computes the allowed differences of the outputs of one model. `given` replaces them for all floats. `notes` names
-    the outputs that rounding alone moves beyond the bound from the count of operations."""
+    """Computes the allowed differences of the outputs of one model. `given` replaces the computed differences for all
+    floats. `notes` names the outputs that rounding alone moves beyond the bound from the count of operations."""
 
     def __init__(
         self,

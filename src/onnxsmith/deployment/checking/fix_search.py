@@ -25,7 +25,7 @@ _FEW = 4
 @dataclass(frozen=True)
 class Fixed:
     """Holds a model that the target takes, and the changes that were made. The model is not compared with the original
-    yet. `symbols` says why the target takes it only at given sizes."""
+    yet. `symbols` says why the target takes the model only at given sizes."""
 
     model: ir.Model
     steps: tuple[str, ...]

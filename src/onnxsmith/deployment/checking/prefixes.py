@@ -95,8 +95,8 @@ class Prefixes:
         return any(self._last_reader.get(value, -1) >= end for value in self.nodes[end - 1].outputs)
 
     def first(self, end: int) -> ir.Model:
-        """Returns the model of the first `end` nodes. Its outputs are graph outputs, and values that later nodes
-        read."""
+        """Returns the model of the first `end` nodes. The model's outputs are graph outputs, and values that later
+        nodes read."""
         names = [
             value.name or ""
             for node in self.nodes[:end]

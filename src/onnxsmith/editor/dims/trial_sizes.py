@@ -28,7 +28,7 @@ _ENOUGH = 3
 class Tried:
     """Holds the results of a model at the sizes of one dimension. `feeds` are inputs of the sizes that the model takes
     while other dimensions keep the original's size. `together` are the sizes that the model takes only if other
-    dimensions change too. `refused` are the sizes that it does not take, with the errors."""
+    dimensions change too. `refused` are the sizes that the model does not take, with the errors."""
 
     feeds: dict[int, Feed] = field(default_factory=dict)
     together: list[int] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """Defines the base class of steps.
 
-A step is a frozen dataclass. Its fields are the arguments in Python and the keys in a patch file.
+A step is a frozen dataclass. The fields of a step are the arguments in Python and the keys in a patch file.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _refuse(value: ir.Value, old: ir.DataType | None, new: ir.DataType) -> None:
 
 def _cast_input(model: ir.Model, name: str, dtype: ir.DataType, inner: str) -> ir.Model:
     """Replaces an input by an input of the new dtype with a Cast behind it. The old value becomes the result of the
-    Cast, called `inner`. So all its readers, also readers in bodies, read the same value as before."""
+    Cast, called `inner`. So all readers of the input, also readers in bodies, read the same value as before."""
     import_operators(model)
     graph = model.graph
     value = next(value for value in graph.inputs if value.name == name)

@@ -234,7 +234,7 @@ def _in_body(original: ir.Model, body: ir.Graph, part: ir.Model) -> ir.Model:
 
 
 def _rename(model: ir.Model, names: list[str]) -> None:
-    """Names the outputs. If another tensor has such a name, it is renamed."""
+    """Names the outputs. Another tensor with such a name is renamed."""
     outputs = list(model.graph.outputs)
     for place in tensor_paths.places(model):
         if place.value.name in names and place.value not in outputs:

@@ -15,10 +15,10 @@ from onnxsmith.targets.profiles.rules.base import GraphRule
 from onnxsmith.targets.profiles.value_limit import Limit
 
 DATA = "*"
-"""Is the key under which a plain list of dtypes is stored. It stands for the first operand and all values of its type
-variable."""
+"""Is the key under which a plain list of dtypes is stored. The key stands for the first operand and all values of its
+type variable."""
 ALL = "*"
-"""Is the name under which `static = true` is stored. It stands for all operands and results."""
+"""Is the name under which `static = true` is stored. The name stands for all operands and results."""
 
 
 def _dtype(name: str) -> str:

@@ -155,7 +155,7 @@ class Writer:
         self._entries[name] = Entry(name, kind, tuple(dtypes), tuple(keys), path)
 
     def finish(self, about: About, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Moves the file to its place. `inputs` and `outputs` are names of added values, in the model's order."""
+        """Moves the file to `path`. `inputs` and `outputs` are names of added values, in the model's order."""
         ports = {"input": list(inputs), "output": list(outputs)}
         assert all(name in self._entries for names in ports.values() for name in names)
         entries = [asdict(entry) for entry in self._entries.values()]

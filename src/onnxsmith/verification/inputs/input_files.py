@@ -77,8 +77,8 @@ def read_image(path: Path, port: Port) -> Array:
     """Reads an image in the input's layout: float in 0..1 or uint8 in 0..255, [batch, channels, height, width].
 
     One channel is luminance (BT.601 Y), three are red, green, blue. The channel axis is the first or the last of the
-    last three axes, whichever has the fixed size 1 or 3. If both have such a size, it is the first. An input of three
-    dimensions has no batch.
+    last three axes, whichever has the fixed size 1 or 3. If both have such a size, the channel axis is the first. An
+    input of three dimensions has no batch.
 
     Raises:
         OnnxsmithError: `input/unreadable` if it is no image of 8 bits a channel; `input/not-an-image-port` if the

@@ -1,8 +1,8 @@
 """Makes strings from a graph's vocabulary, as words and n-grams.
 
 Strings outside the vocabulary say nothing about the weights of a text model. So the search follows an input to the
-nodes that look strings up, through nodes that change the case or split strings. If a node splits them, an element is a
-text of a few words.
+nodes that look strings up, through nodes that change the case or split strings. If a node splits the strings, an
+element is a text of a few words.
 """
 
 from __future__ import annotations

@@ -161,7 +161,8 @@ def _parts(texts: Sequence[str], interface: Signature, *, in_samples: bool = Fal
 
     own: list[_Part] = []
     first = 0
-    """Numbers the first input of the last archive. A later value that none of its samples has is for all samples."""
+    """Numbers the first input of the last archive. A later value that no sample of this archive has is for all
+    samples."""
     for text in _texts(texts, interface):
         spec = parse(text)
         held = own[-1].values if own else {}

@@ -47,7 +47,7 @@ def is_widened(dtype: ir.DataType) -> bool:
 
 
 def write(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> None:
-    """Writes tensors by name, in the format of the suffix. This format must have their dtypes.
+    """Writes tensors by name, in the format of the suffix. This format must have the dtypes of all tensors.
 
     Raises:
         OSError, ValueError: when values cannot be read or written, or when their number does not match the shape.

@@ -1,4 +1,4 @@
-"""Defines the graph to lay out, and its layout."""
+"""Defines the graph to lay out, and the layout of a graph."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Cpp(Form):
 
 def _linked(library: Path, folder: Path) -> Path:
     """Makes a folder with links to the library under the names that a linker and a loader look for. The Python package
-    has the library only under its full version."""
+    has the library only under a name with the full version."""
     folder.mkdir()
     for name in _LINKS if ".so" in library.name else (library.name,):
         (folder / name).symlink_to(library)

@@ -34,9 +34,10 @@ _Piece = tuple[Monomial, int, int]
 class Liveness:
     """Follows which tensors are live while the nodes of a graph run in the order of the file.
 
-    A tensor is live until its last reader, or until the node whose branch or body reads it last. Graph outputs are live
-    from the node that computes them to the end. Graph inputs are always live, because the caller holds them. Weights
-    and constants are not counted. No memory is reused in place."""
+    A tensor is live until its last reader, or until the node whose branch or body reads it last. A graph output is live
+    from the node that computes it to the end. Graph inputs are always live, because the caller holds them. Weights and
+    constants are not counted. No memory is reused in place.
+    """
 
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
