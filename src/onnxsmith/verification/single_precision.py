@@ -1,4 +1,5 @@
-"""Compares float32 copies of two models that compute in float16 or bfloat16, where their own rounding hides too much.
+"""Compares float32 copies of two models that compute in float16 or bfloat16, if the rounding of these dtypes hides too
+much.
 
 A sum of float16 numbers is rounded to three digits, so many sums together may hide a fault of 1% in a weight. Two
 correct models of one function also agree in float32, and in float32 the fault is seen. Faults of the narrow dtype

@@ -103,9 +103,9 @@ class _Answer:
 def _side_by_side(
     probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run]
 ) -> tuple[list[Pair], list[tuple[Pair, Read, dict[str, int]]]]:
-    """Returns two lists. The first holds the pairs whose results differ on these inputs. The second holds the pairs
-    that read the same tensors and give equal results, with dtypes, shapes and sizes of these tensors. If the runtime
-    refuses the model with all pairs, each pair is tried in a model of its own."""
+    """Returns two lists. The first list holds the pairs whose results differ on these inputs. The second list holds the
+    pairs that read the same tensors and give equal results, with dtypes, shapes and sizes of these tensors. If the
+    runtime refuses the model with all pairs, each pair is tried in a model of its own."""
     answers = _answers(
         probe, same_name_nodes.doubled(model, found), runs, {one.name for one in found if one.is_wired_alike}
     )

@@ -85,7 +85,8 @@ class Evidence:
     ) -> Self:
         """Makes the means that follow from the probes of the two sides; a probe is None for a side that is no graph.
         Faults are planted if `plant` is set. With `by_name`, tensors and nodes of the same name mean the same on both
-        sides. Then their differences are searched for, and the rounding of either side counts."""
+        sides. Then the comparison searches for differences of such tensors and nodes, and the rounding of either side
+        counts."""
         source = candidate if reference is None else reference
         if source is None:
             return cls(arbiter=arbiter)

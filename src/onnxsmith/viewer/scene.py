@@ -55,8 +55,8 @@ class Constant:
     text: str
     aliases: list[str] = field(default_factory=list)
     form: str = ""
-    """Says how the tensor is stored, if not value by value: `sparse, 3 of 12 values`. In this case `bytes` is its size
-    as stored."""
+    """Says how the tensor is stored, if not value by value: `sparse, 3 of 12 values`. In this case `bytes` is the
+    stored size."""
 
 
 @dataclass(eq=False)

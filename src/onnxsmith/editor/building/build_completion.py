@@ -86,7 +86,7 @@ def _unnamed(stack: ExitStack) -> Path:
 
 def _checked(path: Path, where: str) -> tuple[Problem, ...]:
     """Runs the structure check, the checker and strict shape inference on the written file. Returns the problems of
-    shape inference. The other two checks raise."""
+    shape inference. The structure check and the checker raise."""
     try:
         return check(load(path), where=str(path), file=path)
     except OnnxsmithError as error:

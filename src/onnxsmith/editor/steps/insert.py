@@ -89,7 +89,7 @@ class Insert(Step):
         return first.value
 
     def _names(self, work: Work, value: ir.Value) -> Any:
-        """Returns the names of the results. The first may be the name of the graph output that the result replaces."""
+        """Returns the names of the results. The first name may be that of the graph output that the result replaces."""
         if self.after is None or not value.is_graph_output() or value.is_graph_input():
             return self.outputs
         if self.outputs == value.name:

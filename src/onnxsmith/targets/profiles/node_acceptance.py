@@ -32,9 +32,9 @@ class Foreseen:
 
 
 def foresee(model: ir.Model, profile: Profile, shaped: ir.Model | None = None) -> list[Foreseen]:
-    """Returns the predictions. The first is for the model as a whole, if the model does not fit. Then follows one
-    prediction for each node, in the order of the graph. Nodes in branches, loop bodies and local functions are
-    included, `Constant` nodes are not.
+    """Returns the predictions. The first prediction is for the model as a whole, if the model does not fit. Then
+    follows one prediction for each node, in the order of the graph. Nodes in branches, loop bodies and local functions
+    are included, `Constant` nodes are not.
 
     A node fits if its operator is listed and meets every condition. An unknown dtype, rank or value makes a node
     unknown if the profile restricts it. A node's prediction ignores the prediction for the whole model: a node can fit

@@ -58,7 +58,7 @@ Print = tuple[float, float]
 
 
 Row = tuple[str, ...]
-"""Lists tensors with equal values. Each is computed from the tensor before it."""
+"""Lists tensors with equal values, each computed from the tensor before it."""
 Key = tuple[str, tuple[int, ...]]
 
 

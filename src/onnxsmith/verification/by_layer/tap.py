@@ -35,7 +35,7 @@ class Tap(ABC):
 
     @abstractmethod
     def forced(self, feeds: Feeds, given: Mapping[str, Value], names: Collection[str]) -> Values:
-        """Returns the values of `names`, in one run. Each is computed from the nearest earlier tensors in `given`. A
+        """Returns the values of `names`, in one run, each computed from the nearest earlier tensors in `given`. A
         requested tensor is computed even if it is given."""
 
     @abstractmethod

@@ -70,8 +70,8 @@ class Allowed:
         return self.why != Allowed.why
 
     def within(self, sizes: Mapping[str, int]) -> tuple[int, int]:
-        """Returns the lowest and highest value at these sizes of the graph's dimensions. Both are 0 if the indexed
-        tensor is empty."""
+        """Returns the lowest and highest value at these sizes of the graph's dimensions. Both values are 0 if the
+        indexed tensor is empty."""
         known = [most for bound in self.below if (most := bound.most(sizes)) is not None]
         high = min([self.high, *known])
         if not known and high >= _HIGHEST:
@@ -236,7 +236,7 @@ def _counted(reader: Reader) -> tuple[int, int] | None:
 
 
 def _sizes_above(reader: Reader) -> Iterable[tuple[str, int]]:
-    """Yields dimensions that the operand has to stay below, with the number that is added to it for the comparison."""
+    """Yields dimensions that the operand plus a number has to stay below, with this number."""
     node, index = reader.node, reader.index
     op = node.op_type
     above: list[tuple[Dim, int]] = []

@@ -70,8 +70,8 @@ class Numbers:
         return replace(self, of_dims={**self.of_dims, **joined})
 
     def elements(self, sizes: Mapping[str, int]) -> int:
-        """Returns the number of elements that are computed at these sizes, as far as the shapes are known. A choice: a
-        loop inside a loop counts with as many iterations as the largest size, an outer loop with one iteration."""
+        """Returns the number of elements that are computed at these sizes, as far as the shapes are known. A choice: an
+        inner loop is assumed to run as many iterations as the largest size, an outer loop one iteration."""
         total, turns = 0, max(sizes.values(), default=1)
         for (shape, loops), count in self.tensors.items():
             found = [dims.evaluate(dim, sizes) for dim in shape]

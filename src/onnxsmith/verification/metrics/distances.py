@@ -38,7 +38,7 @@ class MaxRel(Metric):
 
 def largest(reference: Array, candidate: Array, scale: float) -> tuple[float, float]:
     """Returns two numbers for finite floats: the largest difference, and the largest difference relative to `scale`
-    plus the reference's own size. Both are 0 if there is no difference."""
+    plus the reference's own size. Both numbers are 0 if there is no difference."""
     absolute = over = 0.0
     for a, b in blocks(reference, candidate):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -53,7 +53,8 @@ class Ocr(Task):
 
     def _characters(self, content: Content, classes: int | str | None) -> tuple[str, ...]:
         """Returns the text of each class, with an empty text for the blank. Many label files lack the line for the
-        blank, or the space at the end. Each is added if the number of classes shows that it is missing."""
+        blank, or the space at the end. The line or the space is added if the number of classes shows that it is
+        missing."""
         labels, blank = content.parameters.labels, content.parameters.blank
         if not labels:
             raise mismatch(self.id(), "the characters of its classes are unknown", content.outputs[0].name,
