@@ -21,7 +21,8 @@ from onnxsmith.verification.rounding import FACTOR, Rounding, counted
 from onnxsmith.verification.value_comparison import is_float
 
 _SPREAD = 3.0
-"""Limits the error of quantisers, in multiples of the root mean square that follows from their steps. A choice."""
+"""Limits the root mean square error of quantisers, in multiples of the error that follows from their steps. A
+choice."""
 FINE = 2.0**-24
 """Holds the unit roundoff of float32: only coarser dtypes need the comparison with noise."""
 

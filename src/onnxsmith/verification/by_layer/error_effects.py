@@ -24,7 +24,8 @@ from onnxsmith.verification.value_comparison import is_float
 
 _MOST = 0.6
 """Separates a fault from a harmless difference. An error is a fault if the output's difference contains at least this
-share of the error's effect. An error is harmless if the difference contains at most 1 minus this share. A choice."""
+share of the error's effect. An error is harmless if the difference contains at most 1 minus this share. A choice: above
+one half, so that no error is both."""
 _DOUBT = 0.25
 """Limits the doubt about the share: it is certain if other differences, taken as random, change it by no more than
 this. A choice."""

@@ -33,7 +33,8 @@ _LOOK_AT_VALUES = 0.75
 """Names the share of paired tensors below which tensors are also paired by equal values. A choice: this pairing costs a
 run of each side."""
 LEAST_SHARE = 0.5
-"""Names the share of tensors that has to be paired, by default. A choice."""
+"""Names the share of tensors that has to be paired, by default. A choice: a comparison of a few tensors must not look
+like a comparison of all."""
 
 
 @dataclass(frozen=True)

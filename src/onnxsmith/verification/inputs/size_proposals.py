@@ -24,7 +24,8 @@ Sizes = dict[str, int]
 # A choice, the likeliest first: multiples of 32 and powers of two, the sizes of images and of layers.
 _LADDER = (64, 32, 96, 128, 16, 224, 256, 512, 48, 640, 320, 1024, 8, 576, 4, 2, 1)
 _BATCHES = (2, 1)
-"""Lists the batch sizes of a first proposal, in the order of trial. A choice."""
+"""Lists the batch sizes of a first proposal, in the order of trial. A choice: 2 comes first, because a batch of 1 hides
+errors of broadcasting."""
 _OTHER_BATCHES = (1, 3, 7, 2, 4, 8)
 _MOST_BASES = 160
 """Limits the proposals. A choice: each proposal is a run of the reference."""
