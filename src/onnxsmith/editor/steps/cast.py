@@ -26,7 +26,7 @@ sensitive."""
 class Cast(Step):
     """Stores the constants `tensor` as dtype `to` (bfloat16, float16, float8e4m3fn, …). A Cast behind each constant
     restores the dtype that its readers expect. Without `tensor`, all float initializers with two or more dimensions are
-    stored so. The numbers change by the rounding of `to`; the report gives the largest change."""
+    stored in this dtype. The numbers change by the rounding of `to`; the report gives the largest change."""
 
     first = ("to", "tensor")
 

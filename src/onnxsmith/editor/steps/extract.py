@@ -40,9 +40,9 @@ class Extract(Step):
     computes everything behind `from`, must give the same tensors `to`. If more than 1 GiB of weights lie outside the
     part, the original is only run from the tensors `from` on.
 
-    If `to` names tensors of a branch or a body, a part of it is extracted. Its inputs are tensors of the body, and
-    tensors that the body reads from the graphs around it. `to` then names at least one tensor of the body. If `from` is
-    given, it has to name all of these inputs; without it they are found.
+    If `to` names tensors of a branch or a body, a part of the branch or body is extracted. Its inputs are tensors of
+    the body, and tensors that the body reads from the graphs around it. `to` then names at least one tensor of the
+    body. If `from` is given, it has to name all of these inputs; without `from` the step finds them.
     """
 
     first = ("from_", "to")

@@ -31,8 +31,8 @@ class Outline(Step):
     """Makes the local function `to` (`domain::Name`), and calls it in place of the nodes that it was made of. `node`
     selects nodes for one call. `find` is a pattern (with `where` and `count`, as in `replace`) and makes a call for
     each match. `module` is a path and makes a call for each torch module that fits. Matches and modules must be alike.
-    Attributes that differ become attributes of the function. Tensors that the nodes read become its inputs, including
-    weights. The outputs keep their numbers."""
+    Attributes that differ become attributes of the function. Tensors that the nodes read become inputs of the function,
+    including weights. The outputs keep their numbers."""
 
     first = ("to",)
 
