@@ -171,8 +171,8 @@ class Search:
         return None
 
     def _other_choices(self) -> Iterator[dict[str, int]]:
-        """Yields other values of inputs that the graph compares with constants: a mask of zeros may give NaN, a mask of
-        ones numbers. First all inputs take their last value, then one input at a time does."""
+        """Yields other values of inputs that the graph compares with constants: a mask of zeros may give NaN where a
+        mask of ones gives numbers. First all inputs take their last value, then one input at a time does."""
         choices = {name: values for name, values in self._plan.generator.choices().items() if len(values) > 1}
         if len(choices) > 1:
             yield {**self.chosen, **{name: values[-1] for name, values in choices.items()}}

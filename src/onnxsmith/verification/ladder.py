@@ -47,8 +47,8 @@ class Subject(ABC):
         return None
 
     def opened(self) -> Self | None:
-        """Returns the comparison with common intermediate tensors as further outputs. Returns None if there are none,
-        or if the user gave a tolerance, which does not apply to intermediate tensors."""
+        """Returns the comparison with common intermediate tensors as further outputs. Returns None without common
+        tensors, or if the user gave a tolerance, which does not apply to intermediate tensors."""
         return None
 
     def seeded(self, seed: int) -> Self | None:

@@ -77,7 +77,7 @@ def _told(error: OnnxsmithError, stage: Stage, said: str) -> Refusal:
 
 
 def _shapes(session: Session) -> str:
-    """Returns how the session ran, if its runtime says so: with symbols, or the reason why without symbols."""
+    """Returns how the session ran, if its runtime says so: with symbols, or at fixed sizes with the reason."""
     return str(getattr(session, "head", {}).get("shapes", ""))
 
 
