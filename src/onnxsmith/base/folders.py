@@ -45,13 +45,18 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         OSError: the parent folder is not writable.
     """
-    real = Path(os.path.realpath(path))
-    if real.exists() and not real.is_file():
-        yield real
+    if is_device(path):
+        yield path
         return
+    real = Path(os.path.realpath(path))
     with beside(real) as folder:
         yield folder / path.name
         (folder / path.name).replace(real)
+
+
+def is_device(path: Path) -> bool:
+    """Whether the path is a device, a terminal or a pipe: something that takes bytes and must not be replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def clear(parent: Path) -> None:

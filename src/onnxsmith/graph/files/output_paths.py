@@ -13,6 +13,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.folders import is_device
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.files.save import data_files, disk_problems
 from onnxsmith.graph.structure import walk
@@ -81,7 +82,7 @@ def _needed(target: Path, file: Path, why: str) -> Exception:
 def _refuse_twice(targets: list[Path]) -> None:
     seen: dict[str, Path] = {}
     for target in targets:
-        if target.exists() and not target.is_file() and not target.is_dir():
+        if is_device(target):
             continue  # several outputs may go to one terminal, or to /dev/null
         real = os.path.realpath(target)
         if real in seen:

@@ -13,6 +13,7 @@ import mmap
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ import onnx_ir as ir
 from google.protobuf.message import EncodeError
 
 from onnxsmith.base import folders
+from onnxsmith.base.folders import is_device
 from onnxsmith.base.limits import no_folder, refuse_missing, writing_refused
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.system import disk
@@ -41,8 +43,9 @@ nodes and names need room, too."""
 class Stage:
     """A model that is being written to `target`: `write` it, check the file at `path`, then `commit`."""
 
-    def __init__(self, target: Path, folder: Path, *, linked: bool, durable: bool) -> None:
+    def __init__(self, target: Path, folder: Path, *, linked: bool, durable: bool, device: bool = False) -> None:
         self.target = target
+        self._device = device
         self.folder = folder
         self.path = folder / target.name
         self._linked = linked
@@ -71,6 +74,13 @@ class Stage:
                 why="readers look for the data file beside the link, not beside the linked file",
                 fix="give the path of the linked file",
             )
+        if outside and self._device:
+            raise problem(
+                "save/failed",
+                "the target is a device or a pipe, and the model needs a data file beside it",
+                where=str(self.target),
+                fix="give the path of a file",
+            )
         with disk_problems(self.target):
             whole = _moved_out(model, self._staged_data) if outside else in_memory(model)
             self.path.write_bytes(_serialise(whole, self.target))
@@ -93,11 +103,16 @@ class Stage:
         self._stale = [file for file in data_files(self.target) if not _is_needed(file, self.target)]
         self._has_data = self._staged_data.exists()
         for file in (self.path, self._staged_data) if self._has_data else (self.path,):
-            if self._durable:
+            if self._durable and not self._device:
                 disk.HERE.flush(file)
 
     def _place(self, *, keep: bool) -> list[Path]:
-        """Moves the files into place. With `keep`, a link to the old model stays for `_take_back`."""
+        """Moves the files into place. With `keep`, a link to the old model stays for `_take_back`. A device or a pipe
+        gets the bytes: a rename would put a file in its place."""
+        if self._device:
+            with self.path.open("rb") as made, self.target.open("wb") as opened:
+                shutil.copyfileobj(made, opened)
+            return [self.target]
         if keep and self.target.exists():
             _link(self.target, self._before)
         if self._has_data:
@@ -165,7 +180,8 @@ def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
         OnnxsmithError: `save/no-folder` when the folder of `target` does not exist, `save/failed` when it cannot be
             written to.
     """
-    path = Path(os.path.realpath(target))
+    device = is_device(Path(target))
+    path = Path(target) if device else Path(os.path.realpath(target))  # /dev/stdout leads to a path that no call opens
     if path.suffix in TEXT_SUFFIXES:
         raise problem(
             "save/failed",
@@ -178,9 +194,10 @@ def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
     refuse_missing(path.parent)
     with contextlib.ExitStack() as stack:
         with disk_problems(path):
-            folder = stack.enter_context(folders.beside(path))
-        linked = path.parent != Path(os.path.realpath(Path(target).parent))
-        yield Stage(path, folder, linked=linked, durable=durable)
+            place = tempfile.TemporaryDirectory() if device else folders.beside(path)
+            folder = Path(stack.enter_context(place))
+        linked = not device and path.parent != Path(os.path.realpath(Path(target).parent))
+        yield Stage(path, folder, linked=linked, durable=durable, device=device)
 
 
 def save(model: ir.Model, target: str | Path, *, external_data: bool | None = None) -> list[Path]:
