@@ -14,7 +14,6 @@ from onnx import parser
 import onnxsmith
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
-
 from tests.conftest import Refused
 
 MODEL = (

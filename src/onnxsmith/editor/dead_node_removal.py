@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import onnx_ir as ir
 
 from onnxsmith.graph.structure import captures, walk
@@ -15,13 +17,44 @@ def remove_unneeded(model: ir.Model) -> int:
     for node in reversed(list(model.graph)):
         if any(value.uses() or value.is_graph_output() for value in node.outputs):
             continue
-        captures.release(node)
-        model.graph.remove(node, safe=True)
+        remove([node])
         gone += 1
     for name, value in list(model.graph.initializers.items()):
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
             del model.graph.initializers[name]
     return gone
+
+
+def read_names(model: ir.Model) -> frozenset[str]:
+    """Returns the names of the node results that a node or a graph output reads, in branches and bodies too."""
+    values = (value for node in walk.all_nodes(model) for value in node.outputs)
+    return frozenset(value.name for value in values if value.name and (value.uses() or value.is_graph_output()))
+
+
+def no_longer_read(model: ir.Model, before: frozenset[str], names: Mapping[ir.Value, str]) -> list[ir.Node]:
+    """Returns the nodes that an edit left without a reader, consumers before producers: nothing needs their results,
+    and something read them `before`. Of the nodes that nothing ever read, only constants are among them. `names` maps
+    values to their names before the edit; other values have kept their names."""
+    dead: list[ir.Node] = []
+    gone: set[ir.Node] = set()
+    for graph in reversed(list(walk.graphs_and_functions(model))):
+        for node in reversed(list(graph)):
+            if any(value.is_graph_output() for value in node.outputs):
+                continue
+            readers = [use.node for value in node.outputs for use in value.uses()]
+            was_read = any(names.get(value, value.name or "") in before for value in node.outputs)
+            if all(one in gone for one in readers) and (readers or was_read or node.op_type == "Constant"):
+                dead.append(node)
+                gone.update((node, *walk.inside(node)))
+    return dead
+
+
+def remove(nodes: Iterable[ir.Node]) -> None:
+    """Removes nodes that nothing needs; consumers come before producers."""
+    for node in nodes:
+        captures.release(node)
+        if node.graph is not None:
+            node.graph.remove(node, safe=True)
 
 
 def called_functions(model: ir.Model) -> set[ir.OperatorIdentifier]:
@@ -35,11 +68,3 @@ def remove_uncalled(model: ir.Model, before: set[ir.OperatorIdentifier]) -> None
     while gone := before & set(model.functions) - called_functions(model):
         for identifier in gone:
             del model.functions[identifier]
-        forget_domains(model, {identifier[0] for identifier in gone})
-
-
-def forget_domains(model: ir.Model, domains: set[str]) -> None:
-    """Removes the opset imports of these domains if no node or function uses them any more."""
-    used = {node.domain for node in walk.all_nodes(model)} | {one[0] for one in model.functions}
-    for domain in domains - used - {""}:
-        model.opset_imports.pop(domain, None)

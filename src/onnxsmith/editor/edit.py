@@ -23,8 +23,9 @@ from onnxsmith.base.report.parts.written import Written
 from onnxsmith.base.report.parts.written import written as files_written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.editor import patch, repeated_names
+from onnxsmith.editor.dead_node_removal import no_longer_read, read_names, remove
 from onnxsmith.editor.edit_fixes import in_words_of_steps, meant
 from onnxsmith.editor.edit_verification import Verified, verified
 from onnxsmith.editor.edited_model import Work
@@ -38,7 +39,7 @@ from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import as_read, left_behind, staged
 from onnxsmith.graph.files.specification_check import check
-from onnxsmith.graph.structure import captures, carried_fields, walk
+from onnxsmith.graph.structure import captures, carried_fields, versions, walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes._lenient import checked, is_off
@@ -65,12 +66,14 @@ class Edit:
         verify: Verify | bool = True,
         save: Save = Save(),
         record: str | Path | None = None,
+        keep_unused: bool = False,
         command: str = "edit",
     ) -> None:
         self._file = Path(source) if isinstance(source, str | Path) else None
         self._where = str(source) if self._file is not None else "the given model"
         self._output = output if output is not None else self._file
         self._settings, self._save, self._record = verifying(verify), save, record
+        self._keep_unused = keep_unused
         self._clock, self._command = Clock(), command
         self._identity = model_identity.read([source])
         with self._clock, stage("load"):
@@ -83,6 +86,7 @@ class Edit:
             self._given = given.inputs(inputs, signature(read))
             self._original = self._file if self._file is not None and self._file.suffix == ".onnx" else read
             self._work = Work(cloned(read) if self._original is read else read)
+            self._read_before = read_names(self._work.model)
         self._steps: list[tuple[str, str]] = []
         self._tables: list[dict[str, Any]] = []
         self._arrays = Arrays(Path(record).stem if record is not None else "")
@@ -209,7 +213,9 @@ class Edit:
             raise problem("edit/nothing", "the edit has no steps", where=self._where, fix="add a step")
         with self._recorded() as place:
             with self._clock:
+                self._work.notes += self._unused()
                 tidy(self._work.model)
+                versions.drop_unused_imports(self._work.model)
                 self._work.finish()
                 found, files = self._delivered(self._work.model)
             report = model_identity.identified(self._report(found, files), self._identity)
@@ -218,6 +224,18 @@ class Edit:
             self.result = Result(report, self._work.model if good or path else None, path)
             if good:
                 place()
+
+    def _unused(self) -> list[str]:
+        """Removes the nodes that the steps left without a reader, or keeps them; returns a note that names them."""
+        unused = no_longer_read(self._work.model, self._read_before, self._work.original)
+        if not unused:
+            return []
+        count = several(len(unused), "node")
+        labels = first_few([f"{walk.op_name(node)} {walk.node_label(node)}" for node in unused], 3)
+        if self._keep_unused:
+            return [f"nothing reads the results of {count} any more: {labels}"]
+        remove(unused)
+        return [f"removed {count} whose results nothing reads any more: {labels}"]
 
     def _recorded(self) -> AbstractContextManager[Callable[[], None]]:
         """Writes the patch file to a temporary place. Calling the context's value moves the file into place."""
@@ -312,6 +330,7 @@ def edit(
     verify: Verify | bool = True,
     save: Save = Save(),
     record: str | Path | None = None,
+    keep_unused: bool = False,
 ) -> Edit:
     """Edits a model, all or nothing.
 
@@ -319,14 +338,14 @@ def edit(
     original except for values that a step changes on purpose, and writes it to `output`, by default over the source.
     After an exception in the block, or a difference, the file stays as it was. `m.result` has the report. A source that
     is no file is not changed: `m.result.model` is the edited model. `record` writes the steps to a patch file that can
-    be applied again.
+    be applied again. Nodes whose results nothing reads after the steps are removed; `keep_unused` keeps them.
 
     Raises:
         OnnxsmithError: `model/…` for a source that cannot be read; in the block `edit/…`; at its end `model/invalid`,
             `model/shape-conflict`, `edit/does-not-run`, `edit/original-does-not-run`, `verify/different`,
             `verify/cannot-tell`, `save/…`.
     """
-    return Edit(source, output, inputs=inputs, verify=verify, save=save, record=record)
+    return Edit(source, output, inputs=inputs, verify=verify, save=save, record=record, keep_unused=keep_unused)
 
 
 def edited(source: Source, output: str | Path | None, steps: Callable[[Edit], None], **settings: Any) -> Result:

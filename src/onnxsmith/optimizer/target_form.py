@@ -99,7 +99,7 @@ class ForTarget:
         """Lowers the IR version to the newest that the target reads, if the model allows it; returns notes."""
         if self.ir_version is None or (model.ir_version or 0) <= self.ir_version:
             return ()
-        before, least = model.ir_version, versions.least_ir(model, oldest=8 if model.functions else 3)
+        before, least = model.ir_version, versions.least_ir(model)
         model.ir_version = max(self.ir_version, least)
         if least > self.ir_version:
             return (f"{self.name} reads IR version {self.ir_version}, and the model needs {least}",)

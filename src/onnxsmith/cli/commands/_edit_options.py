@@ -27,6 +27,7 @@ class Editing(Command):
         "additional inputs to verify on: inputs.npz, x=array.npy, x=photo.png; repeatable", default=(), metavar="SPEC"
     )
     no_verify: bool = flag("write the file without verifying it; the report says so")
+    keep_unused: bool = flag("keep nodes whose results nothing reads after the edit")
     verify: Verify = group(Verify)
     save: Save = group(Save)
 
@@ -63,6 +64,7 @@ def edited(command: Editing, change: Any, edit: Any) -> Report:
         verify=command.verify if not command.no_verify else False,
         save=command.save,
         record=command.record or None,
+        keep_unused=command.keep_unused,
         command=command.name,
     )
     change(work)

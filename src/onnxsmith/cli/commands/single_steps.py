@@ -127,9 +127,14 @@ class Opset(Editing):
     name = "opset"
 
     to: int = argument("the opset of the written file", metavar="OPSET")
+    ir_version: int = option(
+        "the IR version of the written file; default: the one that the opset came with, or what the model needs",
+        default=0,
+        metavar="N",
+    )
 
     def steps(self) -> Iterable[Step]:
-        yield step("opset", to=self.to)
+        yield step("opset", to=self.to, ir_version=self.ir_version or None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.words import several
-from onnxsmith.editor.dead_node_removal import forget_domains
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.structure import tensor_paths, walk
@@ -44,7 +43,6 @@ class Inline(Step):
             raise problem(
                 "edit/not-inlined", "the functions cannot be inlined", why=trouble, fix="inline them one by one"
             )
-        forget_domains(model, {one[0] for one in work.model.functions})
         declares = any(value.shape is not None for value in _inside(work.model))
         before = {value.name for value in _inside(work.model)}
         work.become(model, inlines=True)

@@ -19,11 +19,8 @@ from onnxsmith.editor.shared_results import without_shared
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.patterns.pattern import Pattern
 from onnxsmith.graph.patterns.pattern_conversion import pattern_of
-from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure import versions, walk
 from onnxsmith.graph.structure.model_copy import cloned
-
-_OLDEST_IR = 8
-"""Names the first IR version with local functions."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class Outline(Step):
         for graph in {id(graph): graph for graph in early}.values():
             _sort(graph, regions)
         work.model.opset_imports.setdefault(domain, 1)
-        work.model.ir_version = max(work.model.ir_version or 0, _OLDEST_IR)
+        work.model.ir_version = max(work.model.ir_version or 0, versions.FUNCTIONS)
         work.become(cloned(work.model))
         size = several(len(regions[0].nodes), "node")
         labels = first_few([region.name for region in regions], 3)

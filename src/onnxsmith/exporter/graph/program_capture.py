@@ -16,7 +16,7 @@ from onnxsmith.exporter.graph.padded_pools import keep_apart
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
-from onnxsmith.graph.structure import allowed_dtypes, provenance, walk
+from onnxsmith.graph.structure import allowed_dtypes, provenance, versions, walk
 from onnxsmith.graph.structure.signature import Signature, is_symbol, signature
 from onnxsmith.graph.surgery import names, opset_conversion
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
@@ -84,6 +84,8 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
     _check_dtypes(model)
     keep_apart(model)
     stored_integers.store(model)
+    versions.drop_unused_imports(model)
+    model.ir_version = versions.least_ir(model)  # exporters write the newest, which the runtimes of an old opset refuse
     how = f"converted from {emitted}" if opset_conversion.of(model) != emitted else ""
     bounds = {symbols[name]: limits for name, limits in captured.bounds.items() if name in symbols}
     return Graph(

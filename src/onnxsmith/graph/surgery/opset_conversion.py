@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.words import first_few
+from onnxsmith.graph.structure import versions
 
 _SHOWN = 3
 """The most nodes that a refusal names. A choice."""
@@ -19,7 +20,8 @@ def of(model: ir.Model) -> int:
 
 def convert(model: ir.Model, target: int | None) -> ir.Model:
     """Returns a copy of `model` at opset `target`; `model` itself if it has that opset already, or if `target` is None.
-    Inlines local functions whose bodies cannot be converted; see `inlined_functions`.
+    Inlines local functions whose bodies cannot be converted; see `inlined_functions`. The copy has the IR version of
+    the new opset, and no opset import that no node needs.
 
     Raises: OnnxsmithError: `export/opset` if the version does not exist, or if the converters cannot convert an
         operator.
@@ -35,7 +37,10 @@ def convert(model: ir.Model, target: int | None) -> ir.Model:
             why=f"the installed onnx {onnx.__version__} writes opsets 7 to {newest}",
             fix=f"choose an opset from this range; without --opset the model keeps {now}",
         )
-    return _lower(model, now, target) if target < now else _raise(model, now, target)
+    made = _lower(model, now, target) if target < now else _raise(model, now, target)
+    versions.drop_unused_imports(made)
+    made.ir_version = versions.least_ir(made)
+    return made
 
 
 def inlined_functions(before: ir.Model, after: ir.Model) -> list[str]:

@@ -15,7 +15,7 @@ from functools import cache
 import onnx
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import carried_fields, provenance, schema, versions, walk
+from onnxsmith.graph.structure import carried_fields, provenance, schema, walk
 from onnxsmith.graph.surgery.inlining import inlined
 
 _HIDDEN = "onnxsmith.hidden"
@@ -52,7 +52,6 @@ def _raised(model: ir.Model, target: int, kept: set[ir.OperatorIdentifier]) -> t
         return copy, errors
     _restore_functions(copy, functions, model, target)
     _restore_origin(copy, model)
-    copy.ir_version = max(copy.ir_version or 0, versions.least_ir(copy))
     return copy, []
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 
 _FLOATS = {
@@ -29,9 +30,6 @@ _PLACING = {"Concat", "ScatterElements", "ScatterND"}
 _INTEGERS = 4
 """The accuracy level of MatMulNBits that computes with integers of 8 bits. onnxruntime's kernel then reads the scales
 when the model is loaded, and computes without them if they are not constant (1.31, 1.32)."""
-_OLDEST_IR = 4
-"""The IR version since which initializers need not be inputs; an initializer that is also an input is then a
-default."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def adjustable(model: ir.Model) -> tuple[ir.Model, tuple[Weight, ...]]:
     exponents and single numbers are not weights, except the scales of quantisers.
     """
     made = cloned(model)
-    made.ir_version = max(made.ir_version or _OLDEST_IR, _OLDEST_IR)
+    made.ir_version = max(made.ir_version or 0, walk.FIRST_WITH_CONSTANTS)
     _lift_constants(made)
     graph = made.graph
     taken = {value.name for value in graph.inputs}

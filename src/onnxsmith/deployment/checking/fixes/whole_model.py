@@ -62,9 +62,9 @@ class OlderIrVersion(Fix):
     rank = 5
 
     def tries(self, model: ir.Model, refused: Collection[str]) -> Iterator[tuple[str, ir.Model]]:
-        least = versions.least_ir(model, oldest=_IR_VERSIONS[-1])
+        least = versions.least_ir(model)
         for version in _IR_VERSIONS:
-            if max(least, 8 if model.functions else 0) <= version < (model.ir_version or 0):
+            if least <= version < (model.ir_version or 0):
                 made = cloned(model)
                 made.ir_version = version
                 yield f"IR version {version}", made
