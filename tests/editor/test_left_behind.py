@@ -31,7 +31,11 @@ VIEW = """<ir_version: 10, opset_import: ["": 17]> g (float[2,3,4] x) => (float[
 BRANCH = """<ir_version: 8, opset_import: ["": 17]> g (bool c, float[2,3] x) => (float[2,3] y) {
     s = Shape(x)
     y = If (c) <
-        then_branch = a () => (float[2,3] u) { z = Constant<value = int64[2] {2, 3}>() e = Expand(x, s) [body] u = Reshape(e, s) },
+        then_branch = a () => (float[2,3] u) {
+            z = Constant<value = int64[2] {2, 3}>()
+            e = Expand(x, s)
+            [body] u = Reshape(e, s)
+        },
         else_branch = b () => (float[2,3] w) { w = Neg(x) }
     >
 }"""
@@ -90,7 +94,7 @@ def test_a_node_that_only_a_dead_branch_reads_is_dead_too(tmp_path: Path) -> Non
     model.graph.outputs[0] = relu.outputs[0]
     dead = no_longer_read(model, before, {})
     assert [node.op_type for node in dead] == ["Constant", "If", "Shape"]
-    assert dead[1] is chosen and y.producer() is chosen
+    assert dead[1] is chosen is y.producer()
 
 
 def test_a_dead_node_in_a_branch_goes(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.exporter.translating.register import forget, registered
+from onnxsmith.graph.files.load import load
 from tests.exports import assert_follows
 
 X = torch.rand(2, 3) - 0.5
@@ -248,3 +250,33 @@ def test_the_file_runs() -> None:
     result = export(Halves(), X)
     answer = onnxsmith.run(result.model, {"x": X.numpy()}).outputs["output"]
     np.testing.assert_allclose(answer, X.numpy() * 1.5 + 1, rtol=1e-6)
+
+
+@torch.library.custom_op("test_onnx::widened", mutates_args=())
+def widened(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return x @ w
+
+
+@widened.register_fake
+def _(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)  # wrong: the result has as many columns as w
+
+
+class Widens(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.rand(3, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(torch.ops.test_onnx.widened(x, self.w))
+
+
+def test_a_wrong_shape_of_an_operator_is_corrected_in_the_file(tmp_path: Path) -> None:
+    onnxsmith.register("test_onnx::widened", lambda x, w: onnxsmith.onnx_op("MatMul", x, w, version=13))
+    result = export(Widens(), X, output=tmp_path / "m.onnx")
+    (output,) = load(tmp_path / "m.onnx").graph.outputs
+    assert output.shape is not None
+    assert [str(dim) for dim in output.shape][1:] == ["8"]
+    assert "was declared as float[" in result.report.headline
+    inner = [value for node in load(tmp_path / "m.onnx").graph for value in node.outputs if value is not output]
+    assert all(value.name == output.name or value.shape is None for value in inner)

@@ -45,6 +45,7 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.verification.inputs import user_inputs as given
 from onnxsmith.verification.inputs.user_inputs import Inputs
+from onnxsmith.verification.output_declarations import settled
 from onnxsmith.verification.verification_verdict import problems, verdict
 
 
@@ -274,7 +275,8 @@ class Edit:
 
         if self._output is None:
             self._check(model, where="the edited model")
-            return compared(model), Written({}, "no output was requested")
+            found = compared(model)
+            return dataclasses.replace(found, part=settled(found.part, model)), Written({}, "no output was requested")
         with staged(self._output) as target:
             with stage("save"):
                 target.write(model, external_data=self._external)
@@ -286,7 +288,11 @@ class Edit:
                     "; --write-unsure, Save(write_unsure=True) in Python, writes it anyway" if found.part.unsure else ""
                 )
                 return found, Written({}, f"outputs that should stay the same were not shown to be the same{hint}")
+            found = dataclasses.replace(found, part=settled(found.part, model))
             with stage("save"):
+                if found.part.misdeclared:
+                    target.write(model, external_data=self._external)
+                    self._refuse_invalid(model, target.path)
                 left = left_behind(target.target)
                 self._work.notes += [f"{file.name} is no longer used by {target.target.name}" for file in left]
                 return found, files_written(target.commit())

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.report.parts.verification import Verification, nothing_verified
+from onnxsmith.base.report.parts.verification import Misdeclared, Verification, nothing_verified
 from onnxsmith.base.settings import Verify
 from onnxsmith.editor.dead_node_removal import remove_unneeded
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.repeated_names import repeated, without
 from onnxsmith.graph.files.load import load
+from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.names import rename_ports
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options
+from onnxsmith.verification import runtime_choice
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.user_inputs import sizes
-from onnxsmith.verification.run import run
+from onnxsmith.verification.output_declarations import Declarations
+from onnxsmith.verification.run import accepted, planned, run
 from onnxsmith.verification.runtime_choice import LACKS
 from onnxsmith.verification.sessions import verify_models
 from onnxsmith.verification.verification_verdict import ending
@@ -77,8 +84,13 @@ def verified(
     new = tuple(v.name or "" for v in outputs if not work.outputs.get(v.name or ""))
     if settings is None:
         return Verified(nothing_verified(*NAMES, "--no-verify was given"), changed, new)
+    seen: tuple[Misdeclared, ...] = ()
+    adapted = bool(work.adapt_candidate)  # the compared copy has other axes or inputs than the file
     if changed or new:
-        _run(written, original, settings)
+        seen = _run(written, original, settings)
+    elif adapted:
+        with suppress(OnnxsmithError):  # a new input may take few values
+            seen = _observed(written, settings)
     kept = {
         (v.name or ""): work.outputs[v.name or ""] or ""
         for v in outputs
@@ -88,7 +100,7 @@ def verified(
     before = {} if len(kept) == len(outputs) or work.adapt_candidate else _before_changes(work, affected)
     if not kept and not before:
         why = "every output is new or changed on purpose; the edited model was run"
-        return Verified(nothing_verified(*NAMES, why), changed, new)
+        return Verified(replace(nothing_verified(*NAMES, why), misdeclared=seen), changed, new)
     pair = _pair(work, original, written, kept, before)
     try:
         part = verify_models(*pair, settings, given=given, names=NAMES)
@@ -98,16 +110,23 @@ def verified(
         raise
     for also in work.also:
         part = also(part, pair, settings)
+    now = {old: name for name, old in kept.items()}  # the compared copy has the original's names
+    said = () if adapted else (replace(one, name=now[one.name]) for one in part.misdeclared if one.name in now)
+    part = replace(part, misdeclared=tuple({one.name: one for one in (*seen, *said)}.values()))
     if before:
         note = f"compared in front of the changes: {', '.join(before.values())}"
         part = replace(part, notes=(*part.notes, note))
     return Verified(part, changed, new, bool(kept))
 
 
-def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) -> None:
-    found = _refusal(written, settings)
-    if found is None:
-        return
+def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) -> tuple[Misdeclared, ...]:
+    """Runs the edited model; returns the outputs whose declared shapes are wrong."""
+    try:
+        return _observed(written, settings)
+    except OnnxsmithError as error:
+        if error.problem.id in LACKS:
+            return ()
+        found = error
     _refuse_broken(original, settings)
     raise problem(
         "edit/does-not-run",
@@ -116,6 +135,36 @@ def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) 
         why=_reason(found),
         fix="correct the step; nothing was written",
     ) from found
+
+
+def _observed(source: Path | ir.Model, settings: Verify) -> tuple[Misdeclared, ...]:
+    """Runs a model on generated inputs, and again with another size for each symbolic dimension, and compares its
+    outputs with their declarations. The second run counts only if the model takes these sizes.
+
+    Raises:
+        OnnxsmithError: the errors of `run`.
+    """
+    source = _without_repeated(source)
+    model = load(source)
+    interface, known = signature(model), _sizes(settings)
+    plan = planned(model, interface, known, settings.seed)
+    free = [name for name in dims.symbols(plan.generator.signature) if name not in known]
+    distinct = {**known, **{name: index + 2 for index, name in enumerate(free)}}
+
+    def on(name: str) -> Declarations:
+        found = Declarations(interface)
+        with runtimes.get(name).prepare(source, runtimes.patient(Options())) as session:
+            given = plan.generator.feed(dict(plan.start or {}), seed=plan.seed).values
+            values, outputs, _ = accepted(session, plan, given)
+            found.add(values, outputs)
+            if free:
+                other = planned(model, interface, distinct, settings.seed + 1)
+                values = other.generator.feed(dict(other.start or {}), seed=other.seed).values
+                with suppress(OnnxsmithError):  # the sizes may be impossible together
+                    found.add(values, session.run(values))
+        return found
+
+    return runtime_choice.judged(settings.runtime, [source], on)[0].wrong()
 
 
 def _refuse_broken(original: Path | ir.Model, settings: Verify) -> None:
@@ -136,13 +185,17 @@ def _refuse_broken(original: Path | ir.Model, settings: Verify) -> None:
 def _refusal(model: Path | ir.Model, settings: Verify) -> OnnxsmithError | None:
     """Returns why a model does not run on generated inputs; None if it runs, or if the runtime lacks a feature that it
     needs."""
-    if repeated(load(model)):
-        model = without(cloned(load(model)))
+    model = _without_repeated(model)
     try:
         run(model, runtime=settings.runtime, random=True, seed=settings.seed, sizes=_sizes(settings))
     except OnnxsmithError as error:
         return None if error.problem.id in LACKS else error
     return None
+
+
+def _without_repeated(model: Path | ir.Model) -> Path | ir.Model:
+    """Returns a copy without repeated names, which runtimes refuse; the model itself if it has none."""
+    return without(cloned(load(model))) if repeated(load(model)) else model
 
 
 def _reason(error: OnnxsmithError) -> str:

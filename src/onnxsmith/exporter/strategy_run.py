@@ -39,6 +39,7 @@ from onnxsmith.optimizer.kernels import of_check
 from onnxsmith.optimizer.simplification_rounds import simplified
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.verification.ladder import climbed
+from onnxsmith.verification.output_declarations import settled
 
 if TYPE_CHECKING:
     from onnxsmith.exporter.graph.omitted_weights import Weights
@@ -116,7 +117,7 @@ class Maker:
     ) -> tuple[Verification, Written]:
         if output is None:
             check(custom_operators.runnable(model), where="the exported model")
-            return self._verify(strategy, built, model), Written({}, "no output was asked for")
+            return settled(self._verify(strategy, built, model), model), Written({}, "no output was asked for")
         if isinstance(output, str | Path):
             return self._write(strategy, built, model, output)
         with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
@@ -148,6 +149,9 @@ class Maker:
                 if not self.settings.save.write_unsure:
                     why = "the check cannot tell whether the exported model is equal; --write-unsure writes it anyway"
                     return verification, Written({}, why)
+            verification = settled(verification, model, *files.values())
+            if self.settings.weights and verification.misdeclared:
+                self._stage(files, external_data=self.settings.save.external_data)
             if not self.settings.weights:
                 weights = _weights(built)
                 left = {target: weights.left_out(one)[0] for target, one in files.items()}

@@ -18,6 +18,7 @@ from onnxsmith.base.report.parts.written import Written
 from onnxsmith.base.report.parts.written import written as files_written
 from onnxsmith.base.settings import Save
 from onnxsmith.graph.files.save import staged
+from onnxsmith.verification.output_declarations import settled
 
 if TYPE_CHECKING:
     from onnxsmith.optimizer import faulty_rewrites
@@ -42,7 +43,7 @@ class Delivery:
 
     def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
         if self.output is None:
-            return self.verified(simple), Written({}, "no output was requested")
+            return settled(self.verified(simple), simple), Written({}, "no output was requested")
         with staged(self.output) as target:
             with stage("save"):
                 target.write(simple, external_data=self.save.external_data)
@@ -52,7 +53,11 @@ class Delivery:
             verification = self.verified(target.path)
             if self.asked and not verification.equal and not (verification.unsure and self.save.write_unsure):
                 return verification, Written({}, _why_not(verification))
+            verification = settled(verification, simple)
             with stage("save"):
+                if verification.misdeclared:
+                    target.write(simple, external_data=self.save.external_data)
+                    self.check(simple, where="the simplified model", file=target.path)
                 return verification, files_written(target.commit())
 
 

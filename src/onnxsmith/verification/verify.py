@@ -26,6 +26,7 @@ from onnxsmith.verification.explore import Explorer, Plan, Run, answer, tried
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.noise import Noise
 from onnxsmith.verification.output_checks import Checks
+from onnxsmith.verification.output_declarations import Declarations
 from onnxsmith.verification.probe import Probe
 from onnxsmith.verification.rounding import Rounding, quantises_values
 from onnxsmith.verification.value_comparison import Difference, difference
@@ -126,7 +127,10 @@ def verify(
     more, one_sided = _of_all_sides(evidence, plan, explorer, taken)
     taken += more
     checks = _checks(reference.session, candidate.session, explorer, roundings, evidence)
-    runs = list(_answered(taken, explorer, candidate.session, checks, evidence.elsewhere, on_run, on_compared))
+    declared = Declarations(candidate.session.signature)
+    runs = list(
+        _answered(taken, explorer, candidate.session, checks, evidence.elsewhere, declared, on_run, on_compared)
+    )
     _refuse_constants(explorer.drawn, candidate.session, runs, checks)
     checks.judge_movement(runs)
     if on_worst is not None and checks.worst is not None:
@@ -154,6 +158,7 @@ def verify(
         untried=(*explorer.untried, *checks.untried, *one_sided, *shapes),
         power=power,
         unsure=unsure if agrees else (),
+        misdeclared=declared.wrong(),
     )
 
 
@@ -214,6 +219,7 @@ def _answered(
     session: Session,
     checks: Checks,
     elsewhere: Callable[[Feed], Problem | None],
+    declared: Declarations,
     on_run: Callable[[Run], None] | None,
     on_compared: Compared | None,
 ) -> Iterator[Run]:
@@ -239,6 +245,8 @@ def _answered(
         if refusal is not None and run.generated and elsewhere(run.feed) is not None:
             explorer.leave_out(run, session.provider, refusal)
             continue
+        if outputs is not None:
+            declared.add(run.feed.values, outputs)
         found = checks.add(run, outputs, refusal)
         if on_compared is not None:
             on_compared(run, found)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
@@ -13,11 +13,12 @@ from onnxsmith.base.report.parts.outputs import Outputs
 from onnxsmith.graph.operators.operator_methods import LINE
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.structure import walk
-from onnxsmith.graph.structure.signature import Port, signature
+from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Session, Value
 from onnxsmith.verification import runtime_choice
 from onnxsmith.verification.input_trials import Plan
+from onnxsmith.verification.output_declarations import Declarations
 from onnxsmith.verification.run import accepted, planned, summary
 
 
@@ -41,10 +42,10 @@ def run_once(path: Path, model: ir.Model, where: str) -> tuple[Outputs, list[str
             given = plan.generator.feed(dict(plan.start or {}), seed=plan.seed).values
             values, outputs, said = accepted(session, plan, given)
             notes = list(said)
-            _compare(interface.outputs, outputs, where)
+            _compare(interface, values, outputs, where)
             part = summary(str(path.name), name, session, values, outputs)
             if distinct:
-                notes += _second(session, planned(model, interface, distinct, 1), interface.outputs, where)
+                notes += _second(session, planned(model, interface, distinct, 1), interface, where)
         return part, notes
 
     try:
@@ -56,34 +57,31 @@ def run_once(path: Path, model: ir.Model, where: str) -> tuple[Outputs, list[str
     return part, [*notes, *([choice.clause] if choice.clause else [])]
 
 
-def _second(session: Session, plan: Plan, ports: tuple[Port, ...], where: str) -> list[str]:
+def _second(session: Session, plan: Plan, interface: Signature, where: str) -> list[str]:
     sizes = ", ".join(f"{name}={size}" for name, size in (plan.start or {}).items())
+    values = plan.generator.feed(dict(plan.start or {}), seed=1).values
     try:
-        outputs = session.run(plan.generator.feed(dict(plan.start or {}), seed=1).values)
+        outputs = session.run(values)
     except OnnxsmithError as error:
         return [f"refused at {sizes}: {error.problem.why or error.problem.what}"]
-    _compare(ports, outputs, where)
+    _compare(interface, values, outputs, where)
     return [f"run at {sizes}, too"]
 
 
-def _compare(ports: tuple[Port, ...], outputs: Mapping[str, Value], where: str) -> None:
+def _compare(interface: Signature, values: Mapping[str, Any], outputs: Mapping[str, Value], where: str) -> None:
     """Raises if an output's shape contradicts its declaration."""
-    for port in ports:
-        value = outputs.get(port.name)
-        if port.kind != "tensor" or not isinstance(value, np.ndarray) or port.shape is None:
-            continue
-        shape = tuple(value.shape)
-        fits = len(shape) == len(port.shape) and all(
-            not isinstance(dim, int) or dim == size for dim, size in zip(port.shape, shape, strict=True)
+    found = Declarations(interface)
+    found.add(values, outputs)
+    for one in found.wrong():
+        (_, shape), *_ = one.examples
+        dtype = next(port.dtype for port in interface.outputs if port.name == one.name)
+        raise problem(
+            "build/declared",
+            f"the output {one.name!r} is declared as {one.declared}, and has the shape {list(shape)}",
+            where=where,
+            why="a declared shape is not checked by the operator",
+            fix=f'declare what it is: .declare("{dtype}", {list(shape)}), or None for sizes that change',
         )
-        if not fits:
-            raise problem(
-                "build/declared",
-                f"the output {port.name!r} is declared as {port}, and has the shape {list(shape)}",
-                where=where,
-                why="a declared shape is not checked by the operator",
-                fix=f'declare what it is: .declare("{port.dtype}", {list(shape)}), or None for sizes that change',
-            )
 
 
 def _refused(found: Problem, model: ir.Model, where: str) -> OnnxsmithError:

@@ -104,6 +104,18 @@ class Power:
         return ""
 
 
+@dataclass(frozen=True)
+class Misdeclared:
+    """An output whose shape in a run is not the declared one. `declared` is its dtype and shape in the file. `axes` are
+    those with another size, None if the rank differs. `examples` are runs that show it: the sizes of the symbolic
+    dimensions of the inputs, and the shape of the output."""
+
+    name: str
+    declared: str
+    axes: tuple[int, ...] | None
+    examples: tuple[tuple[dict[str, int], tuple[int, ...]], ...] = ()
+
+
 FEW = 0.05
 """Share of the weights that a check may miss and still prove enough. A choice: 1 in 20."""
 
@@ -133,6 +145,8 @@ class Verification(Part):
     untried: tuple[str, ...] = ()
     power: Power | None = None
     unsure: tuple[str, ...] = ()
+    misdeclared: tuple[Misdeclared, ...] = ()
+    """The outputs of the candidate that its runs show in another shape than the file declares."""
     inside: int = 0
     """The number of intermediate tensors compared, if the outputs show too little; `power` then counts faults that any
     of these tensors shows."""
