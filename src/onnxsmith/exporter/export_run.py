@@ -121,6 +121,7 @@ class Job:
             if not is_auto(self.settings.dynamic):
                 asked = dynamic_axes.asked(self.settings.dynamic, self.torch_model, built)
                 built = self._built(asked.axes, asked.limits) if asked.axes else built
+                built = replace(built, output_axes=asked.outputs)
         if is_auto(self.settings.dynamic):
             built, made, failures = self._with_most_dynamic_axes(built, output)
         elif asked.optional:
@@ -132,7 +133,7 @@ class Job:
                 from onnxsmith.exporter.tracing.frozen_code import located  # only a failure needs it
 
                 raise located(error, self.torch_model, built) from error
-        part = self._captured(made, built, failures, asked.outputs)
+        part = self._captured(made, built, failures)
         state = state_handover.part(made.model, self.settings.carried, steps=made.verification.verified)
         parts = (part, state, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
         return self._result(tuple(p for p in parts if p is not None), made)
@@ -251,9 +252,7 @@ class Job:
             if agrees:
                 return
 
-    def _captured(
-        self, made: Made, built: programs.Built, failures: tuple[str, ...], outputs: tuple[str, ...]
-    ) -> Capture:
+    def _captured(self, made: Made, built: programs.Built, failures: tuple[str, ...]) -> Capture:
         graph, model = made.graph, made.model
         interface = signature(model)
         used = {value.name for value in model.graph.inputs if value.uses() or value.is_graph_output()}
@@ -266,9 +265,10 @@ class Job:
         ]
         packed = packed_formats.note(self.torch_model.module, {node.op_type for node in model.graph})
         notes += [*baked_inputs.notes(built.program), *([packed] if packed else [])]
-        if outputs:  # `dynamic_axes` of PyTorch may name outputs
+        if built.output_axes:  # `dynamic_axes` of PyTorch may name outputs
             notes.append(
-                f"dynamic_axes of outputs were not used ({', '.join(outputs)}): they follow from the inputs' axes"
+                f"an axis of an output ({', '.join(built.output_axes)}) that follows from the inputs' axes has their name, "
+                "not the given one"
             )
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)

@@ -28,14 +28,14 @@ class Asked:
 
     `limits` are the smallest and the largest size of a dimension, from the `min` and `max` of a `torch.export.Dim`;
     None is no limit. `optional` are axes that may become fixed (`Dim.AUTO`). `sizes` are the sizes given for fixed
-    axes: input name, axis, size. `outputs` are the outputs whose axes were given.
+    axes: input name, axis, size. `outputs` are the names given to axes of outputs: output name → axis → name.
     """
 
     axes: dict[str, dict[int, str]] = field(default_factory=dict)
     limits: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     optional: set[tuple[str, int]] = field(default_factory=set)
     sizes: list[tuple[str, int, int]] = field(default_factory=list)
-    outputs: tuple[str, ...] = ()
+    outputs: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def add(self, name: str, axes: object) -> None:
         """Adds the axes of one input: a mapping from axis to dimension, a list of axes, or a list of dimensions."""

@@ -38,7 +38,7 @@ class Built:
     `axes` are the requested dynamic axes; `numbers` are the numbers that a trace compared a dimension with. `more` are
     further inputs by name. `turned` are groups of sizes to try: sizes below those that the trace assumed, and, for each
     branch on sizes, sizes at which it goes the other way. `writes` are the tensors and numbers of the module that its
-    run changed."""
+    run changed. `output_axes` are the names that the user gives to axes of outputs: output, axis, name."""
 
     program: TorchProgram
     example: Mapping[str, np.ndarray[Any, Any]]
@@ -49,6 +49,7 @@ class Built:
     turned: Sequence[Sequence[Mapping[str, int]]] = ()
     more: tuple[Mapping[str, np.ndarray[Any, Any]], ...] = ()
     writes: tuple[str, ...] = ()
+    output_axes: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
 
 def build(

@@ -74,7 +74,7 @@ def asked(dynamic: Dynamic | Sequence[str], model: TorchModel, built: Built) -> 
 
         found = parse(nested_dynamic_axes.by_input(dynamic, model, built.arguments))
     outputs = {port.name for port in built.program.signature.outputs} - built.example.keys()
-    found.outputs = tuple(name for name in found.axes if name in outputs)
+    found.outputs = {name: axes for name, axes in found.axes.items() if name in outputs}
     known = {*built.example, *built.arguments.values()}
     found.axes = {n: axes for n, axes in found.axes.items() if n not in outputs and (axes or n not in known)}
     for name, axis, size in found.sizes:

@@ -15,7 +15,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import onnx
@@ -194,8 +194,10 @@ def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
     refuse_missing(path.parent)
     with contextlib.ExitStack() as stack:
         with disk_problems(path):
-            place = tempfile.TemporaryDirectory() if device else folders.beside(path)
-            folder = Path(stack.enter_context(place))
+            beside: AbstractContextManager[str | Path] = (
+                tempfile.TemporaryDirectory() if device else folders.beside(path)
+            )
+            folder = Path(stack.enter_context(beside))
         linked = not device and path.parent != Path(os.path.realpath(Path(target).parent))
         yield Stage(path, folder, linked=linked, durable=durable, device=device)
 
