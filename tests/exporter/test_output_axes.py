@@ -14,7 +14,8 @@ import onnxsmith
 from onnxsmith.exporter.graph.output_axes import name
 from onnxsmith.graph.files.load import load
 
-FOUND = """<ir_version: 8, opset_import: ["": 17]> g (float[n,6] x) => (int64[a_dim,b_dim] places, float[c_dim,d_dim] view)
+FOUND = """<ir_version: 8, opset_import: ["": 17]> g (float[n,6] x) =>
+    (int64[a_dim,b_dim] places, float[c_dim,d_dim] view)
 <int64[2] target = {-1, 3}> { places = NonZero(x) view = Reshape(x, target) }"""
 
 

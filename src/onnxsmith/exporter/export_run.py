@@ -267,8 +267,8 @@ class Job:
         notes += [*baked_inputs.notes(built.program), *([packed] if packed else [])]
         if built.output_axes:  # `dynamic_axes` of PyTorch may name outputs
             notes.append(
-                f"an axis of an output ({', '.join(built.output_axes)}) that follows from the inputs' axes has their name, "
-                "not the given one"
+                f"an axis of an output ({', '.join(built.output_axes)}) that follows from the inputs' axes has their "
+                "name, not the given one"
             )
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)

@@ -35,10 +35,10 @@ def name(model: ir.Model, asked: Mapping[str, Mapping[int, str]]) -> None:
             if better is not None and len(better) == len(shape) and not _is_made_up(better[axis], inputs):
                 own[axis] = better[axis]
             elif (wanted := asked.get(value.name or "", {}).get(axis, "")) and wanted not in inputs:
-                if dim is None:
+                if isinstance(dim, str):
+                    renamed.setdefault(dim, wanted)
+                else:
                     own[axis] = wanted
-                elif dim not in renamed:
-                    renamed[dim] = wanted
         value.shape = ir.Shape(own)
     rename_symbols(model, renamed)
 
