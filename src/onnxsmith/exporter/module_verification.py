@@ -20,6 +20,7 @@ from onnxsmith.exporter.levels import AtLevels
 from onnxsmith.exporter.module import called_paths
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import dim_relations
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double, in_single
 from onnxsmith.verification import runtime_choice
@@ -149,16 +150,17 @@ def _sized(shaped: ir.Model, sizes: Mapping[str, int]) -> Mapping[str, Rounding]
 def _plan(built: programs.Built, program: TorchProgram, shaped: ir.Model, settings: Verify) -> Plan:
     """Plans the inputs: the examples, and generated inputs like them."""
     generator = Generator.for_model(shaped)
+    interface = program.signature.related(dim_relations.relations(shaped))
     generator = replace(
         generator,
-        signature=program.signature,
+        signature=interface,
         examples=built.example,
         numbers=generator.numbers.with_more(built.numbers),
     )
-    sizes = of_feed(program.signature, built.example)
+    sizes = of_feed(interface, built.example)
     example = Feed("the example", sizes, dict(built.example))
     more = [
-        Feed(f"example {number}", of_feed(program.signature, values), dict(values))
+        Feed(f"example {number}", of_feed(interface, values), dict(values))
         for number, values in enumerate(built.more, 2)
     ]
     return Plan(

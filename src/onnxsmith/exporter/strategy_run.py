@@ -21,7 +21,7 @@ from onnxsmith.base.report.parts.verification import Verification, nothing_verif
 from onnxsmith.base.report.parts.written import Written
 from onnxsmith.base.report.parts.written import written as files_written
 from onnxsmith.exporter.export_settings import Settings
-from onnxsmith.exporter.graph import baked_inputs, output_axes
+from onnxsmith.exporter.graph import baked_inputs, input_axes, output_axes
 from onnxsmith.exporter.graph import program_capture as capturing
 from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.module import called_paths
@@ -102,6 +102,7 @@ class Maker:
                     model, simplification = simplify(kernels=of_check(self.settings.verify))
         dropped = _drop_unused_inputs(model) if self.settings.drop_unused else ()
         output_axes.name(model, built.output_axes)
+        input_axes.name(model, built.program.signature)
         self._record(model, built)
         sides = turning(graph.branches, graph.sizes, dynamic_axes(built.program))
         built = replace(built, numbers=graph.numbers, turned=(*below(graph.bounds, graph.sizes), *sides))

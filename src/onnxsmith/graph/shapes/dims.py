@@ -79,12 +79,12 @@ def symbols(signature: Signature) -> tuple[str, ...]:
     in it are symbols, and so is the whole dimension, whose size is found by trial. A text that is not an expression is
     a symbol, too."""
     found = list(signature.symbols())
-    known = dict.fromkeys(found, _DIVISIBLE)
+    large, small = dict.fromkeys(found, _DIVISIBLE), dict.fromkeys(found, 1)  # `32 - seq` has a value at 1 only
     for port in signature.required():
         for dim in port.shape or ():
-            if isinstance(dim, str) and evaluate(dim, known) is None:
+            if isinstance(dim, str) and evaluate(dim, large) is None and evaluate(dim, small) is None:
                 found.append(dim)
-                known[dim] = _DIVISIBLE
+                large[dim], small[dim] = _DIVISIBLE, 1
     return tuple(found)
 
 

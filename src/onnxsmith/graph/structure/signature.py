@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import carried_fields
+from onnxsmith.graph.structure import carried_fields, dim_relations
 
 Dim = int | str
 """A size, or a symbolic dimension: a name (`batch`) or an expression over names (`3*height`)."""
@@ -62,6 +63,26 @@ class Signature:
                     found |= dict.fromkeys([dim] if nameless or is_symbol(dim) else _names_in(dim))
         return tuple(found)
 
+    def related(self, relations: Mapping[str, str]) -> Signature:
+        """Returns the signature with expressions of other dimensions in place of the names that follow from them. Skips
+        an expression with a name that no input has."""
+        if not relations:
+            return self
+        names = set(self.symbols()) - set(relations)
+        known = {name: text for name, text in relations.items() if names.issuperset(_names_in(text))}
+
+        def under(ports: tuple[Port, ...]) -> tuple[Port, ...]:
+            return tuple(
+                port
+                if port.shape is None
+                else replace(
+                    port, shape=tuple(known.get(dim, dim) if isinstance(dim, str) else dim for dim in port.shape)
+                )
+                for port in ports
+            )
+
+        return Signature(under(self.inputs), under(self.outputs))
+
     def required(self) -> tuple[Port, ...]:
         """Returns the inputs without a default."""
         return tuple(port for port in self.inputs if not port.default)
@@ -89,13 +110,15 @@ def names_something(dim: str) -> bool:
 
 
 def signature(model: ir.Model) -> Signature:
-    """Returns the signature of a model."""
+    """Returns the signature of a model. A dimension that follows from others by the file's metadata is written as their
+    expression, `32 - seq` for `past`."""
     graph = model.graph
     names = set(graph.initializers)
-    return Signature(
+    found = Signature(
         inputs=tuple(_port(value, default=value.name in names) for value in graph.inputs),
         outputs=tuple(_port(value) for value in graph.outputs),
     )
+    return found.related(dim_relations.relations(model))
 
 
 def _port(value: ir.Value, *, default: bool = False) -> Port:

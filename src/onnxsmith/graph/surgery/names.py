@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes.dims import evaluate
-from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure import dim_relations, walk
 from onnxsmith.graph.structure.fresh import unused
 
 
@@ -32,8 +32,19 @@ def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str])
 
 
 def fix_symbols(model: ir.Model, sizes: Mapping[str, int]) -> None:
-    """Gives symbolic dimensions sizes, inside expressions too: with {n: 2}, `3*n` becomes 6."""
-    for value in _values(model) if sizes else ():
+    """Gives symbolic dimensions sizes, inside expressions too: with {n: 2}, `3*n` becomes 6. A dimension that follows
+    from them by the file's metadata gets its size too."""
+    if not sizes:
+        return
+    left: dict[str, str] = {}
+    for name, text in dim_relations.relations(model).items():
+        size = evaluate(text, sizes)
+        if name not in sizes and size is not None:
+            sizes = {**sizes, name: size}
+        elif name not in sizes:
+            left[name] = text
+    dim_relations.record(model, left)
+    for value in _values(model):
         if value.shape is not None and not value.shape.is_static():
             value.shape = fixed_shape(value.shape, sizes)
 
@@ -83,6 +94,7 @@ def rename_symbols(model: ir.Model, new: Mapping[str, str]) -> None:
     if not new:
         return
     pattern = re.compile(r"\b(" + "|".join(re.escape(name) for name in sorted(new, key=len, reverse=True)) + r")\b")
+    dim_relations.rename(model, lambda text: new.get(text) or pattern.sub(lambda match: _operand(new[match[1]]), text))
     for value in _values(model):
         shape = value.shape
         if shape is None or shape.is_static():

@@ -1,0 +1,100 @@
+"""An axis that follows from another keeps its name, and every verb chooses sizes by the relation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import pytest
+import torch
+from onnx import parser
+
+import onnxsmith
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.graph.files.load import load
+from onnxsmith.graph.structure import dim_relations
+from onnxsmith.graph.structure.signature import signature
+from onnxsmith.graph.surgery.names import fix_symbols, rename_symbols
+
+
+class Cached(torch.nn.Module):
+    """New tokens and kept ones are 32 together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = torch.nn.Linear(8, 8)
+        self.register_buffer("mask", torch.tril(torch.ones(32, 32)).log())
+
+    def forward(self, x: torch.Tensor, past: torch.Tensor) -> torch.Tensor:
+        both = torch.cat([past, self.w(x)], 1)
+        return (x @ both.transpose(1, 2) + self.mask[32 - x.shape[1] :]).softmax(-1) @ both
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    file = tmp_path_factory.mktemp("cached") / "m.onnx"
+    example = (torch.rand(1, 12, 8), torch.rand(1, 20, 8))
+    return onnxsmith.export(Cached(), example, output=file, dynamic="x:1=seq;past:1=past")
+
+
+def tried(result: Any) -> tuple[int, ...]:
+    return result.report.part(Verification).sizes["seq"]
+
+
+def test_the_export_tries_sizes_that_fit(exported: Any) -> None:
+    assert len(tried(exported)) > 3
+    model = load(exported.path)
+    assert [str(value.shape) for value in model.graph.inputs] == ["[1,seq,8]", "[1,past,8]"]
+    assert dim_relations.relations(model) == {"past": "32 - seq"}
+
+
+def test_other_verbs_read_the_relation(exported: Any, tmp_path: Path) -> None:
+    simple = onnxsmith.simplify(exported.path, tmp_path / "s.onnx")
+    assert len(tried(simple)) > 3
+    assert dim_relations.relations(load(simple.path)) == {"past": "32 - seq"}
+    outputs = onnxsmith.run(simple.path, random=True, sizes={"seq": 5}).outputs
+    assert outputs["output"].shape == (1, 5, 8)
+
+
+def related(**relations: str) -> ir.Model:
+    head = '<ir_version: 8, opset_import: ["": 17]> g (float[a] x, float[b] y) => (float[c] z)'
+    text = head + " { z = Concat<axis = 0>(x, y) }"
+    model = ir.from_proto(parser.parse_model(text))
+    dim_relations.record(model, relations)
+    return model
+
+
+def shapes(model: ir.Model) -> list[Any]:
+    return [port.shape for port in (*signature(model).inputs, *signature(model).outputs)]
+
+
+def test_a_signature_has_the_expression() -> None:
+    assert shapes(related(b="32 - a")) == [("a",), ("32 - a",), ("c",)]
+
+
+def test_a_relation_with_an_unknown_name_is_left_out() -> None:
+    assert shapes(related(b="32 - q")) == [("a",), ("b",), ("c",)]
+    broken = related()
+    broken.metadata_props[dim_relations.KEY] = "no JSON"
+    assert shapes(broken) == [("a",), ("b",), ("c",)]
+
+
+def test_a_fixed_size_fixes_what_follows_from_it() -> None:
+    model = related(b="32 - a")
+    fix_symbols(model, {"a": 12})
+    assert shapes(model) == [(12,), (20,), ("c",)]
+    assert dim_relations.KEY not in model.metadata_props
+
+
+def test_a_fixed_name_ends_its_relation() -> None:
+    model = related(b="32 - a")
+    fix_symbols(model, {"b": 12})
+    assert shapes(model) == [("a",), (12,), ("c",)]
+
+
+def test_a_renamed_dimension_is_renamed_in_the_relation() -> None:
+    model = related(b="32 - a")
+    rename_symbols(model, {"a": "seq", "b": "past"})
+    assert dim_relations.relations(model) == {"past": "32 - seq"}
+    assert shapes(model) == [("seq",), ("32 - seq",), ("c",)]
