@@ -87,7 +87,9 @@ class Noise:
             return known
         for seed in range(sum(pair[0] is usual for pair in known), count):
             whole = run.feed.at_edges and not self._is_reference
-            moved = self._probe.moved(run.feed, seed, whole=whole, inputs=not run.feed.meant)
+            moved = self._probe.moved(
+                run.feed, seed, whole=whole, inputs=not run.feed.meant, ties=not self._is_reference
+            )
             if moved is None:
                 break
             known.append((usual, moved))

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.files.load import load
+from onnxsmith.graph.surgery.tie_noise import SEED, SWITCH, WHOLE, with_tie_noise
 from onnxsmith.graph.surgery.weights_as_inputs import Weight, adjustable, with_numbers
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.verification.inputs.generate import Feed
@@ -55,6 +56,7 @@ class Probe:
         self._source = source
         self._session: Session | None = None
         self._failed = False
+        self._has_order = False
         self._plain: dict[int, tuple[Feed, Outputs | None]] = {}
         """Holds the outputs by the id of the input. The input is kept alive so that its id is not reused."""
         self.weights: tuple[Weight, ...] = ()
@@ -87,6 +89,7 @@ class Probe:
         if self._session is None and not self._failed:
             try:
                 made, self.weights = adjustable(load(self._source))
+                self._has_order = with_tie_noise(made)
                 self._session = self._prepare(made)
             except OnnxsmithError:
                 self._failed = True
@@ -104,14 +107,20 @@ class Probe:
             self._plain[id(feed)] = (feed, self._run(feed.values, {}))
         return self._plain[id(feed)][1]
 
-    def moved(self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True) -> Outputs | None:
+    def moved(
+        self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True, ties: bool = False
+    ) -> Outputs | None:
         """Returns the outputs with float inputs moved by about an ulp, and weights moved by the rounding of the sums
         that read them. For sums of n terms this is sqrt(n/6) ulps, the mean of a random walk of their partial sums.
         Whole numbers stay. With `whole` whole numbers move too, small numbers by an ulp of the tensor's root mean
-        square. Without `inputs`, only the weights move."""
+        square. Without `inputs`, only the weights move. Elements that an operator puts in order move by an ulp as well.
+        With `ties` whole numbers among these elements move too, because equal elements may be in any order."""
         if not self.start():
             return None
         moved = {weight.name: self._nudged(weight, seed) for weight in self._to_move()}
+        if self._has_order:
+            numbers = {SWITCH: 1, SEED: seed + 1, WHOLE: ties}
+            moved |= {name: np.array(number, np.float32) for name, number in numbers.items()}
         if not inputs:
             return self._run(feed.values, moved)
         nudged = {name: _nudged(value, 1.0, (seed, name), by_size=whole) for name, value in feed.values.items()}
