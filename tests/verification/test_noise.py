@@ -25,8 +25,10 @@ class _Moves(Probe):
     def plain(self, feed: Feed) -> Outputs | None:
         return self.usual
 
-    def moved(self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True) -> Outputs | None:
-        self.asked.append({"seed": seed, "whole": whole, "inputs": inputs})
+    def moved(
+        self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True, ties: bool = False
+    ) -> Outputs | None:
+        self.asked.append({"seed": seed, "whole": whole, "inputs": inputs, "ties": ties})
         return {"y": np.array([1 + self.steps[seed], 1.0])} if seed < len(self.steps) else None
 
 

@@ -6,7 +6,8 @@ differently. A change of the model's inputs does not show this if it moves all t
 
 from __future__ import annotations
 
-import ml_dtypes
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 
@@ -20,9 +21,9 @@ SWITCH, SEED, WHOLE = "onnxsmith.ties", "onnxsmith.ties.seed", "onnxsmith.ties.w
 1 changes elements of few digits as well."""
 _ORDERS = {"TopK": 0, "ArgMax": 0, "ArgMin": 0, "Hardmax": 0, "NonMaxSuppression": 1}
 """Operators that put elements in order, with the operand that has the elements."""
-_DTYPES = {
-    ir.DataType.FLOAT: np.dtype(np.float32), ir.DataType.DOUBLE: np.dtype(np.float64),
-    ir.DataType.FLOAT16: np.dtype(np.float16),
+_DTYPES: dict[ir.DataType, type[np.floating[Any]]] = {
+    ir.DataType.FLOAT: np.float32, ir.DataType.DOUBLE: np.float64,
+    ir.DataType.FLOAT16: np.float16,
 }  # fmt: skip
 _LEAST_OPSET = 11
 """The opset in which Range appeared, and Equal took floats (ONNX operator changelog)."""
@@ -68,7 +69,7 @@ def _change(node: ir.Node, switch: ir.Value, seed: ir.Value, whole: ir.Value, na
     assert data is not None
     assert data.dtype is not None
     dtype = _DTYPES[data.dtype]
-    limits = ml_dtypes.finfo(dtype)
+    limits = np.finfo(dtype)
     write = Inserter(node, "ties", 0, names.free)
 
     def scalar(value: float, of: type[np.generic] = np.float32) -> ir.Value:
@@ -82,8 +83,8 @@ def _change(node: ir.Node, switch: ir.Value, seed: ir.Value, whole: ir.Value, na
     drawn = write.op("Sub", write.op("Sub", wave, write.op("Floor", wave)), scalar(0.5))
     amount = write.op("Reshape", write.op("Mul", drawn, switch), shape)
     typed = write.op("Cast", amount, to=data.dtype)
-    factor = write.op("Add", scalar(1, dtype.type), write.op("Mul", typed, scalar(4 * float(limits.eps), dtype.type)))
-    least = write.op("Mul", typed, scalar(4 * float(limits.smallest_normal), dtype.type))
+    factor = write.op("Add", scalar(1, dtype), write.op("Mul", typed, scalar(4 * float(limits.eps), dtype)))
+    least = write.op("Mul", typed, scalar(4 * float(limits.smallest_normal), dtype))
     changed = write.op("Add", write.op("Mul", data, factor), least)
     digits = write.op("Mul", write.op("Cast", data, to=ir.DataType.FLOAT), scalar(_FRACTION))
     exact = write.op("Equal", write.op("Floor", digits), digits)
