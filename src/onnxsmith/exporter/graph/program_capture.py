@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.exporter.graph import stored_integers
+from onnxsmith.exporter.graph import stored_integers, zero_reshapes
 from onnxsmith.exporter.graph.padded_pools import keep_apart
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
@@ -79,7 +79,9 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
     names.rename_symbols(model, symbols)
     provenance.shorten(model)
     emitted = opset_conversion.of(model)
+    emptied: tuple[str, ...] = ()
     if asked_opset is not None:
+        emptied = zero_reshapes.without_allowzero(model) if asked_opset < zero_reshapes.SINCE <= emitted else ()
         model = opset_conversion.convert(model, asked_opset)
     _check_dtypes(model)
     keep_apart(model)
@@ -93,7 +95,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
         how=captured.how,
         opset_how=how,
         sizes=of_feed(program.signature, roomy),
-        notes=(*how_grown, *_limits(bounds), *captured.notes),
+        notes=(*how_grown, *_limits(bounds), *emptied, *captured.notes),
         fixed=captured.fixed,
         numbers={symbols.get(name, name): numbers for name, numbers in captured.numbers.items()},
         branches=captured.branches,
