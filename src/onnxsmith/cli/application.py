@@ -25,6 +25,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
+from onnxsmith.cli import forgiving
 from onnxsmith.cli.commands.base import Command
 
 T = TypeVar("T")
@@ -67,6 +68,7 @@ def _terminated(*_: object) -> None:
 
 def _build() -> typer.Typer:
     cli = typer.Typer(
+        cls=forgiving.Commands,
         help="From a PyTorch model to an ONNX model that can be trusted.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -75,7 +77,7 @@ def _build() -> typer.Typer:
     )
     cli.callback()(_root)
     for name, command in rooms.classes("onnxsmith.cli.commands", Command).items():
-        cli.command(name, help=inspect.getdoc(command))(_function(command))
+        cli.command(name, cls=forgiving.Command, help=inspect.getdoc(command))(_function(command))
     return cli
 
 
@@ -171,6 +173,7 @@ def _execute(command: Command, *, json: bool, html: str, quiet: bool, view: str 
 def _report(command: Command, pages: Sequence[str], interrupted: Callable[[], bool], *, shown: bool) -> Report:
     """Runs the command and returns its report. An error becomes a report with the verdict `failed`."""
     try:
+        command.refuse()
         _refuse_loss(command, pages)
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
             return command.run()  # prints of the user's model go to stderr, because stdout is for the report

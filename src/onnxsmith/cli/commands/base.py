@@ -19,6 +19,11 @@ class Command(ABC):
 
     name: ClassVar[str]
 
+    def refuse(self) -> None:
+        """Raises OnnxsmithError for options that cannot be right, as far as the options alone tell. It is called first,
+        and imports nothing heavy."""
+        return
+
     def replaces(self) -> str | None:
         """Returns the input file that the command may overwrite; None if it overwrites no input."""
         return None

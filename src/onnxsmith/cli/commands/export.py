@@ -68,12 +68,18 @@ class Export(Command):
     def shown(self) -> tuple[str, ...]:
         return (self.output,)
 
+    def refuse(self) -> None:
+        if not self.output:
+            from onnxsmith.base.problem import problem
+
+            raise problem("export/no-output", "no output file was given", fix="add -o model.onnx")
+        from onnxsmith.exporter import early_refusals
+
+        early_refusals.refuse(self.model, self.opset)
+
     def run(self) -> Report:
-        from onnxsmith.base.problem import problem
         from onnxsmith.exporter.export import export
 
-        if not self.output:
-            raise problem("export/no-output", "no output file was given", fix="add -o model.onnx")
         result = export(
             self.model,
             output=self.output,

@@ -85,10 +85,11 @@ class Simplify(Command):
 
     def run(self) -> Report:
         from onnxsmith.base.problem import problem
-        from onnxsmith.optimizer.simplify import simplify
 
         if not self.output:
             raise problem("simplify/no-output", "no output file was given", fix="add -o simplified.onnx")
+        from onnxsmith.optimizer.simplify import simplify
+
         report = simplify(
             self.model,
             self.output,

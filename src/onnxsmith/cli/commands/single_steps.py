@@ -89,6 +89,9 @@ class Layout(Editing):
 
     name = "layout"
 
+    port: tuple[str, ...] = argument(
+        "the new layout of a graph input or output, x=NHWC; repeatable", metavar="NAME=LAYOUT", default=()
+    )
     input: tuple[str, ...] = option(
         "the new layout of a graph input, x=NHWC (from NCHW), x=NCHW (from NHWC), x=0,2,3,1 (axes); repeatable",
         default=(),
@@ -110,14 +113,26 @@ class Layout(Editing):
         from onnxsmith.base.problem import problem
 
         asked = [("input", one) for one in self.input] + [("output", one) for one in self.graph_output]
+        asked += [(self._kind(one), one) for one in self.port]
         if not asked:
-            raise problem("edit/layout", "no layout was given", fix="add --input NAME=NHWC")
+            raise problem(
+                "edit/layout", "no layout was given", fix="add NAME=NHWC, with the name of an input or output"
+            )
         for port, text in asked:
             name, _, layout = text.rpartition("=")
             if not name or not layout:
                 option = "--input" if port == "input" else "--graph-output"
                 raise problem("edit/layout", f"{text!r} is no layout of a port", fix=f"write {option} x=NHWC")
             yield step("layout", **{port: name, "to": layout})
+
+    def _kind(self, text: str) -> str:
+        """Returns whether the port is an input or an output of the model; an input for a name that is neither."""
+        from onnxsmith.graph.files.load import load
+
+        name = text.rpartition("=")[0]
+        graph = load(self.model).graph
+        is_output = any(value.name == name for value in graph.outputs)
+        return "output" if is_output and all(value.name != name for value in graph.inputs) else "input"
 
 
 @dataclass(frozen=True, kw_only=True)

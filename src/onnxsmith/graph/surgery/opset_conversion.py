@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import onnx
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.words import first_few
 from onnxsmith.graph.structure import versions
+from onnxsmith.graph.structure.opset_range import refuse_unknown
 
 _SHOWN = 3
 """The most nodes that a refusal names. A choice."""
@@ -29,14 +29,7 @@ def convert(model: ir.Model, target: int | None) -> ir.Model:
     now = of(model)
     if target is None or now == target:
         return model
-    newest = onnx.defs.onnx_opset_version()
-    if not 7 <= target <= newest:
-        raise problem(
-            "export/opset",
-            f"opset {target} cannot be written",
-            why=f"the installed onnx {onnx.__version__} writes opsets 7 to {newest}",
-            fix=f"choose an opset from this range; without --opset the model keeps {now}",
-        )
+    refuse_unknown(target, f"without --opset the model keeps {now}")
     made = _lower(model, now, target) if target < now else _raise(model, now, target)
     versions.drop_unused_imports(made)
     made.ir_version = versions.least_ir(made)

@@ -1,0 +1,59 @@
+"""Understands what users of other tools type: their verbs name ours, and an argument may be given as an option."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import typer.core
+
+PEERS = {
+    "info": "inspect", "show": "inspect", "print": "inspect", "summary": "inspect", "stats": "inspect",
+    "netron": "view", "visualize": "view", "draw": "view", "convert": "export", "validate": "check", "lint": "check",
+    "checker": "check", "verify": "compare", "test": "compare", "optimize": "simplify", "sanitize": "simplify",
+    "sim": "simplify", "slim": "simplify", "surgeon": "edit", "debug": "reduce", "upgrade": "opset",
+    "benchmark": "bench", "perf": "bench", "fp16": "quantize", "infer": "run",
+}  # fmt: skip
+"""Maps the verbs of other tools to ours: Polygraphy, onnx's own scripts, onnxsim, onnxslim, Netron, Olive, tract."""
+
+
+class Commands(typer.core.TyperGroup):
+    """The group of commands. For a verb that it does not have, the error names ours."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Finds the command of the first word."""
+        wanted = args[0] if args else ""
+        if not wanted or wanted.startswith("-") or self.get_command(ctx, wanted) is not None:
+            return super().resolve_command(ctx, args)
+        near = difflib.get_close_matches(wanted, self.list_commands(ctx), 1)
+        ours = PEERS.get(wanted) or next(iter(near), "")
+        command = self.get_command(ctx, ours) if ours else None
+        more = ""
+        if command is not None:
+            more = f" Type `onnxsmith {ours}`: {command.get_short_help_str(100)}"
+        return ctx.fail(f"There is no command {wanted!r}.{more or ' `onnxsmith --help` lists the commands.'}")
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose last argument may also be given as an option: `opset m.onnx --to 17` is `opset m.onnx 17`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts the option's value behind the other words before they are parsed."""
+        arguments = [one for one in self.params if isinstance(one, typer.core.TyperArgument)]
+        options = {text for one in self.params if isinstance(one, typer.core.TyperOption) for text in one.opts}
+        last: Any = arguments[-1] if len(arguments) > 1 else None
+        if last is not None and last.nargs == 1:
+            args = _as_argument(args, f"--{str(last.name).replace('_', '-')}", options)
+        return super().parse_args(ctx, args)
+
+
+def _as_argument(args: list[str], option: str, options: set[str]) -> list[str]:
+    """Moves the value of `option` to the end, unless the command has such an option."""
+    if option in options:
+        return args
+    for place, word in enumerate(args):
+        if word == option and place + 1 < len(args):
+            return [*args[:place], *args[place + 2 :], args[place + 1]]
+        if word.startswith(f"{option}="):
+            return [*args[:place], *args[place + 1 :], word.partition("=")[2]]
+    return args
