@@ -199,6 +199,8 @@ class Runtime(ABC):
     takes_threads: ClassVar[bool] = False
     profiles: ClassVar[bool] = False
     """Whether the runtime's process answers the request `profile`."""
+    offered: ClassVar[bool] = True
+    """Whether messages and lists name the runtime to users."""
     chosen: ClassVar[bool] = False
     """Whether the user gave options with the runtime's name."""
 
@@ -262,7 +264,7 @@ def parse(text: str) -> tuple[Runtime, Options]:
         raise problem(
             "runtime/unknown",
             f"there is no runtime {name!r}",
-            fix=f"one of: {', '.join(found)}",
+            fix=f"one of: {', '.join(name for name, one in found.items() if one.offered)}",
         )
     runtime = found[name]
     options = Options()

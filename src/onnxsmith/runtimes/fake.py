@@ -21,6 +21,7 @@ class Fake(Runtime):
     """Checks feeds like every runtime, then calls `answer`. Without `answer`, returns zeros of the declared shapes."""
 
     title = "a fake, for tests"
+    offered = False
 
     def __init__(self, answer: Answer | None = None) -> None:
         self._answer = answer
