@@ -98,3 +98,18 @@ def test_a_renamed_dimension_is_renamed_in_the_relation() -> None:
     rename_symbols(model, {"a": "seq", "b": "past"})
     assert dim_relations.relations(model) == {"past": "32 - seq"}
     assert shapes(model) == [("seq",), ("32 - seq",), ("c",)]
+
+
+class Sum(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y
+
+
+@pytest.mark.parametrize("dynamic", ["x:0=b;y:0=b", "image:0=b;y:0=b"])
+def test_a_text_may_name_the_arguments_of_forward(dynamic: str) -> None:
+    example = (torch.rand(2, 3), torch.rand(2, 3))
+    result = onnxsmith.export(Sum(), example, dynamic=dynamic, input_names=["image", "other"])
+    assert [(port.name, port.shape) for port in signature(result.model).inputs] == [
+        ("image", ("b", 3)),
+        ("other", ("b", 3)),
+    ]

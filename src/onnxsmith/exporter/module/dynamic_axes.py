@@ -69,6 +69,7 @@ def asked(dynamic: Dynamic | Sequence[str], model: TorchModel, built: Built) -> 
         return Asked({name: dict(axes) for name, axes in probe(built).axes.items()})
     if is_text(dynamic):
         found = parse(dynamic)
+        found.axes = _by_input(found.axes, built)
     else:
         from onnxsmith.exporter.inputs import nested_dynamic_axes
 
@@ -81,6 +82,17 @@ def asked(dynamic: Dynamic | Sequence[str], model: TorchModel, built: Built) -> 
         shape = built.example[name].shape if name in built.example else ()
         if name in built.example and not (-len(shape) <= axis < len(shape) and shape[axis] == size):
             raise unreadable(f"{name}: {axis}={size}", f"the example of {name!r} has the shape {list(shape)}")
+    return found
+
+
+def _by_input(axes: Mapping[str, dict[int, str]], built: Built) -> dict[str, dict[int, str]]:
+    """Returns the axes by the names of the inputs. A text may also use the name of forward's argument, as a mapping
+    does, if the input has another name and is the only one of this argument."""
+    found: dict[str, dict[int, str]] = {}
+    for name, own in axes.items():
+        called = [graph for graph, argument in built.arguments.items() if argument == name]
+        use = called[0] if name not in built.example and len(called) == 1 else name
+        found.setdefault(use, {}).update(own)
     return found
 
 
