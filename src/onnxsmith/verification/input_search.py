@@ -117,6 +117,8 @@ class Search:
         if found is not None or refusal is None or self._fallback is not None:
             return found, []
         found = self._with_less(sizes, refusal, whatever=whatever)
+        if found is None and whatever:
+            found = self._with_other_choices(sizes)
         from onnxsmith.verification.inputs import size_refusals
 
         suggested = size_refusals.sizes(f"{refusal.what} {refusal.why}", sizes, self._plan.known)
@@ -168,6 +170,16 @@ class Search:
                 if run is not None and has_finite_output(run.outputs):
                     self.manner, self.chosen = manner, chosen
                     return run
+        return None
+
+    def _with_other_choices(self, sizes: Mapping[str, int]) -> Run | None:
+        """Tries other values of the inputs that decide branches: the branch of the first values may refuse every
+        input."""
+        for chosen in self._other_choices():
+            run = self._tries.run(sizes, self._plan.seed, chosen, self.manner)
+            if run is not None and has_finite_output(run.outputs):
+                self.chosen = chosen
+                return run
         return None
 
     def _other_choices(self) -> Iterator[dict[str, int]]:

@@ -152,9 +152,14 @@ class Generator:
         return renamed.under(interface)
 
     def choices(self) -> dict[str, tuple[int, ...]]:
-        """Returns the integer inputs that the graph compares with constants, each with values that lead to different
-        branches."""
-        return {name: limits.choices for name, limits in self.allowed.items() if limits.choices}
+        """Returns the inputs whose values may lead to different branches, each with such values: integers that the
+        graph compares with constants, and single bools."""
+        found = {name: limits.choices for name, limits in self.allowed.items() if limits.choices}
+        for port in self.signature.required():
+            is_bool = port.dtype == "bool" and port.kind == "tensor" and port.shape is not None
+            if is_bool and all(dim == 1 for dim in port.shape or ()):
+                found.setdefault(port.name, (1, 0))
+        return found
 
     def known(self, sizes: Sizes) -> dict[str, int]:
         """Returns the sizes, also under the dimension names of the graph's shape inference."""
