@@ -33,6 +33,7 @@ T = TypeVar("T")
 _SHARED = {
     "json": (bool, typer.Option("--json", help="print the report as JSON"), False),
     "html": (str, typer.Option("--html", help="write the report as one HTML file", metavar="FILE"), ""),
+    "verbose": (bool, typer.Option("--verbose", "-v", help="print every row of every table"), False),
     "quiet": (bool, typer.Option("--quiet", "-q", help="print nothing but problems"), False),
 }
 """Options of every command that say how to show its report."""
@@ -158,13 +159,13 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
     return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])
 
 
-def _execute(command: Command, *, json: bool, html: str, quiet: bool, view: str = "") -> int:
+def _execute(command: Command, *, json: bool, html: str, verbose: bool, quiet: bool, view: str = "") -> int:
     with interrupts.unwinding() as interrupted:
         report = _report(command, (html, view), interrupted, shown=not json and not quiet)
     if any(found.id == "save/needed" for found in report.problems):
         html = view = ""  # the page itself may be the file that would overwrite an input
     try:
-        return _render(_with_pages(report, command, html, view), json=json, quiet=quiet)
+        return _render(_with_pages(report, command, html, view), json=json, verbose=verbose, quiet=quiet)
     except BrokenPipeError:  # the reader closed the pipe early (`| head`); the command itself is done
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return report.verdict.exit_code
@@ -209,7 +210,7 @@ def _with_pages(report: Report, command: Command, html: str, view: str) -> Repor
     return write(report, Pages(html, view, command.shown()))
 
 
-def _render(report: Report, *, json: bool, quiet: bool) -> int:
+def _render(report: Report, *, json: bool, verbose: bool, quiet: bool) -> int:
     if json:
         sys.stdout.write(report.to_json() + "\n")
         return report.verdict.exit_code
@@ -225,7 +226,7 @@ def _render(report: Report, *, json: bool, quiet: bool) -> int:
             return report.verdict.exit_code
         report = dataclasses.replace(report, problems=())
     if not quiet:
-        terminal.show(report, terminal.console(None if sys.stdout.isatty() else _PIPE_WIDTH))
+        terminal.show(report, terminal.console(None if sys.stdout.isatty() else _PIPE_WIDTH), whole=verbose)
     elif report.problems:
         for found in report.problems:
             terminal.show_problem(found, failed_console)

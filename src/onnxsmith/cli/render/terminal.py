@@ -32,8 +32,13 @@ def console(width: int | None = None) -> Console:
     return _Console(width=width)
 
 
-def show(report: Report, console: Console) -> None:
-    """Prints the report."""
+_ROWS = 24
+"""Limits the rows of a table, so that it fits on a screen. A choice: the lines of a terminal by default."""
+
+
+def show(report: Report, console: Console, *, whole: bool = False) -> None:
+    """Prints the report. Without `whole`, a table of more rows than a screen has shows the first, and says how many are
+    left out."""
     for part in report.parts:
         blocks = list(part.blocks())
         if not blocks:
@@ -45,7 +50,7 @@ def show(report: Report, console: Console) -> None:
                 continue
             if isinstance(block, Chart | Plot | Intervals):
                 continue
-            console.print(Padding(_renderable(block), (0, 0, 0, 2), expand=False))
+            console.print(Padding(_renderable(block, whole=whole), (0, 0, 0, 2), expand=False))
         console.print()
     for note in report.notes:
         console.print(f"[yellow]note:[/yellow] {escape(note)}", soft_wrap=True)
@@ -62,7 +67,7 @@ def show_problem(found: Problem, console: Console) -> None:
         console.print(f"  [dim]{label}:[/] {escape(text)}", soft_wrap=True)
 
 
-def _renderable(block: Facts | Table | Text) -> RenderableType:
+def _renderable(block: Facts | Table | Text, *, whole: bool) -> RenderableType:
     if isinstance(block, Text):
         style = _STYLES[block.tone]
         return f"[{style}]{escape(block.text)}[/]" if style else escape(block.text)
@@ -73,17 +78,22 @@ def _renderable(block: Facts | Table | Text) -> RenderableType:
         for label, value in block.rows:
             grid.add_row(escape(label), escape(value))
         return grid
-    return _table(block)
+    return _table(block, whole=whole)
 
 
-def _table(block: Table) -> RichTable:
+def _table(block: Table, *, whole: bool) -> RichTable:
     table = RichTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for index, head in enumerate(block.head):
         table.add_column(escape(head), justify="right" if index in block.right else "left", overflow="fold")
-    rows = block.rows if block.rows_in_terminal is None else [block.rows[index] for index in block.rows_in_terminal]
+    order = range(len(block.rows)) if whole or block.rows_in_terminal is None else block.rows_in_terminal
+    if not whole and len(order) > _ROWS:
+        order = (
+            sorted(list(dict.fromkeys((*block.worst_first, *order)))[:_ROWS]) if block.worst_first else order[:_ROWS]
+        )
+    rows = [block.rows[index] for index in order]
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     if len(rows) < len(block.rows):
-        table.caption = f"{len(block.rows) - len(rows)} more rows: --html, --json"
+        table.caption = f"{len(block.rows) - len(rows)} more rows: -v, --html, --json"
         table.caption_justify = "left"
     return table
