@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rich.console import Console, RenderableType
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -81,11 +83,11 @@ def _renderable(block: Facts | Table | Text, *, whole: bool) -> RenderableType:
     return _table(block, whole=whole)
 
 
-def _table(block: Table, *, whole: bool) -> RichTable:
+def _table(block: Table, *, whole: bool) -> RenderableType:
     table = RichTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for index, head in enumerate(block.head):
         table.add_column(escape(head), justify="right" if index in block.right else "left", overflow="fold")
-    order = range(len(block.rows)) if whole or block.rows_in_terminal is None else block.rows_in_terminal
+    order: Sequence[int] = range(len(block.rows)) if whole or block.rows_in_terminal is None else block.rows_in_terminal
     if not whole and len(order) > _ROWS:
         order = (
             sorted(list(dict.fromkeys((*block.worst_first, *order)))[:_ROWS]) if block.worst_first else order[:_ROWS]
@@ -93,7 +95,6 @@ def _table(block: Table, *, whole: bool) -> RichTable:
     rows = [block.rows[index] for index in order]
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
-    if len(rows) < len(block.rows):
-        table.caption = f"{len(block.rows) - len(rows)} more rows: -v, --html, --json"
-        table.caption_justify = "left"
-    return table
+    if len(rows) == len(block.rows):
+        return table
+    return Group(table, f"[dim]{len(block.rows) - len(rows)} more rows: -v, --html, --json[/]")
