@@ -109,7 +109,7 @@ SIGNATURES = {
     "edit": (
         "(source: 'Source', output: 'str | Path | None' = None, *, inputs: 'Inputs' = (), "
         "verify: 'Verify | bool' = True, save: 'Save' = Save(external_data=None, write_unsure=False), "
-        "record: 'str | Path | None' = None) -> 'Edit'"
+        "record: 'str | Path | None' = None, keep_unused: 'bool' = False) -> 'Edit'"
     ),
     "explain": "(id: 'str', model: 'Source | None' = None) -> 'Report'",
     "export": (
