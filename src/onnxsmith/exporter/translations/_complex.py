@@ -1,11 +1,44 @@
-"""The parts of a complex tensor: real and imaginary part, on a new last axis."""
+"""The family of operators of complex tensors, computed on their parts: real and imaginary part, on a new last axis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
+
+from onnxsmith.exporter.translations.base import Sample, Translation, member
+
+ROWS: Mapping[int, Mapping[int, str]] = {0: {0: "n"}}
+"""Makes the first axis of the first argument of a sample dynamic."""
+
+
+class ComplexOperator(Translation):
+    """Computes an operator of complex tensors, which PyTorch's exporter has for real tensors only. Calls with a real
+    tensor as the first argument are left to it."""
+
+    @abstractmethod
+    def value(self, z: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        """Computes the operator of a complex tensor."""
+
+    def decompose(self, self_: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.value(self_, *args, **kwargs) if self_.dtype.is_complex else NotImplemented
+
+
+def complex_operator(
+    operator: str, value: Callable[..., Any], samples: Callable[[], Iterable[Sample]]
+) -> type[Translation]:
+    """Returns the translation of an operator of aten by `value`, an entry of the table in the module of `value`. That
+    of `select.int` is called `ComplexSelect`."""
+    name = "Complex" + operator.partition(".")[0].title().replace("_", "")
+    return member(ComplexOperator, name, value.__module__, f"aten::{operator}", value=value, samples=samples)
+
+
+def both(z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the real and the imaginary part of a complex tensor."""
+    real, imaginary = parts(z).unbind(-1)
+    return real, imaginary
 
 
 def parts(z: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -33,7 +66,7 @@ def before(dim: int) -> int:
 
 def product(of: Callable[[Any, Any], Any], a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Multiplies complex tensors by `of`, a product of real tensors: (a + bi)(c + di) = (ac - bd) + (ad + bc)i."""
-    (real_a, imag_a), (real_b, imag_b) = (torch.view_as_real(one.resolve_conj()).unbind(-1) for one in (a, b))
+    (real_a, imag_a), (real_b, imag_b) = both(a), both(b)
     return joined(of(real_a, real_b) - of(imag_a, imag_b), of(real_a, imag_b) + of(imag_a, real_b))
 
 

@@ -1,14 +1,14 @@
-"""The base class of special functions of one number, which compute in float64 for every dtype."""
+"""The family of special functions of one number, which compute in float64 for every dtype."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import torch
 
-from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations.base import Sample, Translation, member
 
 
 class Univariate(Translation):
@@ -33,3 +33,11 @@ class Univariate(Translation):
         yield Sample((points[:4].to(torch.int64),))
         yield Sample((points[1].float(),))
         yield Sample((torch.zeros(0, 3),))
+
+
+def univariate(
+    name: str, targets: str | tuple[str, ...], value: Callable[[torch.Tensor], torch.Tensor], points: Sequence[float],
+    family: type[Univariate] = Univariate,
+) -> type[Univariate]:  # fmt: skip
+    """Returns the translation that computes `value`, an entry of the table in its module."""
+    return member(family, name, value.__module__, targets, value=value, points=points)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import torch
 
-from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations.base import Sample, Translation, member
 
 
-class Softmax(Translation):
-    """Computes `softmax` into another dtype: casts the tensor first, as PyTorch does, not the result."""
+class _Casting(Translation):
+    """Computes `softmax` or `log_softmax` into another dtype: casts the tensor first, as PyTorch does, not the
+    result."""
 
-    targets = ("aten::softmax.int",)
+    function: ClassVar[Callable[..., torch.Tensor]]
 
     def decompose(self, x: Any, dim: int, dtype: torch.dtype | None = None) -> Any:
-        return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).softmax(dim)
+        return NotImplemented if dtype in (None, x.dtype) else type(self).function(x.to(dtype), dim)
 
     def samples(self) -> Iterator[Sample]:
         yield Sample((torch.randn(3, 4), 1, torch.float64))
@@ -25,29 +26,16 @@ class Softmax(Translation):
         yield Sample((torch.randn(3, 4), -1), dynamic={0: {0: "n"}})
 
 
-class LogSoftmax(Translation):
-    """Computes `log_softmax` into another dtype: casts the tensor first, as PyTorch does, not the result."""
-
-    targets = ("aten::log_softmax.int",)
-
-    def decompose(self, x: Any, dim: int, dtype: torch.dtype | None = None) -> Any:
-        return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).log_softmax(dim)
-
-    def samples(self) -> Iterator[Sample]:
-        yield Sample((torch.randn(3, 4), 1, torch.float64))
-        yield Sample((torch.randint(0, 5, (3, 4)), 0, torch.float32))
-        yield Sample((torch.tensor(2.0), 0, torch.float64))
-        yield Sample((torch.randn(3, 4), -1), dynamic={0: {0: "n"}})
+Softmax = member(_Casting, "Softmax", __name__, "aten::softmax.int", function=torch.softmax)
+LogSoftmax = member(_Casting, "LogSoftmax", __name__, "aten::log_softmax.int", function=torch.log_softmax)
 
 
-class LogSigmoid(Translation):
+class LogSigmoid(Translation, targets="aten::log_sigmoid"):
     """Computes `log_sigmoid` as min(x, 0) - log(1 + exp(-|x|)).
 
     The logarithm of a float32 sigmoid is inexact where the sigmoid is near 0: at -10 it was off by one part in ten
     thousand.
     """
-
-    targets = ("aten::log_sigmoid",)
 
     def decompose(self, x: Any) -> Any:
         return x.clamp(max=0) - (-x.abs()).exp().log1p()
@@ -58,15 +46,13 @@ class LogSigmoid(Translation):
         yield Sample((torch.randn(()),))
 
 
-class Rrelu(Translation):
+class Rrelu(Translation, targets="aten::rrelu_with_noise_functional"):
     """Computes `rrelu`, a ReLU with random slopes for negative elements.
 
     In training each of these elements gets its own slope, drawn uniformly between the bounds, and the slopes are the
     second result, with 1 for positive elements. Otherwise every slope is the mean of the bounds, and the second result
     is a copy of `noise`.
     """
-
-    targets = ("aten::rrelu_with_noise_functional",)
 
     def decompose(
         self, x: Any, noise: Any, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, _: Any = None

@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 import torch
 
 from onnxsmith.exporter.translations._loops import any_of, loop
-from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
+from onnxsmith.exporter.translations.base import Sample, Translation, member, onnx_op
 
 
 class _Alias(Translation):
     """Replaces an alias by its operator. PyTorch's exporter promotes the dtypes of two tensors for the operator
     only."""
 
-    first: ClassVar[Callable[..., torch.Tensor]]
+    operator: ClassVar[Callable[..., torch.Tensor]]
 
     def decompose(self, x: Any, other: Any, **more: Any) -> Any:
-        return type(self).first(x, other, **more)
+        return type(self).operator(x, other, **more)
 
     def samples(self) -> Iterator[Sample]:
         x, counts = torch.randn(3, 4), torch.arange(1, 5)
@@ -29,62 +29,25 @@ class _Alias(Translation):
         yield Sample((x, counts), dynamic={0: {0: "n"}})
 
 
-class Multiply(_Alias):
-    """Computes `multiply`, an alias of `mul`."""
-
-    targets = ("aten::multiply.Tensor",)
-    first = torch.mul
+def _alias(name: str, alias: str, operator: Callable[..., torch.Tensor]) -> type[Translation]:
+    """Returns the translation of an alias, an entry of the table below."""
+    return member(_Alias, name, __name__, f"aten::{alias}.Tensor", operator=operator)
 
 
-class Divide(_Alias):
-    """Computes `divide`, an alias of `div`."""
-
-    targets = ("aten::divide.Tensor",)
-    first = torch.div
-
-
-class Subtract(_Alias):
-    """Computes `subtract`, an alias of `sub`."""
-
-    targets = ("aten::subtract.Tensor",)
-    first = torch.sub
+Multiply = _alias("Multiply", "multiply", torch.mul)
+Divide = _alias("Divide", "divide", torch.div)
+Subtract = _alias("Subtract", "subtract", torch.sub)
+Less = _alias("Less", "less", torch.lt)
+LessEqual = _alias("LessEqual", "less_equal", torch.le)
+Greater = _alias("Greater", "greater", torch.gt)
+GreaterEqual = _alias("GreaterEqual", "greater_equal", torch.ge)
 
 
-class Less(_Alias):
-    """Computes `less`, an alias of `lt`."""
-
-    targets = ("aten::less.Tensor",)
-    first = torch.lt
-
-
-class LessEqual(_Alias):
-    """Computes `less_equal`, an alias of `le`."""
-
-    targets = ("aten::less_equal.Tensor",)
-    first = torch.le
-
-
-class Greater(_Alias):
-    """Computes `greater`, an alias of `gt`."""
-
-    targets = ("aten::greater.Tensor",)
-    first = torch.gt
-
-
-class GreaterEqual(_Alias):
-    """Computes `greater_equal`, an alias of `ge`."""
-
-    targets = ("aten::greater_equal.Tensor",)
-    first = torch.ge
-
-
-class Rsub(Translation):
+class Rsub(Translation, targets="aten::rsub.Scalar"):
     """Computes `rsub`, a number minus a tensor, in the promoted dtype.
 
     PyTorch's exporter finds no overload for `1.0 - x` with integers.
     """
-
-    targets = ("aten::rsub.Scalar",)
 
     def decompose(self, x: torch.Tensor, other: Any, alpha: Any = 1) -> Any:
         dtype = torch.result_type(x, other)
@@ -101,10 +64,8 @@ class Rsub(Translation):
         yield Sample((whole, 1.0), {}, "", {0: {0: "n", 1: "m"}})
 
 
-class Gcd(Translation):
+class Gcd(Translation, targets=("aten::gcd", "prims::gcd")):
     """Computes `gcd` by Euclid's algorithm on all elements at once, in a loop until every remainder is 0."""
-
-    targets = ("aten::gcd", "prims::gcd")
 
     def decompose(self, self_: Any, other: Any) -> Any:
         dtype = torch.result_type(self_, other)
@@ -129,10 +90,8 @@ class Gcd(Translation):
         yield Sample((numbers(0, 3), numbers(3)))
 
 
-class Lcm(Translation):
+class Lcm(Translation, targets="aten::lcm"):
     """Computes `lcm` as the product divided by the greatest common divisor; 0 where both numbers are 0."""
-
-    targets = ("aten::lcm",)
 
     def decompose(self, self_: Any, other: Any) -> Any:
         dtype = torch.result_type(self_, other)
@@ -147,10 +106,8 @@ class Lcm(Translation):
         yield Sample((torch.zeros(0, 3, dtype=torch.int64), torch.tensor(4)))
 
 
-class IntMm(Translation):
+class IntMm(Translation, targets="aten::_int_mm"):
     """Multiplies two matrices of 8-bit integers into int32 (`_int_mm`) by MatMulInteger."""
-
-    targets = ("aten::_int_mm",)
 
     def decompose(self, a: Any, b: Any) -> Any:
         return onnx_op("MatMulInteger", a, b, dtype=torch.int32, shape=[a.shape[0], b.shape[1]])

@@ -2,16 +2,18 @@
 
 A translation is PyTorch code. It is traced with the shapes and dtypes of the exported model, so symbolic dimensions
 stay symbolic. `onnx_op` adds an ONNX node to the graph, for results that one ONNX operator computes.
+
+Translations that differ in a formula only are a table: one call of `member` for each, by a function of their family.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 
@@ -37,7 +39,11 @@ class Sample:
 
 
 class Translation(ABC):
-    """Translates one operator, or several that are one computation. Stateless."""
+    """Translates one operator, or several that are one computation. Stateless.
+
+    `targets`, `functions` and `library` may stand in the head of a class: `class Take(Translation,
+    targets="aten::take")`.
+    """
 
     targets: ClassVar[tuple[str, ...]]
     """`aten::cdist` is every overload of an operator, `aten::max.dim` is one overload. Empty if the translation
@@ -55,6 +61,18 @@ class Translation(ABC):
     """The error of PyTorch's kernel relative to the scale of the result, measured against mpmath, if it is more than
     rounding. It is the tolerance when the translation is compared with the kernel."""
 
+    def __init_subclass__(
+        cls, *, targets: str | tuple[str, ...] | None = None, functions: tuple[Callable[..., Any], ...] | None = None,
+        library: str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init_subclass__()
+        if targets is not None or functions is not None:
+            cls.targets = (targets,) if isinstance(targets, str) else targets or ()
+        if functions is not None:
+            cls.functions = functions
+        if library is not None:
+            cls.library = library
+
     @abstractmethod
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
         """Computes the operator. Returns `NotImplemented` to leave a call to PyTorch's exporter.
@@ -63,8 +81,24 @@ class Translation(ABC):
         """
 
     @abstractmethod
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterable[Sample]:
         """Yields calls that cover all cases: each overload, other dtypes, empty and 0-d tensors, negative axes."""
+
+
+_Family = TypeVar("_Family", bound=Translation)
+
+
+def member(
+    family: type[_Family], name: str, module: str, targets: str | tuple[str, ...], **attributes: Any
+) -> type[_Family]:
+    """Returns a subclass of `family` with these attributes; functions among them become static methods.
+
+    It makes the entries of a table: `Name = member(…, "Name", __name__, "aten::name")`. The id follows from the name,
+    as for a class that is written out. `module` is the module of the table.
+    """
+    static = {key: staticmethod(value) if callable(value) else value for key, value in attributes.items()}
+    found: type[_Family] = type(name, (family,), {"__module__": module, **static}, targets=targets)
+    return found
 
 
 _asked: ContextVar[int | None] = ContextVar("asked_opset", default=None)

@@ -10,13 +10,11 @@ import torch
 from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
-class BatchNorm(Translation):
+class BatchNorm(Translation, targets="aten::_native_batch_norm_legit_no_training"):
     """Normalises a batch by given mean and variance: BatchNormalization, or plain arithmetic for float64.
 
     The other two results, mean and inverse deviation of the batch, are empty, as in PyTorch.
     """
-
-    targets = ("aten::_native_batch_norm_legit_no_training",)
 
     def decompose(self, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float) -> Any:
         del momentum

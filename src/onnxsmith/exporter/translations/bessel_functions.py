@@ -15,7 +15,7 @@ import mpmath
 import torch
 
 from onnxsmith.exporter.translations._series import piecewise
-from onnxsmith.exporter.translations._univariate import Univariate
+from onnxsmith.exporter.translations._univariate import Univariate, univariate
 from onnxsmith.exporter.translations.base import Sample
 
 
@@ -124,183 +124,47 @@ _SMALL_I, _LARGE_I, _SMALL_K, _LARGE_K, _SMALL_J, _SMALL_Y = (
 _P, _Q = ([functools.partial(_amplitude, order, sine) for order in (0, 1)] for sine in (False, True))
 
 
-class I0(Univariate):
-    """Computes `i0`, the modified Bessel function of the first kind and order 0, as `scaled_i` times its growth
-    e^|x|."""
-
-    targets = (
-        "aten::i0",
-        "aten::special_i0",
-        "prims::bessel_i0",
-        "aten::special_modified_bessel_i0",
-    )
-    points = (0.0, 1.5, -2.25, 8.0, 1e-6, -7.5, 9.5, 30.0, -12.0, 3.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return scaled_i(0, x) * x.abs().exp()
+_NAN = float("nan")
+_I = (0.0, 1.5, -2.25, 8.0, 1e-6, -7.5, 9.5, 30.0, -12.0, 3.0, _NAN)
+_K = (1.5, 0.25, 3.0, 7.5, 0.0, 1e-6, 2.0, 8.0, 8.5, 40.0, -1.0, _NAN)
+_J = (0.0, 1.5, -2.25, 4.5, 1e-6, -3.5, 3.0, _NAN)
+_Y = (1.5, 0.25, 3.0, 4.5, 0.0, 1e-6, 2.0, -1.0, _NAN)
 
 
-class I0e(Univariate):
-    """Computes `special.i0e`, the modified Bessel function of the first kind and order 0, times e^-|x|, by
-    `scaled_i`."""
-
-    targets = (
-        "aten::special_i0e",
-        "prims::bessel_i0e",
-    )
-    points = (0.0, 1.5, -2.25, 8.0, 1e-6, -7.5, 9.5, 30.0, -12.0, 3.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return scaled_i(0, x)
-
-
-class I1(Univariate):
-    """Computes `special.i1`, the modified Bessel function of the first kind and order 1, as `scaled_i` times e^|x|."""
-
-    targets = (
-        "aten::special_i1",
-        "prims::bessel_i1",
-        "aten::special_modified_bessel_i1",
-    )
-    points = (0.0, 1.5, -2.25, 8.0, 1e-6, -7.5, 9.5, 30.0, -12.0, 3.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return scaled_i(1, x) * x.abs().exp()
-
-
-class I1e(Univariate):
-    """Computes `special.i1e`, the modified Bessel function of the first kind and order 1, times e^-|x|, by
-    `scaled_i`."""
-
-    targets = (
-        "aten::special_i1e",
-        "prims::bessel_i1e",
-    )
-    points = (0.0, 1.5, -2.25, 8.0, 1e-6, -7.5, 9.5, 30.0, -12.0, 3.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return scaled_i(1, x)
-
-
-class K0(Univariate):
-    """Computes `special.modified_bessel_k0` (second kind, order 0) as `scaled_k` times its decay e^-x."""
-
-    targets = ("aten::special_modified_bessel_k0",)
-    points = (1.5, 0.25, 3.0, 7.5, 0.0, 1e-6, 2.0, 8.0, 8.5, 40.0, -1.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return scaled_k(0, x) * (-x).exp()
-
-
-class K0e(Univariate):
-    """Computes `special.scaled_modified_bessel_k0` (second kind, order 0, times e^x) by `scaled_k`."""
-
-    targets = ("aten::special_scaled_modified_bessel_k0",)
-    points = (1.5, 0.25, 3.0, 7.5, 0.0, 1e-6, 2.0, 8.0, 8.5, 40.0, -1.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return scaled_k(0, x)
-
-
-class K1(Univariate):
-    """Computes `special.modified_bessel_k1` (second kind, order 1) as `scaled_k` times its decay e^-x."""
-
-    targets = ("aten::special_modified_bessel_k1",)
-    points = (1.5, 0.25, 3.0, 7.5, 0.0, 1e-6, 2.0, 8.0, 8.5, 40.0, -1.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return scaled_k(1, x) * (-x).exp()
-
-
-class K1e(Univariate):
-    """Computes `special.scaled_modified_bessel_k1` (second kind, order 1, times e^x) by `scaled_k`."""
-
-    targets = ("aten::special_scaled_modified_bessel_k1",)
-    points = (1.5, 0.25, 3.0, 7.5, 0.0, 1e-6, 2.0, 8.0, 8.5, 40.0, -1.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return scaled_k(1, x)
-
-
-class J0(Univariate):
-    """Computes `special.bessel_j0`, the Bessel function of the first kind and order 0, by `j`.
-
-    All digits of float64 are right. PyTorch's kernel has only seven to nine in places, whatever the dtype.
-    """
-
-    targets = (
-        "aten::special_bessel_j0",
-        "prims::bessel_j0",
-    )
-    points = (0.0, 1.5, -2.25, 4.5, 1e-6, -3.5, 3.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return j(0, x)
+class _Wave(Univariate):
+    """Computes a Bessel function that oscillates. All digits of float64 are right. PyTorch's kernel has only seven to
+    nine in places, whatever the dtype, so samples are compared in float32."""
 
     def samples(self) -> Iterator[Sample]:
         yield from (sample for sample in super().samples() if sample.args[0].dtype != torch.float64)
         yield Sample((torch.tensor([7.5, 8.5, 30.0, 12.0]),))
 
 
-class J1(Univariate):
-    """Computes `special.bessel_j1`, the Bessel function of the first kind and order 1, by `j`.
+# Modified, first kind: `scaled_i` times its growth e^|x|; those with an `e` are without this factor.
+_I0_TARGETS = ("aten::i0", "aten::special_i0", "prims::bessel_i0", "aten::special_modified_bessel_i0")
+_I1_TARGETS = ("aten::special_i1", "prims::bessel_i1", "aten::special_modified_bessel_i1")
+I0 = univariate("I0", _I0_TARGETS, lambda x: scaled_i(0, x) * x.abs().exp(), _I)
+I1 = univariate("I1", _I1_TARGETS, lambda x: scaled_i(1, x) * x.abs().exp(), _I)
+I0e = univariate("I0e", ("aten::special_i0e", "prims::bessel_i0e"), lambda x: scaled_i(0, x), _I)
+I1e = univariate("I1e", ("aten::special_i1e", "prims::bessel_i1e"), lambda x: scaled_i(1, x), _I)
 
-    All digits of float64 are right. PyTorch's kernel has only seven to nine in places, whatever the dtype.
-    """
+# Modified, second kind: `scaled_k` times its decay e^-x; those with an `e` are without this factor.
+K0 = univariate("K0", "aten::special_modified_bessel_k0", lambda x: scaled_k(0, x) * (-x).exp(), _K)
+K1 = univariate("K1", "aten::special_modified_bessel_k1", lambda x: scaled_k(1, x) * (-x).exp(), _K)
+K0e = univariate("K0e", "aten::special_scaled_modified_bessel_k0", lambda x: scaled_k(0, x), _K)
+K1e = univariate("K1e", "aten::special_scaled_modified_bessel_k1", lambda x: scaled_k(1, x), _K)
 
-    targets = (
-        "aten::special_bessel_j1",
-        "prims::bessel_j1",
-    )
-    points = (0.0, 1.5, -2.25, 4.5, 1e-6, -3.5, 3.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return j(1, x)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from (sample for sample in super().samples() if sample.args[0].dtype != torch.float64)
-        yield Sample((torch.tensor([7.5, 8.5, 30.0, 12.0]),))
-
-
-class Y0(Univariate):
-    """Computes `special.bessel_y0`, the Bessel function of the second kind and order 0, by `y`.
-
-    All digits of float64 are right. PyTorch's kernel has only seven to nine in places, whatever the dtype.
-    """
-
-    targets = ("aten::special_bessel_y0",)
-    points = (1.5, 0.25, 3.0, 4.5, 0.0, 1e-6, 2.0, -1.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return y(0, x)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from (sample for sample in super().samples() if sample.args[0].dtype != torch.float64)
-        yield Sample((torch.tensor([7.5, 8.5, 30.0, 12.0]),))
+# First kind, then second kind.
+J0 = univariate("J0", ("aten::special_bessel_j0", "prims::bessel_j0"), lambda x: j(0, x), _J, _Wave)
+J1 = univariate("J1", ("aten::special_bessel_j1", "prims::bessel_j1"), lambda x: j(1, x), _J, _Wave)
+Y0 = univariate("Y0", "aten::special_bessel_y0", lambda x: y(0, x), _Y, _Wave)
+Y1 = univariate("Y1", "aten::special_bessel_y1", lambda x: y(1, x), _Y, _Wave)
 
 
-class Y1(Univariate):
-    """Computes `special.bessel_y1`, the Bessel function of the second kind and order 1, by `y`.
-
-    All digits of float64 are right. PyTorch's kernel has only seven to nine in places, whatever the dtype.
-    """
-
-    targets = ("aten::special_bessel_y1",)
-    points = (1.5, 0.25, 3.0, 4.5, 0.0, 1e-6, 2.0, -1.0, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return y(1, x)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from (sample for sample in super().samples() if sample.args[0].dtype != torch.float64)
-        yield Sample((torch.tensor([7.5, 8.5, 30.0, 12.0]),))
-
-
-class SphericalBesselJ0(Univariate):
+class SphericalBesselJ0(Univariate, targets=("aten::special_spherical_bessel_j0", "prims::spherical_bessel_j0")):
     """Computes `special.spherical_bessel_j0` as sin(x)/x, with 1 at 0 and 0 at infinity (DLMF 10.49.3)."""
 
-    targets = ("aten::special_spherical_bessel_j0", "prims::spherical_bessel_j0")
-    points = (0.0, 1.5, -2.25, 0.3, 1e-6, 9.5, 30.0, -12.0, float("inf"), float("nan"))
+    points = (0.0, 1.5, -2.25, 0.3, 1e-6, 9.5, 30.0, -12.0, float("inf"), _NAN)
 
     def value(self, x: torch.Tensor) -> torch.Tensor:
         inner = torch.where((x == 0) | x.isinf(), 1.0, x)
@@ -308,19 +172,18 @@ class SphericalBesselJ0(Univariate):
 
 
 _FAR = 16 / 3
-"""⅔·4^(3/2), the phase from which the asymptotic forms are used."""
+"""Is the phase from which the asymptotic forms are used, ⅔·4^(3/2)."""
 
 
-class AiryAi(Univariate):
+class AiryAi(Univariate, targets="aten::special_airy_ai"):
     """Computes `special.airy_ai`, the Airy function Ai, by a polynomial from -4 to 4 and by asymptotic forms beyond.
 
     The amplitudes of these forms (DLMF 9.7.5, 9.7.9) are smooth in 1/ζ for ζ = ⅔·|x|^(3/2). Samples are compared in
     float32 only, because PyTorch's float64 kernel has six digits.
     """
 
-    targets = ("aten::special_airy_ai",)
     kernel_error = 2e-5
-    points = (0.0, 1.5, -2.0, 4.0, -4.5, 3.5, 5.0, 9.0, 2.0, float("nan"))
+    points = (0.0, 1.5, -2.0, 4.0, -4.5, 3.5, 5.0, 9.0, 2.0, _NAN)
 
     def value(self, x: torch.Tensor) -> torch.Tensor:
         size = x.abs().clamp(min=4)

@@ -14,15 +14,13 @@ from onnxsmith.exporter.translations._sizes import batch
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class LinalgCholeskyEx(Translation):
+class LinalgCholeskyEx(Translation, targets="aten::linalg_cholesky_ex"):
     """Computes `linalg.cholesky`, the triangular factor of symmetric positive definite matrices.
 
     Works column by column and subtracts each from the remaining matrix (the outer product form: G. Golub and C. Van
     Loan, Matrix Computations, 4.2). Reads the same triangle as PyTorch. If a pivot is not positive, `info` is the
     number of its column counted from 1; the later columns are then meaningless, as in PyTorch.
     """
-
-    targets = ("aten::linalg_cholesky_ex",)
 
     def decompose(self, matrix: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
         if matrix.is_complex():
@@ -59,10 +57,9 @@ def _column(index: Index, rest: torch.Tensor, factor: torch.Tensor, info: torch.
     return rest, factor, torch.where(failed, index + 1, info).to(torch.int32)
 
 
-class Cholesky(Translation):
+class Cholesky(Translation, targets="aten::cholesky"):
     """Computes `cholesky`, the older name of `linalg.cholesky` that torch 2.14 removed, by `linalg.cholesky_ex`."""
 
-    targets = ("aten::cholesky",)
     lifetimes: ClassVar = {"aten::cholesky": Lifetime(removed="2.14")}
 
     def decompose(self, matrix: Any, upper: bool = False) -> Any:
@@ -76,13 +73,11 @@ class Cholesky(Translation):
         yield Sample((torch.randn(3, 3, dtype=torch.float64),), {"upper": True}, around=definite)
 
 
-class LinalgSolveTriangular(Translation):
+class LinalgSolveTriangular(Translation, targets="aten::linalg_solve_triangular"):
     """Computes `linalg.solve_triangular`, systems of equations with a triangular matrix, by substitution.
 
     `X @ A = B` is solved as its transpose.
     """
-
-    targets = ("aten::linalg_solve_triangular",)
 
     def decompose(self, matrix: Any, right: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
         if matrix.is_complex():
@@ -109,13 +104,11 @@ def dominant(op: Any, matrix: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     return op(matrix.tanh() / size + 2 * torch.eye(matrix.shape[-1], dtype=matrix.dtype), *args, **kwargs)
 
 
-class TriangularSolve(Translation):
+class TriangularSolve(Translation, targets="aten::triangular_solve"):
     """Computes `triangular_solve`, the older name of `linalg.solve_triangular`, by substitution.
 
     The second result is the matrix, repeated for every right-hand side.
     """
-
-    targets = ("aten::triangular_solve",)
 
     def decompose(
         self, right: Any, matrix: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False

@@ -48,7 +48,7 @@ def one_bound(target: str, **bound: float) -> Iterator[Sample]:
     yield Sample((torch.zeros(0, 3),), bound, target)
 
 
-class Clamp(Translation):
+class Clamp(Translation, targets="aten::clamp"):
     """Computes `clamp`: a Max or a Min for one bound, both for two bounds that change the dtype or follow a dynamic
     size.
 
@@ -56,8 +56,6 @@ class Clamp(Translation):
     they get one Python type first: the exporter makes a tensor of only one of them, and no overload takes a tensor and
     a number.
     """
-
-    targets = ("aten::clamp",)
 
     def decompose(self, x: torch.Tensor, min: Any = None, max: Any = None) -> Any:  # noqa: A002 — PyTorch's names
         if min is None or max is None:
@@ -99,10 +97,8 @@ def _up_to_rows(low: float, factor: float) -> Callable[..., Any]:
     return lambda op, x: op(x, low, x.shape[0] * factor)
 
 
-class ClampMax(Translation):
+class ClampMax(Translation, targets="aten::clamp_max"):
     """Computes `clamp_max`, an upper bound alone, as the Min of the tensor and its bound."""
-
-    targets = ("aten::clamp_max",)
 
     def decompose(self, x: torch.Tensor, max: Any) -> torch.Tensor:  # noqa: A002 — PyTorch's name
         return at_most(x, max)
@@ -114,10 +110,8 @@ class ClampMax(Translation):
         yield Sample((torch.tensor([1, 5]), torch.tensor([1.5, 2.5])), target="aten::clamp_max.Tensor")
 
 
-class ClampMin(Translation):
+class ClampMin(Translation, targets="aten::clamp_min"):
     """Computes `clamp_min`, a lower bound alone, as the Max of the tensor and its bound."""
-
-    targets = ("aten::clamp_min",)
 
     def decompose(self, x: torch.Tensor, min: Any) -> torch.Tensor:  # noqa: A002 — PyTorch's name
         return at_least(x, min)
@@ -139,10 +133,8 @@ def larger_or_smaller(a: Any, b: Any, *, least: bool) -> torch.Tensor:
     return torch.where(taken | b.isnan(), a, b)
 
 
-class Fmax(Translation):
+class Fmax(Translation, targets=("aten::fmax", "prims::fmax")):
     """Computes `fmax`, the larger of two numbers; of NaN and a number, the number."""
-
-    targets = ("aten::fmax", "prims::fmax")
 
     def decompose(self, self_: Any, other: Any) -> Any:
         return larger_or_smaller(self_, other, least=False)
@@ -164,10 +156,8 @@ def fmax_samples() -> Iterator[Sample]:
     yield Sample((torch.zeros(0, 3), torch.ones(3)))
 
 
-class Fmin(Translation):
+class Fmin(Translation, targets=("aten::fmin", "prims::fmin")):
     """Computes `fmin`, the smaller of two numbers; of NaN and a number, the number."""
-
-    targets = ("aten::fmin", "prims::fmin")
 
     def decompose(self, self_: Any, other: Any) -> Any:
         return larger_or_smaller(self_, other, least=True)

@@ -15,14 +15,12 @@ from torch.nn import functional
 from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
-class Convolution(Translation):
+class Convolution(Translation, targets="aten::convolution"):
     """Computes a transposed convolution whose output padding reaches its stride, which ONNX Runtime refuses.
 
     The result is computed without any padding, then cut, or extended with the bias. Other convolutions are left to
     PyTorch's exporter.
     """
-
-    targets = ("aten::convolution",)
 
     def decompose(
         self, x: Any, weight: Any, bias: Any, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
@@ -172,24 +170,21 @@ def _product(factors: Sequence[Any]) -> Any:
     return found
 
 
-class AvgPool1d(_AveragePool):
+class AvgPool1d(_AveragePool, targets="aten::avg_pool1d"):
     """Computes `avg_pool1d`, averages over windows along one axis."""
 
-    targets = ("aten::avg_pool1d",)
     axes = 1
 
 
-class AvgPool2d(_AveragePool):
+class AvgPool2d(_AveragePool, targets="aten::avg_pool2d"):
     """Computes `avg_pool2d`, averages over windows along two axes."""
 
-    targets = ("aten::avg_pool2d",)
     axes = 2
 
 
-class AvgPool3d(_AveragePool):
+class AvgPool3d(_AveragePool, targets="aten::avg_pool3d"):
     """Computes `avg_pool3d`, averages over windows along three axes."""
 
-    targets = ("aten::avg_pool3d",)
     axes = 3
 
 
@@ -242,15 +237,13 @@ class AdaptiveAvgPool(Translation):
             yield Sample((torch.randn(2, 3, *sizes), [3, 5, 4][:axes]), {}, target, {0: {0: "n", 2: "length"}})
 
 
-class AdaptiveMaxPool(Translation):
+class AdaptiveMaxPool(Translation, targets=("aten::adaptive_max_pool2d", "aten::adaptive_max_pool3d")):
     """Computes `adaptive_max_pool2d` and `adaptive_max_pool3d`; PyTorch makes `adaptive_max_pool1d` of the first.
 
     Returns the maximum of each window and the position of the first such element, counted over all pooled axes. The
     axes are pooled one by one from the last, so that of equal elements the first in memory is chosen. A window shorter
     than the longest repeats its last element.
     """
-
-    targets = ("aten::adaptive_max_pool2d", "aten::adaptive_max_pool3d")
 
     def decompose(self, x: Any, output_size: Any) -> Any:
         counts = list(output_size)
@@ -285,7 +278,7 @@ class AdaptiveMaxPool(Translation):
             yield Sample((torch.randn(2, 3, *sizes), [3, 5, 4][:axes]), {}, target, {0: {0: "n", 2: "length"}})
 
 
-class FractionalMaxPool(Translation):
+class FractionalMaxPool(Translation, targets=("aten::fractional_max_pool2d", "aten::fractional_max_pool3d")):
     """Computes `fractional_max_pool2d` and `fractional_max_pool3d`: maxima over windows of one size at random
     positions.
 
@@ -293,8 +286,6 @@ class FractionalMaxPool(Translation):
     last window at length - size (Graham, "Fractional Max-Pooling", arXiv 1412.6071). For two axes the first random
     number is that of the last axis.
     """
-
-    targets = ("aten::fractional_max_pool2d", "aten::fractional_max_pool3d")
 
     def decompose(self, x: Any, kernel_size: Any, output_size: Any, random_samples: Any) -> Any:
         axes = random_samples.shape[-1]

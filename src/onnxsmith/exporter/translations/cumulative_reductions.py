@@ -51,10 +51,8 @@ def running_extreme(given: torch.Tensor, dim: int, *, least: bool) -> tuple[torc
     return values.movedim(0, dim).to(given.dtype), where.movedim(0, dim)
 
 
-class Cummax(Translation):
+class Cummax(Translation, targets="aten::cummax"):
     """Computes `cummax`, the largest element so far and its index, by a scan over values and indices."""
-
-    targets = ("aten::cummax",)
 
     def decompose(self, self_: Any, dim: int) -> Any:
         return running_extreme(self_, dim, least=False)
@@ -77,10 +75,8 @@ def cummax_samples() -> Iterator[Sample]:
     yield Sample((torch.randn(3, 0), 1))
 
 
-class Cummin(Translation):
+class Cummin(Translation, targets="aten::cummin"):
     """Computes `cummin`, the smallest element so far and its index, by a scan over values and indices."""
-
-    targets = ("aten::cummin",)
 
     def decompose(self, self_: Any, dim: int) -> Any:
         return running_extreme(self_, dim, least=True)
@@ -89,10 +85,8 @@ class Cummin(Translation):
         yield from cummax_samples()
 
 
-class Cumprod(Translation):
+class Cumprod(Translation, targets="aten::cumprod"):
     """Computes `cumprod`, running products, by a scan in PyTorch's order. Integers and bools multiply as int64."""
-
-    targets = ("aten::cumprod",)
 
     def decompose(self, self_: Any, dim: int, *, dtype: torch.dtype | None = None) -> Any:
         if dtype is None:
@@ -118,14 +112,12 @@ class Cumprod(Translation):
         yield Sample((torch.randn(0, 3), 1))
 
 
-class Logcumsumexp(Translation):
+class Logcumsumexp(Translation, targets="aten::logcumsumexp"):
     """Computes `logcumsumexp`, logarithms of running sums of exponentials, by a scan.
 
     log(eᵃ + eᵇ) = max + log1p(e^(min - max)) needs no exponential of a large number. The sum of two equal infinities is
     that infinity.
     """
-
-    targets = ("aten::logcumsumexp",)
 
     def decompose(self, self_: Any, dim: int) -> Any:
         if self_.dim() == 0 or is_empty(self_):

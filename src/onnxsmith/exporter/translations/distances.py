@@ -11,13 +11,11 @@ from onnxsmith.base.seams.torch.operators import composite
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class Cdist(Translation):
+class Cdist(Translation, targets=("aten::cdist", "aten::_cdist_forward", "aten::_euclidean_dist")):
     """Computes `cdist`, distances between the rows of two matrices, as the p-norm of the difference of every two rows.
 
     For p = 2 and many rows PyTorch uses a matrix product instead, which suffers cancellation for close rows.
     """
-
-    targets = ("aten::cdist", "aten::_cdist_forward", "aten::_euclidean_dist")
 
     def decompose(self, x1: Any, x2: Any, p: float = 2.0, compute_mode: int | None = None) -> Any:
         difference = (x1.unsqueeze(-2) - x2.unsqueeze(-3)).abs()
@@ -39,10 +37,8 @@ class Cdist(Translation):
         yield Sample((torch.randn(40, 3), torch.randn(30, 3), 2.0, 1), dynamic={0: {0: "n"}, 1: {0: "m"}})
 
 
-class Pdist(Translation):
+class Pdist(Translation, targets="aten::_pdist_forward"):
     """Computes `pdist`, distances between all pairs of different rows, by `cdist` of the pairs."""
-
-    targets = ("aten::_pdist_forward",)
 
     def decompose(self, x: Any, p: float = 2.0) -> Any:
         count = x.shape[0]
@@ -56,11 +52,9 @@ class Pdist(Translation):
         yield Sample((torch.randn(1, 3), 2.0))
 
 
-class CosineSimilarity(Translation):
+class CosineSimilarity(Translation, targets="aten::cosine_similarity"):
     """Computes `cosine_similarity` by PyTorch's decomposition. 0-d tensors get an axis first, because norms in ONNX
     need one."""
-
-    targets = ("aten::cosine_similarity",)
 
     def decompose(self, x: Any, y: Any, dim: int = 1, eps: float = 1e-8) -> Any:
         operator = torch.ops.aten.cosine_similarity.default
@@ -75,13 +69,11 @@ class CosineSimilarity(Translation):
         yield Sample((torch.randn(3, 4), torch.randn(3, 4)), dynamic={0: {0: "n"}, 1: {0: "n"}})
 
 
-class LinalgVectorNorm(Translation):
+class LinalgVectorNorm(Translation, targets="aten::linalg_vector_norm"):
     """Computes `linalg.vector_norm` of a 0-d tensor: the absolute value, or for order 0 whether it is not zero.
 
     Other tensors are left to PyTorch's exporter.
     """
-
-    targets = ("aten::linalg_vector_norm",)
 
     def decompose(self, x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
         if x.dim() or x.is_complex():

@@ -43,13 +43,11 @@ class ReplicationPad(Translation):
         yield Sample((x, [-1, 2, 1, -1]), {}, two, {0: {2: "height", 3: "width"}})
 
 
-class Pad(Translation):
+class Pad(Translation, targets="aten::pad"):
     """Computes `pad` with negative edge padding as `ReplicationPad` does, and of complex numbers for each part alone.
 
     Other calls are left to PyTorch's exporter.
     """
-
-    targets = ("aten::pad",)
 
     def decompose(self, x: Any, pad: Sequence[Any], mode: str = "constant", value: Any = None) -> Any:
         if x.dtype.is_complex:
@@ -73,13 +71,11 @@ class Pad(Translation):
         yield Sample((z, [2, 1], "reflect"))
 
 
-class Roll(Translation):
+class Roll(Translation, targets="aten::roll"):
     """Computes `roll` by a symbolic size, which an ONNX attribute cannot hold, by looking up elements axis by axis.
 
     Shifts by numbers are left to PyTorch's exporter.
     """
-
-    targets = ("aten::roll",)
 
     def decompose(self, x: Any, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
         if all(isinstance(shift, int) for shift in shifts):
@@ -111,15 +107,13 @@ def shifted_as_one(op: Any, x: torch.Tensor) -> torch.Tensor:
     return found
 
 
-class RepeatInterleave(Translation):
+class RepeatInterleave(Translation, targets="aten::repeat_interleave.self_int"):
     """Computes `repeat_interleave` by a number: each element repeated along one axis.
 
     Expands a new axis after this axis, and merges both. All sizes are written out, so that dynamic axes may have size 0
     and the simplification recognises an upsampling. If the number is a size of another tensor, PyTorch's exporter
     (onnxscript 0.7.2) repeats the wrong axis.
     """
-
-    targets = ("aten::repeat_interleave.self_int",)
 
     def decompose(self, x: Any, repeats: Any, dim: int | None = None, *, output_size: Any = None) -> Any:
         del output_size
@@ -154,13 +148,11 @@ def by_rows_last(op: Any, x: torch.Tensor, other: torch.Tensor) -> Any:
     return op(x, other.shape[0], -1)
 
 
-class Resize(Translation):
+class Resize(Translation, targets=("aten::resize", "aten::resize_as")):
     """Computes `resize_` and `resize_as_`: the elements in memory order under another shape.
 
     A larger shape is filled up with 0; PyTorch leaves these elements undefined.
     """
-
-    targets = ("aten::resize", "aten::resize_as")
 
     def decompose(self, x: Any, size: Any, *, memory_format: Any = None) -> Any:
         del memory_format
@@ -179,13 +171,11 @@ class Resize(Translation):
         yield Sample((torch.randn(3, 4), torch.randn(2, 3)), {}, "aten::resize_as")
 
 
-class Squeeze(Translation):
+class Squeeze(Translation, targets=("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims")):
     """Computes `squeeze` of axes whose size may differ from 1; only axes of size 1 are removed.
 
     A single axis of size 1 is left to PyTorch's exporter.
     """
-
-    targets = ("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims")
 
     def decompose(self, x: Any, dim: Any = None) -> Any:
         dims = range(x.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
@@ -212,10 +202,8 @@ class Squeeze(Translation):
         yield Sample((torch.randn(2, 1, 3), 2), {}, "aten::squeeze.dim", {0: {0: "n"}})
 
 
-class SqueezeCopy(Translation):
+class SqueezeCopy(Translation, targets="aten::squeeze_copy"):
     """Computes `squeeze_copy` as `squeeze`, because ONNX has no views."""
-
-    targets = ("aten::squeeze_copy",)
 
     def decompose(self, x: Any, dim: Any = None) -> Any:
         return x.squeeze() if dim is None else x.squeeze(dim)
@@ -229,10 +217,8 @@ class SqueezeCopy(Translation):
         yield Sample((torch.randn(2, 1, 3), 1), {}, "aten::squeeze_copy.dim", {0: {0: "n"}})
 
 
-class UnfoldBackward(Translation):
+class UnfoldBackward(Translation, targets="aten::unfold_backward"):
     """Computes `unfold_backward`, a part of `istft`: adds each element of each window at its position in the result."""
-
-    targets = ("aten::unfold_backward",)
 
     def decompose(self, grad_in: Any, input_sizes: Sequence[Any], dim: int, size: int, step: int) -> Any:
         if not input_sizes:
@@ -249,15 +235,12 @@ class UnfoldBackward(Translation):
         yield Sample((torch.randn(2, 3, 2), [2, 11], -1, 2, 4))
 
 
-class Combinations(Translation):
+class Combinations(Translation, targets="aten::combinations", functions=(torch.combinations,)):
     """Computes `combinations`, every choice of r elements of a vector, by looking up a constant table of indices.
 
     For a dynamic length the indices are computed: those of an r-dimensional grid that rise from axis to axis. They come
     in the same order.
     """
-
-    targets = ("aten::combinations",)
-    functions = (torch.combinations,)
 
     def decompose(self, x: Any, r: int = 2, with_replacement: bool = False) -> Any:
         if x.dim() != 1 or r < 1:

@@ -16,13 +16,12 @@ from onnxsmith.exporter.translations._univariate import Univariate
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class Expm1(Univariate):
+class Expm1(Univariate, targets=("aten::expm1", "aten::special_expm1", "prims::expm1")):
     """Computes `expm1`, eˣ - 1 with all digits for small x, as (w - 1)·x / log(w) for w = eˣ (Kahan).
 
     The factor x / log(w) corrects the rounding of w.
     """
 
-    targets = ("aten::expm1", "aten::special_expm1", "prims::expm1")
     points = (0.0, 1.5, 1e-9, -1e-7, -0.5, 1e-4, 30.0, -40.0, -1.0, 1000.0, float("inf"), -float("inf"), float("nan"))
 
     def value(self, x: torch.Tensor) -> torch.Tensor:
@@ -32,13 +31,12 @@ class Expm1(Univariate):
         return torch.where(whole == 1, x, torch.where(plain, whole - 1, found))
 
 
-class Log1p(Univariate):
+class Log1p(Univariate, targets=("aten::log1p", "aten::special_log1p", "prims::log1p")):
     """Computes `log1p`, log(1 + x) with all digits for small x, as log(w)·x / (w - 1) for w = 1 + x (Kahan).
 
     The factor x / (w - 1) corrects the rounding of w. The remaining error of float64 is not visible in a float32.
     """
 
-    targets = ("aten::log1p", "aten::special_log1p", "prims::log1p")
     points = (0.0, 1.5, 1e-9, -1e-7, -0.5, 1e-4, 30.0, 1e20, -1.0, -2.0, float("inf"), float("nan"))
 
     def value(self, x: torch.Tensor) -> torch.Tensor:
@@ -48,14 +46,12 @@ class Log1p(Univariate):
         return torch.where(exact, x, found)
 
 
-class Hypot(Translation):
+class Hypot(Translation, targets=("aten::hypot", "prims::hypot")):
     """Computes `hypot`, the length of a vector with two components, as m·√((a/m)² + (b/m)²) for the larger component m.
 
     So no square overflows or underflows. The result is infinite if either component is, even if the other is NaN (C's
     `hypot`).
     """
-
-    targets = ("aten::hypot", "prims::hypot")
 
     def decompose(self, self_: Any, other: Any) -> Any:
         dtype = torch.result_type(self_, other)
@@ -75,13 +71,11 @@ class Hypot(Translation):
         yield Sample((torch.zeros(0, 3), torch.ones(3)))
 
 
-class Copysign(Translation):
+class Copysign(Translation, targets=("aten::copysign.Tensor", "aten::copysign.Scalar")):
     """Computes `copysign`: the absolute value of a number, negated where `signbit` of another is true.
 
     Integers become the default float dtype.
     """
-
-    targets = ("aten::copysign.Tensor", "aten::copysign.Scalar")
 
     def decompose(self, self_: Any, other: Any) -> Any:
         dtype = torch.result_type(self_, other)
@@ -105,14 +99,12 @@ class Copysign(Translation):
         yield Sample((torch.zeros(0, 4), signs))
 
 
-class Signbit(Translation):
+class Signbit(Translation, targets=("aten::signbit", "prims::signbit")):
     """Computes `signbit`: true below zero, and for a zero whose reciprocal is below zero (-0).
 
     ONNX operators cannot read the sign of a NaN; it counts as positive, like `float("nan")` and the NaNs that ARM
     computes.
     """
-
-    targets = ("aten::signbit", "prims::signbit")
 
     def decompose(self, self_: Any) -> Any:
         if self_.dtype == torch.bool:
@@ -158,13 +150,11 @@ def powers_of_two(x: torch.Tensor) -> tuple[int, torch.Tensor]:
     return least, constant([2.0**e for e in range(least, int(most) + 1)], x.dtype)
 
 
-class Frexp(Translation):
+class Frexp(Translation, targets=("aten::frexp", "prims::frexp")):
     """Computes `frexp`: a number as a fraction in [½, 1) and an exponent, by an exact division by a power of two.
 
     0, infinities and NaN are their own fractions, with exponent 0.
     """
-
-    targets = ("aten::frexp", "prims::frexp")
 
     def decompose(self, self_: Any) -> Any:
         found, power = exponent(self_)
@@ -181,14 +171,12 @@ class Frexp(Translation):
         yield Sample((torch.zeros(0, 3),))
 
 
-class Nextafter(Translation):
+class Nextafter(Translation, targets=("aten::nextafter", "prims::nextafter")):
     """Computes `nextafter`, the next float in the direction of another, by adding or subtracting the last bit.
 
     The last bit is that of the number's binade. From a power of two towards zero it is that of the next lower binade.
     Subnormal numbers all have one distance. The neighbour of infinity is the largest number.
     """
-
-    targets = ("aten::nextafter", "prims::nextafter")
 
     def decompose(self, self_: Any, other: Any) -> Any:
         dtype = torch.result_type(self_, other)

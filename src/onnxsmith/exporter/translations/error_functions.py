@@ -9,10 +9,11 @@ import mpmath
 import torch
 
 from onnxsmith.exporter.translations._series import piecewise
-from onnxsmith.exporter.translations._univariate import Univariate
+from onnxsmith.exporter.translations._univariate import Univariate, univariate
 
 _CENTRE = 1 - 2 * math.exp(-2)
-"""Up to this argument the inverse is a power series in the argument; above it, a series in √(-2·log(1 - argument))."""
+"""Separates two series: of the inverse up to this argument, a power series in the argument; above it, one in
+√(-2·log(1 - argument))."""
 
 
 def erfcx(x: torch.Tensor) -> torch.Tensor:
@@ -78,72 +79,29 @@ def _quantile(s: Any) -> Any:
     return z
 
 
-class Erf(Univariate):
-    """Computes `erf` of float64, for which ONNX Runtime has no kernel, by polynomials. Other dtypes keep the ONNX
+_INF, _NAN = float("inf"), float("nan")
+_POINTS = (0.5, -1.5, 3.0, -5.0, 0.0, 1e-6, 6.5, 12.0, -0.25, _INF, -_INF, _NAN)
+_FRACTIONS = (0.5, -0.25, 1.0, -1.0, 0.0, 0.72, 0.74, -0.999, 0.9999999, 1e-9, 1.5, _NAN)
+_PROBABILITIES = (0.5, 0.25, 1.0, 0.0, 1e-30, 0.135, 0.136, 0.9999, 0.87, 1e-7, -0.5, 1.5, _NAN)
+
+
+class _OfFloat64(Univariate):
+    """Computes a function of float64 only, for which ONNX Runtime has no kernel. Other dtypes keep the ONNX
     operator."""
-
-    targets = ("aten::erf", "aten::special_erf", "prims::erf")
-    points = (0.5, -1.5, 3.0, -5.0, 0.0, 1e-6, 6.5, 12.0, -0.25, float("inf"), -float("inf"), float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return erf(x)
 
     def decompose(self, self_: Any, *more: Any) -> Any:
         return super().decompose(self_) if self_.dtype == torch.float64 else NotImplemented
 
 
-class Erfc(Univariate):
-    """Computes `erfc`, the complement of the error function, in float64.
-
-    PyTorch's exporter writes 1 - erf(x), which has no digits left beyond 4.
-    """
-
-    targets = (
-        "aten::erfc",
-        "aten::special_erfc",
-        "prims::erfc",
-    )
-    points = (0.5, -1.5, 3.0, -5.0, 0.0, 1e-6, 6.5, 12.0, -0.25, float("inf"), -float("inf"), float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return erfc(x)
+def ndtri(p: torch.Tensor) -> torch.Tensor:
+    """Returns the quantiles of the normal distribution, √2·erfinv(2p - 1). For small p, where 2p - 1 loses the digits
+    of p, it uses `lower_tail`."""
+    return torch.where(p < math.exp(-2), -lower_tail(p), math.sqrt(2) * erfinv(2 * p - 1))
 
 
-class Erfcx(Univariate):
-    """Computes `special.erfcx`, the complement of the error function times e^x², in float64."""
-
-    targets = (
-        "aten::special_erfcx",
-        "prims::erfcx",
-    )
-    points = (0.5, -1.5, 3.0, -5.0, 0.0, 1e-6, 6.5, 12.0, -0.25, float("inf"), -float("inf"), float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return erfcx(x)
-
-
-class Erfinv(Univariate):
-    """Computes `erfinv`, the inverse of the error function, in float64."""
-
-    targets = (
-        "aten::erfinv",
-        "aten::special_erfinv",
-        "prims::erf_inv",
-    )
-    points = (0.5, -0.25, 1.0, -1.0, 0.0, 0.72, 0.74, -0.999, 0.9999999, 1e-9, 1.5, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return erfinv(x)
-
-
-class Ndtri(Univariate):
-    """Computes `special.ndtri`, the quantiles of the normal distribution, as √2·erfinv(2p - 1).
-
-    For small p, where 2p - 1 loses the digits of p, it uses `lower_tail`.
-    """
-
-    targets = ("aten::special_ndtri", "prims::ndtri")
-    points = (0.5, 0.25, 1.0, 0.0, 1e-30, 0.135, 0.136, 0.9999, 0.87, 1e-7, -0.5, 1.5, float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.where(x < math.exp(-2), -lower_tail(x), math.sqrt(2) * erfinv(2 * x - 1))
+Erf = univariate("Erf", ("aten::erf", "aten::special_erf", "prims::erf"), erf, _POINTS, _OfFloat64)
+# PyTorch's exporter writes 1 - erf(x), which has no digits left beyond 4.
+Erfc = univariate("Erfc", ("aten::erfc", "aten::special_erfc", "prims::erfc"), erfc, _POINTS)
+Erfcx = univariate("Erfcx", ("aten::special_erfcx", "prims::erfcx"), erfcx, _POINTS)
+Erfinv = univariate("Erfinv", ("aten::erfinv", "aten::special_erfinv", "prims::erf_inv"), erfinv, _FRACTIONS)
+Ndtri = univariate("Ndtri", ("aten::special_ndtri", "prims::ndtri"), ndtri, _PROBABILITIES)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import mpmath
 import torch
 
 from onnxsmith.exporter.translations._loops import any_of, loop
 from onnxsmith.exporter.translations._series import piecewise
-from onnxsmith.exporter.translations._univariate import Univariate
+from onnxsmith.exporter.translations._univariate import univariate
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
@@ -102,59 +102,19 @@ def _between(x: Any) -> Any:
     return mpmath.loggamma(x) / ((x - 1) * (x - 2))
 
 
-class Lgamma(Univariate):
-    """Computes `lgamma`, the logarithm of the gamma function's absolute value, in float64."""
-
-    targets = (
-        "aten::lgamma",
-        "aten::special_gammaln",
-        "prims::lgamma",
-    )
-    points = (
-        1.0,
-        2.5,
-        3.0,
-        -1.5,
-        0.0,
-        0.1,
-        1e-9,
-        7.5,
-        20.0,
-        1e5,
-        -2.0,
-        -0.3,
-        -12.7,
-        float("inf"),
-        -float("inf"),
-        float("nan"),
-    )
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return lgamma(x)
+_INF, _NAN = float("inf"), float("nan")
+_LGAMMA = (1.0, 2.5, 3.0, -1.5, 0.0, 0.1, 1e-9, 7.5, 20.0, 1e5, -2.0, -0.3, -12.7, _INF, -_INF, _NAN)
+_DIGAMMA = (1.0, 2.5, 3.0, -1.5, 0.0, -0.0, 0.1, 7.5, 20.0, 1e5, -2.0, -0.3, -12.7, _INF, _NAN)
+_DIGAMMA_TARGETS = ("aten::digamma", "aten::special_digamma", "aten::special_psi", "prims::digamma")
+Lgamma = univariate("Lgamma", ("aten::lgamma", "aten::special_gammaln", "prims::lgamma"), lgamma, _LGAMMA)
+Digamma = univariate("Digamma", _DIGAMMA_TARGETS, digamma, _DIGAMMA)
 
 
-class Digamma(Univariate):
-    """Computes `digamma`, the derivative of the gamma function's logarithm, in float64."""
-
-    targets = (
-        "aten::digamma",
-        "aten::special_digamma",
-        "aten::special_psi",
-        "prims::digamma",
-    )
-    points = (1.0, 2.5, 3.0, -1.5, 0.0, -0.0, 0.1, 7.5, 20.0, 1e5, -2.0, -0.3, -12.7, float("inf"), float("nan"))
-
-    def value(self, x: torch.Tensor) -> torch.Tensor:
-        return digamma(x)
-
-
-class Polygamma(Translation):
+class Polygamma(Translation, targets=("aten::polygamma", "aten::special_polygamma")):
     """Computes `polygamma`, derivatives of the digamma function, as (-1)ⁿ⁺¹·n!·ζ(n + 1, x) (DLMF 25.11.12).
 
     The first derivative has a shorter form, PyTorch's own.
     """
-
-    targets = ("aten::polygamma", "aten::special_polygamma")
 
     def decompose(self, n: int, self_: Any) -> Any:
         dtype = self_.dtype if self_.is_floating_point() else torch.get_default_dtype()
@@ -193,10 +153,8 @@ def _first(x: torch.Tensor) -> torch.Tensor:
     return torch.where(low, math.pi**2 / (sine * sine) - found, found)
 
 
-class Zeta(Translation):
+class Zeta(Translation, targets=("aten::special_zeta", "prims::zeta")):
     """Computes `special.zeta`, the Hurwitz zeta function, by `hurwitz` in float64."""
-
-    targets = ("aten::special_zeta", "prims::zeta")
 
     def decompose(self, self_: Any, other: Any) -> Any:
         tensors = [one for one in (self_, other) if isinstance(one, torch.Tensor)]
@@ -228,7 +186,7 @@ class Zeta(Translation):
 
 
 _MOST = 100_000
-"""Largest number of iterations. Elements that have not converged by then are NaN. `a` = 10⁸ near `x` takes about as
+"""Limits the iterations. Elements that have not converged by then are NaN. `a` = 10⁸ near `x` takes about as
 many."""
 _SETTLED = 2.0**-53
 _TINY = 1e-300
@@ -295,43 +253,34 @@ def _upper_fraction(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return torch.where((change - 1).abs() > 2 * _SETTLED, math.nan, found)
 
 
-def incomplete(self_: Any, other: Any, which: int) -> torch.Tensor:
-    """Returns P(a, x) if `which` is 0, Q(a, x) if it is 1, in the common dtype of both arguments."""
-    dtype = torch.result_type(self_, other)
-    return lower_and_upper(self_.to(torch.float64), other.to(torch.float64))[which].to(dtype)
+class _Incomplete(Translation):
+    """Computes a regularised incomplete gamma function by `lower_and_upper` in float64, in the common dtype of both
+    arguments."""
 
-
-def incomplete_gamma_samples() -> Iterator[Sample]:
-    """Yields the samples of `igamma` and `igammac`."""
-    a = torch.tensor([0.1, 0.5, 1.0, 3.0, 12.5, 150.0, 0.0, float("inf"), -1.0])
-    x = torch.tensor([0.01, 0.7, 1.0, 4.0, 11.0, 160.0, 0.0, float("inf")])
-    yield Sample((a, x[:, None]), dynamic={1: {0: "n"}})
-    yield Sample((a.double(), x.double()[:, None]))
-    yield Sample((torch.tensor(2.0), torch.tensor(1.5)))
-    yield Sample((torch.zeros(0, 3), torch.ones(3)))
-
-
-class Igamma(Translation):
-    """Computes `igamma`, the regularised incomplete gamma function P(a, x), by `lower_and_upper` in float64."""
-
-    targets = ("aten::igamma", "prims::igamma")
     kernel_error = 1e-9
+    which: ClassVar[int]
+    """Chooses P(a, x) by 0, Q(a, x) by 1."""
 
     def decompose(self, self_: Any, other: Any) -> Any:
-        return incomplete(self_, other, 0)
+        dtype = torch.result_type(self_, other)
+        return lower_and_upper(self_.to(torch.float64), other.to(torch.float64))[self.which].to(dtype)
 
     def samples(self) -> Iterator[Sample]:
-        yield from incomplete_gamma_samples()
+        a = torch.tensor([0.1, 0.5, 1.0, 3.0, 12.5, 150.0, 0.0, float("inf"), -1.0])
+        x = torch.tensor([0.01, 0.7, 1.0, 4.0, 11.0, 160.0, 0.0, float("inf")])
+        yield Sample((a, x[:, None]), dynamic={1: {0: "n"}})
+        yield Sample((a.double(), x.double()[:, None]))
+        yield Sample((torch.tensor(2.0), torch.tensor(1.5)))
+        yield Sample((torch.zeros(0, 3), torch.ones(3)))
 
 
-class Igammac(Translation):
-    """Computes `igammac`, the regularised incomplete gamma function Q(a, x), by `lower_and_upper` in float64."""
+class Igamma(_Incomplete, targets=("aten::igamma", "prims::igamma")):
+    """Computes `igamma`, which is P(a, x)."""
 
-    targets = ("aten::igammac", "prims::igammac")
-    kernel_error = 1e-9
+    which = 0
 
-    def decompose(self, self_: Any, other: Any) -> Any:
-        return incomplete(self_, other, 1)
 
-    def samples(self) -> Iterator[Sample]:
-        yield from incomplete_gamma_samples()
+class Igammac(_Incomplete, targets=("aten::igammac", "prims::igammac")):
+    """Computes `igammac`, which is Q(a, x)."""
+
+    which = 1

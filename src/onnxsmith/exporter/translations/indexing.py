@@ -13,10 +13,8 @@ from onnxsmith.base.seams.torch.tensors import check
 from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
-class MaskedSelect(Translation):
+class MaskedSelect(Translation, targets="aten::masked_select"):
     """Computes `masked_select`, the elements where a mask is true: broadcasts and flattens both, then gathers."""
-
-    targets = ("aten::masked_select",)
 
     def decompose(self, x: Any, mask: Any) -> Any:
         x, mask = torch.ops.aten.broadcast_tensors([x, mask])
@@ -33,13 +31,11 @@ class MaskedSelect(Translation):
         yield Sample((torch.randn(3, 4), torch.rand(3, 4) > 0.5), dynamic={0: {0: "n"}, 1: {0: "n"}})
 
 
-class Nonzero(Translation):
+class Nonzero(Translation, targets="aten::nonzero"):
     """Computes `nonzero` of a 0-d tensor: one row without coordinates if it is not zero, else none.
 
     ONNX's NonZero would give the row one coordinate. Other tensors are left to PyTorch's exporter.
     """
-
-    targets = ("aten::nonzero",)
 
     def decompose(self, x: Any) -> Any:
         return x.reshape(1).nonzero().narrow(1, 0, 0) if x.dim() == 0 else NotImplemented
@@ -50,14 +46,12 @@ class Nonzero(Translation):
         yield Sample((torch.randint(0, 2, (3, 4)),))
 
 
-class NonzeroStatic(Translation):
+class NonzeroStatic(Translation, targets="aten::nonzero_static"):
     """Computes `nonzero_static`, the indices of the first `size` nonzero elements, by a scatter.
 
     Each nonzero element is scattered to its rank among them. Elements beyond `size` go to an extra row that is dropped.
     Rows without an element are `fill_value`.
     """
-
-    targets = ("aten::nonzero_static",)
 
     def decompose(self, x: Any, *, size: int, fill_value: int = -1) -> Any:
         if x.dim() == 0:
@@ -84,15 +78,12 @@ class NonzeroStatic(Translation):
         yield Sample((x,), {"size": 5}, dynamic={0: {0: "n"}})
 
 
-class OneHot(Translation):
+class OneHot(Translation, functions=(functional.one_hot,)):
     """Computes `one_hot` without a number of classes, which is then the largest value plus 1, by a comparison.
 
     PyTorch refuses negative values; the graph writes rows of zeros for them. Calls with a number of classes are left to
     PyTorch's exporter.
     """
-
-    targets = ()
-    functions = (functional.one_hot,)
 
     def decompose(self, x: Any, num_classes: int = -1) -> Any:
         if num_classes != -1:
@@ -109,11 +100,9 @@ class OneHot(Translation):
         yield Sample((torch.tensor([0, 3, 1, 1]),), dynamic={0: {0: "n"}})
 
 
-class Take(Translation):
+class Take(Translation, targets="aten::take"):
     """Computes `take`, elements at indices of the flat tensor, by ONNX's Gather. Negative indices count from the end in
     both."""
-
-    targets = ("aten::take",)
 
     def decompose(self, x: Any, index: Any) -> Any:
         return onnx_op("Gather", x.reshape(-1), index, shape=index.shape, axis=0)
@@ -126,10 +115,8 @@ class Take(Translation):
         yield Sample((torch.randn(3, 4), torch.tensor([0, -1])), dynamic={0: {0: "n"}, 1: {0: "m"}})
 
 
-class Put(Translation):
+class Put(Translation, targets="aten::put"):
     """Computes `put`, a write at indices of the flat tensor, by a scatter. Negative indices count from the end."""
-
-    targets = ("aten::put",)
 
     def decompose(self, x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
         if index.numel() == 0:
@@ -149,14 +136,12 @@ class Put(Translation):
         yield Sample((torch.randn(3), torch.zeros(0).long(), torch.zeros(0)))
 
 
-class ScatterIntoView(Translation):
+class ScatterIntoView(Translation, targets=("aten::as_strided_scatter", "aten::diagonal_scatter")):
     """Computes `as_strided_scatter` and `diagonal_scatter`, a tensor with the elements of a view replaced, by a
     scatter.
 
     Its indices are the same view of the numbers of all elements.
     """
-
-    targets = ("aten::as_strided_scatter", "aten::diagonal_scatter")
 
     def decompose(self, x: Any, source: Any, *view: Any, **named: Any) -> Any:
         numbers = torch.arange(math.prod(x.shape))
@@ -190,14 +175,12 @@ def _strided(size: Any, stride: Any, storage_offset: Any = None) -> Any:
     return index.reshape(-1)
 
 
-class Where(Translation):
+class Where(Translation, targets="aten::where.self"):
     """Computes `where` of dtypes that PyTorch's exporter (complex) or onnxruntime (bool, int16) does not support.
 
     Complex numbers: both parts by one condition. Bools: `(condition and self) or (not condition and other)`. 16-bit
     integers: as 32-bit integers.
     """
-
-    targets = ("aten::where.self",)
 
     def decompose(self, condition: Any, self_: Any, other: Any) -> Any:
         if self_.dtype != other.dtype:

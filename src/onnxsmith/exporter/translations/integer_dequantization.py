@@ -18,11 +18,8 @@ from onnxsmith.exporter.translations._quantizing import (
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class DequantizePerTensor(Translation):
+class DequantizePerTensor(Translation, targets="quantized_decomposed::dequantize_per_tensor", library=DECOMPOSED):
     """Dequantises with one scale and one zero point by DequantizeLinear."""
-
-    targets = ("quantized_decomposed::dequantize_per_tensor",)
-    library = DECOMPOSED
 
     def decompose(
         self,
@@ -48,12 +45,9 @@ class DequantizePerTensor(Translation):
         yield Sample((torch.tensor(3, dtype=torch.uint8), 0.1, 0, 0, 255, torch.uint8))
 
 
-class DequantizePerChannel(Translation):
+class DequantizePerChannel(Translation, targets="quantized_decomposed::dequantize_per_channel", library=DECOMPOSED):
     """Dequantises with a scale for each channel by DequantizeLinear with an axis. Float zero points are subtracted
     afterwards."""
-
-    targets = ("quantized_decomposed::dequantize_per_channel",)
-    library = DECOMPOSED
 
     def decompose(
         self,
@@ -109,12 +103,9 @@ class DequantizePerChannelGroup(Translation):
         yield Sample((q, scales[:, :1], zeros[:, :1], -128, 127, torch.int8, 32, torch.float32))
 
 
-class DequantizePerToken(Translation):
+class DequantizePerToken(Translation, targets="quantized_decomposed::dequantize_per_token", library=DECOMPOSED):
     """Dequantises with a scale for each row, computed at run time: with the scale 1, then a product with the row
     scales."""
-
-    targets = ("quantized_decomposed::dequantize_per_token",)
-    library = DECOMPOSED
 
     def decompose(
         self,
@@ -136,15 +127,12 @@ class DequantizePerToken(Translation):
         )
 
 
-class DequantizeAffine(Translation):
+class DequantizeAffine(Translation, targets="torchao::dequantize_affine", library="torchao.quantization"):
     """Dequantises with a scale for each block of the given sizes (torchao), by DequantizeLinear with an axis or in
     blocks.
 
     Blocks need opset 21. Blocks of several axes are dequantised with the scale 1, then multiplied by their scales.
     """
-
-    targets = ("torchao::dequantize_affine",)
-    library = "torchao.quantization"
 
     def decompose(
         self,

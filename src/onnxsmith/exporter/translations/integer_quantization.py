@@ -19,14 +19,11 @@ from onnxsmith.exporter.translations._quantizing import (
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class ChooseQparams(Translation):
+class ChooseQparams(Translation, targets="quantized_decomposed::choose_qparams.tensor", library=DECOMPOSED):
     """Chooses a scale and a zero point from the smallest and the largest element, with 0 in the range.
 
     The formula is that of torch.ao.quantization.utils.determine_qparams.
     """
-
-    targets = ("quantized_decomposed::choose_qparams.tensor",)
-    library = DECOMPOSED
 
     def decompose(self, x: Any, low: int, high: int, eps: float, dtype: torch.dtype) -> Any:
         least, most = x.to(torch.float32).amin().clamp(max=0.0), x.to(torch.float32).amax().clamp(min=0.0)
@@ -62,12 +59,9 @@ class ChooseQparamsSymmetric(Translation):
         yield Sample((x, 0, 255, 1e-5, torch.uint8), dynamic={0: {0: "n"}})
 
 
-class ChooseQparamsPerToken(Translation):
+class ChooseQparamsPerToken(Translation, targets="quantized_decomposed::choose_qparams_per_token", library=DECOMPOSED):
     """Chooses the scale of each row so that its largest magnitude, at least 1e-5, becomes 127. The zero points are
     0."""
-
-    targets = ("quantized_decomposed::choose_qparams_per_token",)
-    library = DECOMPOSED
 
     def decompose(self, x: Any, dtype: torch.dtype) -> Any:
         scales = x.abs().amax(dim=-1, keepdim=True).to(torch.float32).clamp(min=1e-5) / 127
@@ -79,11 +73,8 @@ class ChooseQparamsPerToken(Translation):
         yield Sample((x * 0, torch.int8))
 
 
-class QuantizePerTensor(Translation):
+class QuantizePerTensor(Translation, targets="quantized_decomposed::quantize_per_tensor", library=DECOMPOSED):
     """Quantises with one scale and one zero point by QuantizeLinear. A range narrower than the dtype's adds a Clip."""
-
-    targets = ("quantized_decomposed::quantize_per_tensor",)
-    library = DECOMPOSED
 
     def decompose(self, x: Any, scale: Any, zero_point: Any, low: int, high: int, dtype: torch.dtype) -> Any:
         return quantize(x, scale, zero_point, low, high, dtype)
@@ -100,12 +91,9 @@ class QuantizePerTensor(Translation):
         yield Sample((torch.zeros(0, 2), 0.1, 0, -128, 127, torch.int8))
 
 
-class QuantizePerChannel(Translation):
+class QuantizePerChannel(Translation, targets="quantized_decomposed::quantize_per_channel", library=DECOMPOSED):
     """Quantises with a scale for each channel by QuantizeLinear with an axis. A range narrower than the dtype's adds a
     Clip."""
-
-    targets = ("quantized_decomposed::quantize_per_channel",)
-    library = DECOMPOSED
 
     def decompose(
         self, x: Any, scales: Any, zero_points: Any, axis: int, low: int, high: int, dtype: torch.dtype
@@ -143,12 +131,9 @@ class QuantizePerChannelGroup(Translation):
         yield Sample((x, scales[:, :1], zeros[:, :1], -128, 127, torch.int8, 32))
 
 
-class QuantizePerToken(Translation):
+class QuantizePerToken(Translation, targets="quantized_decomposed::quantize_per_token", library=DECOMPOSED):
     """Quantises with a scale for each row, computed at run time: divides the rows by their scales, then quantises with
     scale 1."""
-
-    targets = ("quantized_decomposed::quantize_per_token",)
-    library = DECOMPOSED
 
     def decompose(self, x: Any, scales: Any, zero_points: Any, low: int, high: int, dtype: torch.dtype) -> Any:
         whole = x * (1.0 / scales).to(x.dtype) + zero_points.to(x.dtype)
@@ -164,15 +149,12 @@ class QuantizePerToken(Translation):
         yield Sample((x, scales, torch.tensor([[0], [3]]), -7, 7, torch.int8))
 
 
-class QuantizeAffine(Translation):
+class QuantizeAffine(Translation, targets="torchao::quantize_affine", library="torchao.quantization"):
     """Quantises with a scale for each block of the given sizes (torchao): divides by the scales, then quantises with
     scale 1.
 
     `_quantizing.quantize_rows` says why.
     """
-
-    targets = ("torchao::quantize_affine",)
-    library = "torchao.quantization"
 
     def decompose(
         self,

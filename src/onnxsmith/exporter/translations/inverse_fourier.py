@@ -11,15 +11,13 @@ from onnxsmith.exporter.translations._complex import numbers
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class FftToReal(Translation):
+class FftToReal(Translation, targets="aten::_fft_c2r"):
     """Computes `_fft_c2r`, the inverse Fourier transform to real numbers, for a length that is computed at run time.
 
     Completes the spectrum (its second half is the first one mirrored and conjugated), transforms it and takes the real
     part. ONNX's DFT has a one-sided inverse, but shape inference (onnx 1.23) gives its result the length of the half
     spectrum if the length is computed; onnxruntime then stores the result in a buffer of that size, and fails.
     """
-
-    targets = ("aten::_fft_c2r",)
 
     def decompose(self, self_: Any, dim: Sequence[int], normalization: int, last_dim_size: Any) -> Any:
         if isinstance(last_dim_size, int):
@@ -66,16 +64,13 @@ def _complex_fft() -> Any:
     return getattr(torch.ops.aten, "_fft_c2c")  # noqa: B009
 
 
-class InverseStft(Translation):
+class InverseStft(Translation, functions=(torch.istft, torch.Tensor.istft)):
     """Computes `torch.istft` of a computed length. PyTorch takes only an int for this length, which fixes the axis.
 
     The formula is PyTorch's (`torch.istft`): the inverse transform of each frame times the window, overlapping frames
     added, divided by the added squares of the window. The padding of the frames is cut off; the elements after the
     frames are 0 up to the length.
     """
-
-    targets = ()
-    functions = (torch.istft, torch.Tensor.istft)
 
     def decompose(
         self,

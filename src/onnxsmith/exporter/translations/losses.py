@@ -16,14 +16,12 @@ from onnxsmith.exporter.translations._loops import loop
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class CrossEntropyLoss(Translation):
+class CrossEntropyLoss(Translation, targets="aten::cross_entropy_loss"):
     """Computes `cross_entropy_loss` with probabilities as targets, or with smoothed labels, by PyTorch's decomposition.
 
     It is a log-softmax, then sums over classes or the losses of single labels. Calls with one label a row are left to
     PyTorch's exporter, which writes SoftmaxCrossEntropyLoss.
     """
-
-    targets = ("aten::cross_entropy_loss",)
 
     def decompose(self, x: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
         smoothing = args[3] if len(args) > 3 else kwargs.get("label_smoothing", 0.0)
@@ -53,15 +51,13 @@ def _existing(place: Any, *names: str) -> tuple[Callable[..., Any], ...]:
     return tuple(getattr(place, name) for name in names if hasattr(place, name))
 
 
-class LinearCrossEntropy(Translation):
+class LinearCrossEntropy(Translation, functions=_existing(functional, "linear_cross_entropy")):
     """Computes the cross entropy of a linear layer without the chunks of the batch that `options` ask for.
 
     Chunks save memory for gradients, which a graph does not compute. Calls without `options` are left to PyTorch's
     exporter.
     """
 
-    targets = ()
-    functions = _existing(functional, "linear_cross_entropy")
     lifetimes: ClassVar = {"torch.nn.functional:linear_cross_entropy": Lifetime(added="2.13")}
 
     def decompose(self, *args: Any, options: Any = None, **kwargs: Any) -> Any:
@@ -81,7 +77,7 @@ class LinearCrossEntropy(Translation):
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-class CtcLoss(Translation):
+class CtcLoss(Translation, functions=(functional.ctc_loss, torch.ctc_loss)):
     """Computes `ctc_loss`, the negative log-likelihood of labels over all alignments with a sequence, in one loop over
     steps.
 
@@ -89,9 +85,6 @@ class CtcLoss(Translation):
     each blank around them: [batch, 2·labels + 1]. PyTorch refuses lengths that are too long; the graph does not check
     them, because this depends on values.
     """
-
-    targets = ()
-    functions = (functional.ctc_loss, torch.ctc_loss)
 
     def decompose(
         self,
@@ -192,14 +185,11 @@ def _log_sum_exp(*terms: torch.Tensor) -> torch.Tensor:
 _REDUCED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {"mean": torch.mean, "sum": torch.sum}
 
 
-class GaussianNllLoss(Translation):
+class GaussianNllLoss(Translation, functions=(functional.gaussian_nll_loss,)):
     """Computes `gaussian_nll_loss`, ½ (log σ² + (x - y)² / σ²), plus ½ log 2π if `full`.
 
     PyTorch refuses a negative variance, which depends on values; the graph uses `eps` in its place.
     """
-
-    targets = ()
-    functions = (functional.gaussian_nll_loss,)
 
     def decompose(
         self,
@@ -229,15 +219,13 @@ class GaussianNllLoss(Translation):
         yield Sample((x, y, variance), dynamic={0: {0: "n"}, 1: {0: "n"}, 2: {0: "n"}})
 
 
-class MultilabelMarginLoss(Translation):
+class MultilabelMarginLoss(Translation, targets="aten::multilabel_margin_loss"):
     """Computes `multilabel_margin_loss`: Σ max(0, 1 - (x[j] - x[i])) / classes over target classes j and other classes
     i.
 
     The target classes are those before the first -1 of a row of targets. PyTorch's decomposition takes class 0 for each
     missing target.
     """
-
-    targets = ("aten::multilabel_margin_loss",)
 
     def decompose(self, x: Any, target: Any, reduction: int = 1) -> Any:
         rows, wanted = (one.reshape(-1, x.shape[-1] if x.dim() else 1) for one in (x, target))

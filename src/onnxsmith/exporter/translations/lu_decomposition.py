@@ -77,14 +77,12 @@ def lu_solve(
     return zeros.scatter(-2, order, found)
 
 
-class LinalgLuFactorEx(Translation):
+class LinalgLuFactorEx(Translation, targets="aten::linalg_lu_factor_ex"):
     """Computes `linalg.lu_factor`, LU factors in one matrix with pivots, by Gaussian elimination.
 
     As in LAPACK's `getrf`, the pivot is the largest element of a column, the first of equal ones. A call without
     pivoting, which PyTorch computes on GPUs only, has no translation.
     """
-
-    targets = ("aten::linalg_lu_factor_ex",)
 
     def decompose(self, matrix: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
         return tuple(lu_factor(matrix)) if pivot and not matrix.is_complex() else NotImplemented
@@ -96,11 +94,9 @@ class LinalgLuFactorEx(Translation):
         yield Sample((torch.randn(2, 6, 5),), dynamic={0: {0: "batch", 1: "m", 2: "n"}})
 
 
-class LinalgLu(Translation):
+class LinalgLu(Translation, targets="aten::linalg_lu"):
     """Computes `linalg.lu`, permutation and triangular factors, by `lu_unpack` of the result of
     `linalg.lu_factor_ex`."""
-
-    targets = ("aten::linalg_lu",)
 
     def decompose(self, matrix: Any, *, pivot: bool = True) -> Any:
         if not pivot or matrix.is_complex():
@@ -114,10 +110,8 @@ class LinalgLu(Translation):
         yield Sample((torch.randn(2, 6, 6, dtype=torch.float64),), dynamic={0: {0: "batch"}})
 
 
-class LuUnpack(Translation):
+class LuUnpack(Translation, targets="aten::lu_unpack"):
     """Computes `lu_unpack`: the permutation from the swaps, and the factors from the triangles of the one matrix."""
-
-    targets = ("aten::lu_unpack",)
 
     def decompose(self, factors: Any, pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
         if factors.is_complex():
@@ -144,11 +138,9 @@ class LuUnpack(Translation):
         yield Sample((*found, False, True))
 
 
-class LinalgLuSolve(Translation):
+class LinalgLuSolve(Translation, targets="aten::linalg_lu_solve"):
     """Computes `linalg.lu_solve`, systems of equations given LU factors: swaps rows, then substitutes with each
     factor."""
-
-    targets = ("aten::linalg_lu_solve",)
 
     def decompose(self, factors: Any, pivots: Any, right: Any, *, left: bool = True, adjoint: bool = False) -> Any:
         if factors.is_complex():
@@ -177,14 +169,12 @@ def mixed(matrix: torch.Tensor) -> torch.Tensor:
     return matrix.tanh() / max(size, 1) + 2 * torch.eye(size, dtype=matrix.dtype).flip(-1)
 
 
-class LinalgSolveEx(Translation):
+class LinalgSolveEx(Translation, targets="aten::_linalg_solve_ex"):
     """Computes `linalg.solve`, systems of linear equations, by Gaussian elimination with partial pivoting and
     substitution.
 
     As in PyTorch, right-hand sides with one dimension, or with the shape of a batch of vectors, are vectors.
     """
-
-    targets = ("aten::_linalg_solve_ex",)
 
     def decompose(self, matrix: Any, right: Any, *, left: bool = True, check_errors: bool = False) -> Any:
         if matrix.is_complex():
@@ -214,10 +204,8 @@ def solved(op: Any, matrix: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     return found[0], found[-1]
 
 
-class LinalgInvEx(Translation):
+class LinalgInvEx(Translation, targets="aten::linalg_inv_ex"):
     """Computes `linalg.inv`, inverses of matrices, by solving systems of equations with the identity on the right."""
-
-    targets = ("aten::linalg_inv_ex",)
 
     def decompose(self, matrix: Any, *, check_errors: bool = False) -> Any:
         if matrix.is_complex():
@@ -234,14 +222,12 @@ class LinalgInvEx(Translation):
         yield Sample((torch.randn(5, 5),), dynamic={0: {0: "n", 1: "n"}}, around=solved)
 
 
-class LinalgSlogdet(Translation):
+class LinalgSlogdet(Translation, targets="aten::_linalg_slogdet"):
     """Computes `linalg.slogdet`, sign and logarithm of a determinant, as the sum of the logarithms of the pivots.
 
     The sum stays finite where the product of the pivots overflows or underflows. Each swap of two rows changes the
     sign. The determinant of a matrix without elements is 1.
     """
-
-    targets = ("aten::_linalg_slogdet",)
 
     def decompose(self, matrix: Any) -> Any:
         if matrix.is_complex():

@@ -17,15 +17,13 @@ _DEGREE = 19
 rounds."""
 
 
-class LinalgMatrixExp(Translation):
+class LinalgMatrixExp(Translation, targets=("aten::linalg_matrix_exp", "aten::matrix_exp")):
     """Computes `linalg.matrix_exp`, the exponential of square matrices, by scaling and squaring.
 
     Halves the matrix until its norm is at most 1, computes the Taylor polynomial in four powers of the matrix (M.
     Paterson and L. Stockmeyer), then squares as often as it halved (C. Moler and C. Van Loan, Nineteen dubious ways to
     compute the exponential of a matrix, SIAM Review 45(1), 2003, method 3).
     """
-
-    targets = ("aten::linalg_matrix_exp", "aten::matrix_exp")
 
     def decompose(self, matrix: Any) -> Any:
         if matrix.is_complex():
@@ -66,11 +64,9 @@ def _taylor(matrix: torch.Tensor) -> torch.Tensor:
     return result
 
 
-class LinalgCheckErrors(Translation):
+class LinalgCheckErrors(Translation, targets="aten::_linalg_check_errors"):
     """Drops PyTorch's check for a failed factorisation: a graph cannot raise, and continues with the result as it
     is."""
-
-    targets = ("aten::_linalg_check_errors",)
 
     def decompose(self, info: Any, api_name: str, *, is_matrix: bool) -> Any:
         return None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from onnxsmith.exporter.translations._loops import any_of, loop
-from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations.base import Sample, Translation, member
 
 _MOST = 10_000
-"""Largest degree. A choice: beyond it the loop takes too long, and the result is NaN."""
+"""Limits the degree. A choice: beyond it the loop takes too long, and the result is NaN."""
 
 
 def polynomial(x: Any, n: Any, first: Callable[[Any], Any], following: Callable[..., Any]) -> torch.Tensor:
@@ -49,169 +49,61 @@ def polynomial(x: Any, n: Any, first: Callable[[Any], Any], following: Callable[
     return found.to(dtype)
 
 
-def polynomial_samples() -> Iterator[Sample]:
-    """Yields the samples of each polynomial."""
-    x = torch.tensor([0.5, -0.25, 1.25, 0.0, 1.0, -1.0, -1.5, 0.75])
-    for n in (0, 1, 2, 5):
-        yield Sample((x, torch.full((8,), n)))
-    yield Sample((x[:, None], torch.tensor([0, 1, 2, 3, 6, -1])), dynamic={0: {0: "n"}})
-    yield Sample((x.double(), torch.tensor(4)))
-    yield Sample((torch.tensor(0.5), torch.tensor(3)))
-    yield Sample((torch.zeros(0, 3), torch.tensor([1, 2, 3])))
+class _Polynomial(Translation):
+    """Computes a family of polynomials by its first member and its recurrence, as `polynomial` takes them."""
 
-
-class ChebyshevPolynomialT(Translation):
-    """Computes `special.chebyshev_polynomial_t` (first kind) from T₁ = x by the recurrence of DLMF table 18.9.1."""
-
-    targets = ("aten::special_chebyshev_polynomial_t",)
+    first: ClassVar[Callable[[Any], Any]]
+    following: ClassVar[Callable[..., Any]]
 
     def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(x, n, lambda x: x, lambda k, x, now, before: 2 * x * now - before)
+        return polynomial(x, n, type(self).first, type(self).following)
 
     def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
+        x = torch.tensor([0.5, -0.25, 1.25, 0.0, 1.0, -1.0, -1.5, 0.75])
+        for n in (0, 1, 2, 5):
+            yield Sample((x, torch.full((8,), n)))
+        yield Sample((x[:, None], torch.tensor([0, 1, 2, 3, 6, -1])), dynamic={0: {0: "n"}})
+        yield Sample((x.double(), torch.tensor(4)))
+        yield Sample((torch.tensor(0.5), torch.tensor(3)))
+        yield Sample((torch.zeros(0, 3), torch.tensor([1, 2, 3])))
 
 
-class ChebyshevPolynomialU(Translation):
-    """Computes `special.chebyshev_polynomial_u` (second kind) from U₁ = 2x by the recurrence of DLMF table 18.9.1."""
-
-    targets = ("aten::special_chebyshev_polynomial_u",)
-
-    def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(x, n, lambda x: 2 * x, lambda k, x, now, before: 2 * x * now - before)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
+def _polynomial(name: str, first: Callable[[Any], Any], following: Callable[..., Any]) -> type[Translation]:
+    """Returns the translation of a family in `torch.special`, an entry of the table below: its name there, p_1 of x,
+    and p_(k+1) of k, x, p_k and p_(k-1) by the recurrence of DLMF table 18.9.1."""
+    class_name = name.title().replace("_", "")
+    return member(_Polynomial, class_name, __name__, f"aten::special_{name}", first=first, following=following)
 
 
-class ChebyshevPolynomialV(Translation):
-    """Computes `special.chebyshev_polynomial_v` (third kind) from V₁ = 2x - 1 by the recurrence of DLMF table
-    18.9.1."""
-
-    targets = ("aten::special_chebyshev_polynomial_v",)
-
-    def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(x, n, lambda x: 2 * x - 1, lambda k, x, now, before: 2 * x * now - before)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
+def _chebyshev(k: Any, x: Any, now: Any, before: Any) -> Any:
+    return 2 * x * now - before
 
 
-class ChebyshevPolynomialW(Translation):
-    """Computes `special.chebyshev_polynomial_w` (fourth kind) from W₁ = 2x + 1 by the recurrence of DLMF table
-    18.9.1."""
-
-    targets = ("aten::special_chebyshev_polynomial_w",)
-
-    def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(x, n, lambda x: 2 * x + 1, lambda k, x, now, before: 2 * x * now - before)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
+# The first, second, third and fourth kind.
+ChebyshevPolynomialT = _polynomial("chebyshev_polynomial_t", lambda x: x, _chebyshev)
+ChebyshevPolynomialU = _polynomial("chebyshev_polynomial_u", lambda x: 2 * x, _chebyshev)
+ChebyshevPolynomialV = _polynomial("chebyshev_polynomial_v", lambda x: 2 * x - 1, _chebyshev)
+ChebyshevPolynomialW = _polynomial("chebyshev_polynomial_w", lambda x: 2 * x + 1, _chebyshev)
 
 
-class ShiftedChebyshevPolynomialT(Translation):
-    """Computes `special.shifted_chebyshev_polynomial_t` from T₁ = y for y = 2x - 1 by the recurrence of DLMF table
-    18.9.1."""
-
-    targets = ("aten::special_shifted_chebyshev_polynomial_t",)
-
-    def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(x, n, lambda x: 2 * x - 1, lambda k, x, now, before: (4 * x - 2) * now - before)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
+def _shifted(k: Any, x: Any, now: Any, before: Any) -> Any:
+    return (4 * x - 2) * now - before
 
 
-class ShiftedChebyshevPolynomialU(Translation):
-    """Computes `special.shifted_chebyshev_polynomial_u` from U₁ = 2y for y = 2x - 1 by the recurrence of DLMF table
-    18.9.1."""
+# The same four of y = 2x - 1: T₁ = y, U₁ = 2y, V₁ = 2y - 1, W₁ = 2y + 1.
+ShiftedChebyshevPolynomialT = _polynomial("shifted_chebyshev_polynomial_t", lambda x: 2 * x - 1, _shifted)
+ShiftedChebyshevPolynomialU = _polynomial("shifted_chebyshev_polynomial_u", lambda x: 4 * x - 2, _shifted)
+ShiftedChebyshevPolynomialV = _polynomial("shifted_chebyshev_polynomial_v", lambda x: 4 * x - 3, _shifted)
+ShiftedChebyshevPolynomialW = _polynomial("shifted_chebyshev_polynomial_w", lambda x: 4 * x - 1, _shifted)
 
-    targets = ("aten::special_shifted_chebyshev_polynomial_u",)
-
-    def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(x, n, lambda x: 4 * x - 2, lambda k, x, now, before: (4 * x - 2) * now - before)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
-
-
-class ShiftedChebyshevPolynomialV(Translation):
-    """Computes `special.shifted_chebyshev_polynomial_v` from V₁ = 2y - 1 for y = 2x - 1.
-
-    The recurrence is that of DLMF table 18.9.1.
-    """
-
-    targets = ("aten::special_shifted_chebyshev_polynomial_v",)
-
-    def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(x, n, lambda x: 4 * x - 3, lambda k, x, now, before: (4 * x - 2) * now - before)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
-
-
-class ShiftedChebyshevPolynomialW(Translation):
-    """Computes `special.shifted_chebyshev_polynomial_w` from W₁ = 2y + 1 for y = 2x - 1.
-
-    The recurrence is that of DLMF table 18.9.1.
-    """
-
-    targets = ("aten::special_shifted_chebyshev_polynomial_w",)
-
-    def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(x, n, lambda x: 4 * x - 1, lambda k, x, now, before: (4 * x - 2) * now - before)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
-
-
-class HermitePolynomialH(Translation):
-    """Computes `special.hermite_polynomial_h` (the physicists') from H₁ = 2x by the recurrence of DLMF table 18.9.1."""
-
-    targets = ("aten::special_hermite_polynomial_h",)
-
-    def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(x, n, lambda x: 2 * x, lambda k, x, now, before: 2 * x * now - 2 * k * before)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
-
-
-class HermitePolynomialHe(Translation):
-    """Computes `special.hermite_polynomial_he` (the statisticians') from He₁ = x by the recurrence of DLMF table
-    18.9.1."""
-
-    targets = ("aten::special_hermite_polynomial_he",)
-
-    def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(x, n, lambda x: x, lambda k, x, now, before: x * now - k * before)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
-
-
-class LaguerrePolynomialL(Translation):
-    """Computes `special.laguerre_polynomial_l` from L₁ = 1 - x by the recurrence of DLMF table 18.9.1."""
-
-    targets = ("aten::special_laguerre_polynomial_l",)
-
-    def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(
-            x, n, lambda x: 1 - x, lambda k, x, now, before: ((2 * k + 1 - x) * now - k * before) / (k + 1)
-        )
-
-    def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
-
-
-class LegendrePolynomialP(Translation):
-    """Computes `special.legendre_polynomial_p` from P₁ = x by the recurrence of DLMF table 18.9.1."""
-
-    targets = ("aten::special_legendre_polynomial_p",)
-
-    def decompose(self, x: Any, n: Any) -> Any:
-        return polynomial(x, n, lambda x: x, lambda k, x, now, before: ((2 * k + 1) * x * now - k * before) / (k + 1))
-
-    def samples(self) -> Iterator[Sample]:
-        yield from polynomial_samples()
+# The physicists' H, then the statisticians' He.
+HermitePolynomialH = _polynomial(
+    "hermite_polynomial_h", lambda x: 2 * x, lambda k, x, now, before: 2 * x * now - 2 * k * before
+)
+HermitePolynomialHe = _polynomial("hermite_polynomial_he", lambda x: x, lambda k, x, now, before: x * now - k * before)
+LaguerrePolynomialL = _polynomial(
+    "laguerre_polynomial_l", lambda x: 1 - x, lambda k, x, now, before: ((2 * k + 1 - x) * now - k * before) / (k + 1)
+)
+LegendrePolynomialP = _polynomial(
+    "legendre_polynomial_p", lambda x: x, lambda k, x, now, before: ((2 * k + 1) * x * now - k * before) / (k + 1)
+)

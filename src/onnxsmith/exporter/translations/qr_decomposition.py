@@ -12,13 +12,11 @@ from onnxsmith.exporter.translations._sizes import smaller
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class LinalgQr(Translation):
+class LinalgQr(Translation, targets="aten::linalg_qr"):
     """Computes `linalg.qr`, an orthogonal and an upper triangular factor, by Householder reflections.
 
     The product of the reflections, which is the orthogonal factor, is left out in the mode `r`.
     """
-
-    targets = ("aten::linalg_qr",)
 
     def decompose(self, matrix: Any, mode: str = "reduced") -> Any:
         if matrix.is_complex():
@@ -40,13 +38,11 @@ class LinalgQr(Translation):
         yield Sample((torch.randn(2, 7, 5),), dynamic={0: {0: "batch", 1: "m", 2: "n"}})
 
 
-class Geqrf(Translation):
+class Geqrf(Translation, targets="aten::geqrf"):
     """Computes `geqrf`, QR factors in one matrix: R and its reflections, in LAPACK's form.
 
     PyTorch 2.13 cannot trace the operator with dynamic sizes.
     """
-
-    targets = ("aten::geqrf",)
 
     def decompose(self, matrix: Any) -> Any:
         return NotImplemented if matrix.is_complex() else _householder.factor(matrix)
@@ -57,11 +53,9 @@ class Geqrf(Translation):
         yield Sample((torch.randn(2, 6, 6, dtype=torch.float64),))
 
 
-class LinalgHouseholderProduct(Translation):
+class LinalgHouseholderProduct(Translation, targets=("aten::linalg_householder_product", "aten::orgqr")):
     """Computes `linalg.householder_product`: the first columns of the product of reflections, one for each column of
     its input."""
-
-    targets = ("aten::linalg_householder_product", "aten::orgqr")
 
     def decompose(self, factored: Any, scales: Any) -> Any:
         if factored.is_complex():
@@ -76,13 +70,11 @@ class LinalgHouseholderProduct(Translation):
         yield Sample((torch.randn(2, 6, 5), torch.rand(2, 5)), dynamic={0: {0: "batch"}, 1: {0: "batch"}})
 
 
-class Ormqr(Translation):
+class Ormqr(Translation, targets="aten::ormqr"):
     """Computes `ormqr`, the orthogonal factor of a QR factorisation times a matrix, one reflection after another.
 
     For a product from the right, the reflections are applied to the transpose.
     """
-
-    targets = ("aten::ormqr",)
 
     def decompose(self, factored: Any, scales: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
         if factored.is_complex():
@@ -100,16 +92,13 @@ class Ormqr(Translation):
         yield Sample(tuple(one.double() for one in double))
 
 
-class LinalgLstsq(Translation):
+class LinalgLstsq(Translation, functions=(torch.linalg.lstsq,)):
     """Computes `linalg.lstsq`, the least-squares solution, as the pseudo-inverse times the right-hand side.
 
     The drivers are `gelsy` (which returns the rank) and `gels`. The others have no translation: whether they
     return residuals depends on values. If `rcond` cuts a direction off, PyTorch decides by pivots and this translation
     by singular values; the two solutions then differ in this direction.
     """
-
-    targets = ()
-    functions = (torch.linalg.lstsq,)
 
     def decompose(self, matrix: Any, right: Any, rcond: Any = None, *, driver: str | None = None) -> Any:
         driver = driver or "gelsy"

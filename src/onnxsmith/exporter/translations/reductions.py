@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations.base import Sample, Translation, member
 
 
 class _TruthOfNumber(Translation):
@@ -28,20 +28,16 @@ class _TruthOfNumber(Translation):
         yield Sample((torch.randn(3, 4) > 0, 1), {}, along, dynamic={0: {0: "n"}})
 
 
-class AllTrue(_TruthOfNumber):
+class AllTrue(_TruthOfNumber, targets=("aten::all", "aten::all.dim", "aten::all.dims")):
     """Computes `all` of a 0-d tensor: whether the number is not zero."""
 
-    targets = ("aten::all", "aten::all.dim", "aten::all.dims")
 
-
-class AnyTrue(_TruthOfNumber):
+class AnyTrue(_TruthOfNumber, targets=("aten::any", "aten::any.dim", "aten::any.dims")):
     """Computes `any` of a 0-d tensor, and over a dynamic axis by counting the elements that are not zero.
 
     PyTorch's exporter takes the largest element. A dynamic axis may be empty, and the maximum of no elements is the
     smallest integer, which is not zero.
     """
-
-    targets = ("aten::any", "aten::any.dim", "aten::any.dims")
 
     def decompose(self, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         axes = range(x.dim()) if dim is None or dim == [] else [dim] if isinstance(dim, int) else dim
@@ -59,13 +55,13 @@ class AnyTrue(_TruthOfNumber):
         yield Sample((x.float(), [0, 1], True), {}, along_several, dynamic={0: {0: "n", 1: "m"}})
 
 
-class IsAllTrue(Translation):
-    """Computes `_is_all_true`, which checks of tensors call, by `all`."""
+class _TruthOfChecks(Translation):
+    """Computes `_is_all_true` or `_is_any_true`, which checks of tensors call, by `all` or `any`."""
 
-    targets = ("aten::_is_all_true",)
+    reduce: ClassVar[Callable[[torch.Tensor], torch.Tensor]]
 
     def decompose(self, x: torch.Tensor) -> torch.Tensor:
-        return x.all()
+        return type(self).reduce(x)
 
     def samples(self) -> Iterator[Sample]:
         for values in ([True, True], [True, False], []):
@@ -73,18 +69,8 @@ class IsAllTrue(Translation):
         yield Sample((torch.tensor(True),))
 
 
-class IsAnyTrue(Translation):
-    """Computes `_is_any_true`, which checks of tensors call, by `any`."""
-
-    targets = ("aten::_is_any_true",)
-
-    def decompose(self, x: torch.Tensor) -> torch.Tensor:
-        return x.any()
-
-    def samples(self) -> Iterator[Sample]:
-        for values in ([True, True], [True, False], []):
-            yield Sample((torch.tensor(values, dtype=torch.bool),), dynamic={0: {0: "n"}} if values else {})
-        yield Sample((torch.tensor(True),))
+IsAllTrue = member(_TruthOfChecks, "IsAllTrue", __name__, "aten::_is_all_true", reduce=torch.all)
+IsAnyTrue = member(_TruthOfChecks, "IsAnyTrue", __name__, "aten::_is_any_true", reduce=torch.any)
 
 
 class _Extreme(Translation):
@@ -94,7 +80,7 @@ class _Extreme(Translation):
     """
 
     reduce: ClassVar[Callable[..., torch.Tensor]]
-    """torch's function, called with a tensor, axes and `keepdim`."""
+    """Takes a tensor, axes and `keepdim`."""
 
     def decompose(self, x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
         if x.dim() == 0:
@@ -110,24 +96,12 @@ class _Extreme(Translation):
         yield Sample((torch.tensor(3),))
 
 
-class Amax(_Extreme):
-    """Computes `amax` of a 0-d tensor, and over all axes if none is given."""
-
-    targets = ("aten::amax",)
-    reduce = torch.amax
+Amax = member(_Extreme, "Amax", __name__, "aten::amax", reduce=torch.amax)
+Amin = member(_Extreme, "Amin", __name__, "aten::amin", reduce=torch.amin)
 
 
-class Amin(_Extreme):
-    """Computes `amin` of a 0-d tensor, and over all axes if none is given."""
-
-    targets = ("aten::amin",)
-    reduce = torch.amin
-
-
-class Aminmax(Translation):
+class Aminmax(Translation, targets="aten::aminmax"):
     """Computes `aminmax` by `amin` and `amax`, along one axis or all. A 0-d tensor is its own minimum and maximum."""
-
-    targets = ("aten::aminmax",)
 
     def decompose(self, x: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
         if x.dim() == 0:
@@ -145,13 +119,11 @@ class Aminmax(Translation):
         yield Sample((torch.tensor(2.5),), {"dim": 0})
 
 
-class Prod(Translation):
+class Prod(Translation, targets="aten::prod.dim_int"):
     """Computes `prod` of a 0-d tensor along an axis: the number itself, as int64 for integers and bools.
 
     Other tensors are left to PyTorch's exporter.
     """
-
-    targets = ("aten::prod.dim_int",)
 
     def decompose(self, x: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Any:
         if x.dim():
@@ -166,10 +138,8 @@ class Prod(Translation):
         yield Sample((torch.randn(3, 4), 1), dynamic={0: {0: "n"}})
 
 
-class PrimsProd(Translation):
+class PrimsProd(Translation, targets="prims::prod"):
     """Computes `prims.prod`, the product over several axes, by one product for each axis."""
-
-    targets = ("prims::prod",)
 
     def decompose(self, inp: Any, dims: Sequence[int] | None, *, output_dtype: torch.dtype | None = None) -> Any:
         found = inp if output_dtype is None else inp.to(output_dtype)
@@ -187,13 +157,11 @@ class PrimsProd(Translation):
 _NARROW = (torch.int8, torch.int16, torch.uint8)
 
 
-class Sum(Translation):
+class Sum(Translation, targets=("aten::sum.dim_IntList", "aten::sum.default")):
     """Computes `sum` into 8 or 16 bits, which ReduceSum does not support: adds 64-bit integers and keeps the low bits.
 
     PyTorch's sum of narrow integers wraps around in the same way. Other dtypes are left to PyTorch's exporter.
     """
-
-    targets = ("aten::sum.dim_IntList", "aten::sum.default")
 
     def decompose(
         self,

@@ -37,14 +37,11 @@ def regions(count: int, size: float) -> torch.Tensor:
     return torch.cat([number, corner, corner + sides], 1)
 
 
-class PsRoiAlign(Translation):
+class PsRoiAlign(Translation, targets="torchvision::ps_roi_align", library="torchvision"):
     """Computes `torchvision.ops.ps_roi_align`, averages in bins of regions, by RoiAlign of every channel.
 
     Each bin then keeps its own channels. The sampling points are those of `roi_align(aligned=True)`.
     """
-
-    targets = ("torchvision::ps_roi_align",)
-    library = "torchvision"
 
     def decompose(self, x: Any, rois: Any, scale: float, height: int, width: int, sampling: int) -> Any:
         every = torch.ops.torchvision.roi_align(x, rois, scale, height, width, sampling, True)
@@ -57,16 +54,13 @@ class PsRoiAlign(Translation):
         yield Sample((x, regions(4, 18), 0.5, 2, 2, 3), dynamic={0: {2: "h", 3: "w"}, 1: {0: "n"}})
 
 
-class PsRoiPool(Translation):
+class PsRoiPool(Translation, targets="torchvision::ps_roi_pool", library="torchvision"):
     """Computes `torchvision.ops.ps_roi_pool`, means over the cells of bins of regions, by two matrix products.
 
     The matrices of zeros and ones say which rows and columns of cells belong to a bin. Each bin keeps its own channels.
     As in torchvision's kernel, corners are rounded half away from zero, a region is at least one cell, and bins end
     before the last row and column of the image.
     """
-
-    targets = ("torchvision::ps_roi_pool",)
-    library = "torchvision"
 
     def decompose(self, x: Any, rois: Any, scale: float, height: int, width: int) -> Any:
         corners = rois[:, 1:] * scale
@@ -97,11 +91,9 @@ def _cells(start: Any, end: Any, bins: int, size: Any) -> Any:
     return (cell >= first[:, :, None]) & (cell < last[:, :, None]) & inside
 
 
-class GridSampler3d(Translation):
+class GridSampler3d(Translation, targets="aten::grid_sampler_3d"):
     """Computes `grid_sampler_3d`, a volume sampled at the points of a grid, by GridSample, which takes volumes from
     opset 20."""
-
-    targets = ("aten::grid_sampler_3d",)
 
     def decompose(self, x: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
         return onnx_op(

@@ -62,10 +62,8 @@ def _linspace(low: Any, high: Any, count: int) -> Any:
     return torch.where(number < count // 2, low + step * number, high - step * (count - 1 - number))
 
 
-class Histogram(Translation):
+class Histogram(Translation, targets=("aten::histogram.bin_ct", "aten::histogram.bins_tensor")):
     """Computes `histogram` of all elements: the counts and the edges of the bins."""
-
-    targets = ("aten::histogram.bin_ct", "aten::histogram.bins_tensor")
 
     def decompose(self, x: Any, bins: Any = 100, *, weight: Any = None, density: bool = False, **limits: Any) -> Any:
         points = x.reshape(-1, 1)
@@ -86,10 +84,8 @@ class Histogram(Translation):
         yield Sample((torch.tensor(0.3), 4), {}, count)
 
 
-class HistogramddBinEdges(Translation):
+class HistogramddBinEdges(Translation, targets="aten::_histogramdd_bin_edges"):
     """Computes the edges of the bins of `histogramdd`, one tensor for each coordinate."""
-
-    targets = ("aten::_histogramdd_bin_edges",)
 
     def decompose(self, x: Any, bins: Any, *, weight: Any = None, density: bool = False, **limits: Any) -> Any:
         del weight, density
@@ -100,11 +96,9 @@ class HistogramddBinEdges(Translation):
         yield Sample((torch.randn(4, 2), [3, 4]), {"range": [-1.0, 1.5, 0.0, 2.0]})
 
 
-class Histogramdd(Translation):
+class Histogramdd(Translation, targets=("aten::_histogramdd_from_bin_cts", "aten::_histogramdd_from_bin_tensors")):
     """Computes the counts of `histogramdd`, given the numbers of bins or their edges. Another operator computes the
     edges."""
-
-    targets = ("aten::_histogramdd_from_bin_cts", "aten::_histogramdd_from_bin_tensors")
 
     def decompose(self, x: Any, bins: Any, *, weight: Any = None, density: bool = False, **limits: Any) -> Any:
         points = x.reshape(-1, x.shape[-1])
@@ -123,14 +117,12 @@ class Histogramdd(Translation):
         yield Sample((torch.randn(7, 3, dtype=torch.float64), [2, 3, 4]), {}, counts)
 
 
-class Bincount(Translation):
+class Bincount(Translation, targets="aten::bincount"):
     """Computes `bincount` with weights: the sum of the weights of each number up to the greatest.
 
     The result is float32 for float32 weights, int64 for no numbers, otherwise float64. Calls without weights are
     counted here if `minlength` is a computed size, otherwise left to PyTorch's exporter.
     """
-
-    targets = ("aten::bincount",)
 
     def decompose(self, x: Any, weights: Any = None, minlength: int = 0) -> Any:
         if weights is None and isinstance(minlength, int):
@@ -160,16 +152,13 @@ def _counts(x: Any, minlength: Any) -> Any:
     return torch.zeros((length,), dtype=torch.int64).scatter_add(0, numbers, torch.ones_like(numbers))
 
 
-class Cov(Translation):
+class Cov(Translation, targets="aten::cov", functions=(torch.cov, torch.Tensor.cov)):
     """Computes `cov`, the covariance of variables: Σ w (x - μ)(x - μ)ᵀ / (Σ w - correction · Σ w a / Σ w).
 
     Rows are variables, columns observations. The weight w of an observation is its frequency times its importance a (as
     numpy.cov defines them). PyTorch refuses negative weights; the graph does not check them, because this depends on
     values.
     """
-
-    targets = ("aten::cov",)
-    functions = (torch.cov, torch.Tensor.cov)
 
     def decompose(self, x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
         rows = x.reshape(1, -1) if x.dim() < 2 else x
@@ -209,12 +198,9 @@ def weighted(_: Any, x: torch.Tensor, weight: torch.Tensor, often: torch.Tensor)
     return torch.cov(x, aweights=weight.abs() + 0.1, fweights=often.abs() + 1)
 
 
-class Corrcoef(Translation):
+class Corrcoef(Translation, targets="aten::corrcoef", functions=(torch.corrcoef, torch.Tensor.corrcoef)):
     """Computes `corrcoef`, the correlation of variables, as the covariance divided by both standard deviations, within
     [-1, 1]."""
-
-    targets = ("aten::corrcoef",)
-    functions = (torch.corrcoef, torch.Tensor.corrcoef)
 
     def decompose(self, x: Any) -> Any:
         found = Cov().decompose(x)

@@ -11,14 +11,12 @@ import torch
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class ScaledDotProductAttention(Translation):
+class ScaledDotProductAttention(Translation, targets="aten::scaled_dot_product_attention"):
     """Computes attention, softmax(scale · QKᵀ + mask) V, with Q and K each scaled by √scale before their product.
 
     A query whose keys are all masked gives 0, as in PyTorch; a softmax of minus infinities alone would be NaN. Four
     axes without a mask are left to PyTorch's exporter.
     """
-
-    targets = ("aten::scaled_dot_product_attention",)
 
     def decompose(
         self, query: Any, key: Any, value: Any, mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, *,

@@ -98,11 +98,9 @@ class ScatterReduce(Translation):
             yield Sample((torch.randn(3, 5), 0, index, 1.5), {"reduce": how}, "aten::scatter.value_reduce")
 
 
-class IndexReduce(Translation):
+class IndexReduce(Translation, targets="aten::index_reduce"):
     """Computes `index_reduce`, slices reduced into the slices that an index names, as `scatter_reduce` with repeated
     indices."""
-
-    targets = ("aten::index_reduce",)
 
     def decompose(self, x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
         if index.numel() == 0:
@@ -128,14 +126,12 @@ _HOW = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin
 _BEGIN = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -float("inf"), "min": float("inf")}
 
 
-class SegmentReduce(Translation):
+class SegmentReduce(Translation, targets="aten::segment_reduce"):
     """Computes `segment_reduce`, segments of an axis each reduced to one element, by a scatter.
 
     An element belongs to the segment whose number is the count of segments that end at or before it. An empty segment
     is `initial`, or the reduction of no elements: NaN for the mean.
     """
-
-    targets = ("aten::segment_reduce",)
 
     def decompose(
         self, x: Any, reduce: str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: int = 0,
@@ -176,15 +172,13 @@ _MEAN, _MAX = 1, 2
 """Modes as PyTorch numbers them; 0 is the sum."""
 
 
-class EmbeddingBag(Translation):
+class EmbeddingBag(Translation, targets=("aten::embedding_bag", "aten::embedding_bag.padding_idx")):
     """Computes `embedding_bag`, sums, means or maxima of rows of a table, by scattering the rows into their bags.
 
     Each index belongs to the last bag that begins at or before it. Rows of the padding index are not counted. An empty
     bag is 0. PyTorch's exporter writes a loop over sequences, which onnxruntime does not load if the number of bags is
     dynamic.
     """
-
-    targets = ("aten::embedding_bag", "aten::embedding_bag.padding_idx")
 
     def decompose(
         self,

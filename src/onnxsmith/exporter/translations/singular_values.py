@@ -156,15 +156,13 @@ def _next_round(size: Size) -> torch.Tensor:
     return torch.where(place == 0, 0, moved)
 
 
-class LinalgEigh(Translation):
+class LinalgEigh(Translation, targets="aten::_linalg_eigh"):
     """Computes `linalg.eigh`, eigenvalues and eigenvectors of symmetric matrices, by Jacobi's method on the requested
     triangle.
 
     The sign of an eigenvector is arbitrary. PyTorch's follows from rounding; here the largest element of each is
     positive.
     """
-
-    targets = ("aten::_linalg_eigh",)
 
     def decompose(self, matrix: Any, UPLO: str = "L", compute_v: bool = True) -> Any:  # noqa: N803 — torch's name
         if matrix.is_complex():
@@ -189,15 +187,13 @@ class LinalgEigh(Translation):
         yield Sample((torch.randn(2, 5, 5),), dynamic={0: {0: "batch", 1: "n", 2: "n"}}, around=around)
 
 
-class LinalgSvd(Translation):
+class LinalgSvd(Translation, targets="aten::_linalg_svd"):
     """Computes `linalg.svd`, singular values and vectors, by one-sided Jacobi and a QR factorisation.
 
     Jacobi gives V and the columns of U times their singular values. The QR factorisation of these gives U, and also the
     columns that are missing because a singular value is 0 or all columns are requested. The sign of a pair of vectors
     is arbitrary. PyTorch's follows from rounding; here the largest element of the shorter vector is positive.
     """
-
-    targets = ("aten::_linalg_svd",)
 
     def decompose(
         self, matrix: Any, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None
@@ -250,14 +246,12 @@ def _directions(scaled: torch.Tensor, columns: Any) -> torch.Tensor:
     return found * signs.unsqueeze(-2)
 
 
-class LinalgPinv(Translation):
+class LinalgPinv(Translation, targets="aten::linalg_pinv.atol_rtol_tensor"):
     """Computes `linalg.pinv`, the Moore-Penrose pseudo-inverse, from the singular values above both tolerances.
 
     A `hermitian` matrix uses its eigenvalues. If no tolerance is given, the relative one is the dtype's epsilon times
     the larger of rows and columns.
     """
-
-    targets = ("aten::linalg_pinv.atol_rtol_tensor",)
 
     def decompose(self, matrix: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
         if matrix.is_complex():

@@ -45,14 +45,12 @@ def _topk(keys: torch.Tensor, dim: int, descending: bool) -> torch.Tensor:
     return indices
 
 
-class Sort(Translation):
+class Sort(Translation, targets=("aten::sort", "aten::sort.stable")):
     """Computes `sort` (also of `argsort` and `msort`), the sorted values and their indices, by TopK.
 
     It is always stable. PyTorch's sort is stable only on request, so the indices of equal elements may differ in long
     rows.
     """
-
-    targets = ("aten::sort", "aten::sort.stable")
 
     def decompose(self, x: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
         del stable
@@ -75,11 +73,9 @@ class Sort(Translation):
         yield Sample((torch.randint(0, 3, (9,)),), {"stable": True, "dim": 0, "descending": True}, "aten::sort.stable")
 
 
-class Kthvalue(Translation):
+class Kthvalue(Translation, targets="aten::kthvalue"):
     """Computes `kthvalue`, the k-th smallest element, from the sorted row. NaN is the greatest; of equal elements the
     first is chosen."""
-
-    targets = ("aten::kthvalue",)
 
     def decompose(self, x: Any, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
         if x.dim() == 0:
@@ -96,10 +92,8 @@ class Kthvalue(Translation):
         yield Sample((torch.randn(4, 6), 2), dynamic={0: {0: "n", 1: "m"}})
 
 
-class Median(Translation):
+class Median(Translation, targets=("aten::median", "aten::median.dim")):
     """Computes `median`, the lower of the two middle elements of the sorted row, or the first NaN if a row has any."""
-
-    targets = ("aten::median", "aten::median.dim")
 
     def decompose(self, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         return middle(x, dim, keepdim, skip_nan=False)
@@ -153,11 +147,9 @@ def median_samples(whole: str, along: str) -> Iterator[Sample]:
     yield Sample((torch.tensor(3.0), 0), {}, along)
 
 
-class Nanmedian(Translation):
+class Nanmedian(Translation, targets=("aten::nanmedian", "aten::nanmedian.dim")):
     """Computes `nanmedian`, the lower of the two middle elements among those that are not NaN; NaN if there are
     none."""
-
-    targets = ("aten::nanmedian", "aten::nanmedian.dim")
 
     def decompose(self, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         return middle(x, dim, keepdim, skip_nan=True)
@@ -170,15 +162,13 @@ class Nanmedian(Translation):
         yield Sample((torch.full((3,), float("nan")),), {}, "aten::nanmedian")
 
 
-class Mode(Translation):
+class Mode(Translation, targets="aten::mode"):
     """Computes `mode`, the most frequent element, as the longest run of equal elements in the sorted row.
 
     The first of the longest runs gives the value, and the last element of that run the index, as in PyTorch for rows of
     up to 16 elements. For longer rows PyTorch's index depends on an unstable sort. The result for NaN is undefined, in
     PyTorch too.
     """
-
-    targets = ("aten::mode",)
 
     def decompose(self, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
         if x.dim() == 0:
@@ -209,14 +199,12 @@ def _mode_and_element(mode: Any, x: Any, dim: int) -> tuple[Any, Any]:
     return value, x.gather(dim, index.unsqueeze(dim))
 
 
-class UniqueConsecutive(Translation):
+class UniqueConsecutive(Translation, targets="aten::unique_consecutive"):
     """Computes `unique_consecutive`, one element of each run of equal elements.
 
     A run begins where an element differs from the one before it; along an axis, where any element of a slice does. As
     in PyTorch, results that are not requested are empty without an axis, and computed with one.
     """
-
-    targets = ("aten::unique_consecutive",)
 
     def decompose(
         self, x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
@@ -252,15 +240,13 @@ class UniqueConsecutive(Translation):
         yield Sample((torch.randint(0, 2, (5, 2)), True, True), dynamic={0: {0: "n"}})
 
 
-class Searchsorted(Translation):
+class Searchsorted(Translation, targets=("aten::searchsorted.Tensor", "aten::searchsorted.Scalar")):
     """Computes `searchsorted`: the number of elements before a value in a sorted row (`right`: or equal to it); all for
     NaN.
 
     Repeats the steps of PyTorch's binary search, so that unsorted rows give the same result. A row of dynamic length is
     compared as a whole.
     """
-
-    targets = ("aten::searchsorted.Tensor", "aten::searchsorted.Scalar")
 
     def decompose(
         self, row: Any, x: Any, *, out_int32: bool = False, right: bool = False, side: Any = None, sorter: Any = None
@@ -313,10 +299,8 @@ def search(row: Any, x: Any, right: bool) -> Any:
     return low
 
 
-class Bucketize(Translation):
+class Bucketize(Translation, targets=("aten::bucketize.Tensor", "aten::bucketize.Scalar")):
     """Computes `bucketize`, the bucket of each value, as `searchsorted` with swapped arguments."""
-
-    targets = ("aten::bucketize.Tensor", "aten::bucketize.Scalar")
 
     def decompose(self, x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
         x = x if isinstance(x, torch.Tensor) else torch.full((), x, dtype=boundaries.dtype)

@@ -59,10 +59,8 @@ def _ends(_: Any, x: torch.Tensor) -> torch.Tensor:
     return torch.linspace(-1, 1, steps=x.shape[0])
 
 
-class Uniform(Translation):
+class Uniform(Translation, targets="aten::uniform"):
     """Computes `uniform`, numbers drawn evenly from a range, by ONNX's RandomUniformLike."""
-
-    targets = ("aten::uniform",)
 
     def decompose(self, x: Any, low: float = 0.0, high: float = 1.0, *, generator: Any = None) -> Any:
         del generator

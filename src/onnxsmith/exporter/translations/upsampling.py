@@ -102,26 +102,23 @@ def _symbols(size: Any) -> set[Any]:
     return set(size.node.expr.free_symbols) if isinstance(size, torch.SymInt) else set()
 
 
-class UpsampleNearest1d(_Nearest):
+class UpsampleNearest1d(_Nearest, targets="aten::upsample_nearest1d.vec"):
     """Computes `upsample_nearest1d`, the nearest pixel along the last axis, by a Resize or a lookup of each pixel."""
 
-    targets = ("aten::upsample_nearest1d.vec",)
     axes = 1
 
 
-class UpsampleNearest2d(_Nearest):
+class UpsampleNearest2d(_Nearest, targets="aten::upsample_nearest2d.vec"):
     """Computes `upsample_nearest2d`, the nearest pixel along the last two axes, by a Resize or a lookup of each
     pixel."""
 
-    targets = ("aten::upsample_nearest2d.vec",)
     axes = 2
 
 
-class UpsampleNearest3d(_Nearest):
+class UpsampleNearest3d(_Nearest, targets="aten::upsample_nearest3d.vec"):
     """Computes `upsample_nearest3d`, the nearest pixel along the last three axes, by a Resize or a lookup of each
     pixel."""
 
-    targets = ("aten::upsample_nearest3d.vec",)
     axes = 3
 
 
@@ -161,37 +158,32 @@ class _NearestExact(Translation):
         yield Sample((x.double(), [7, 17, 5][: self.axes], None))
 
 
-class UpsampleNearestExact1d(_NearestExact):
+class UpsampleNearestExact1d(_NearestExact, targets="aten::_upsample_nearest_exact1d.vec"):
     """Computes `_upsample_nearest_exact1d`, the nearest pixel along the last axis, by a Resize or a lookup of each
     pixel."""
 
-    targets = ("aten::_upsample_nearest_exact1d.vec",)
     axes = 1
 
 
-class UpsampleNearestExact2d(_NearestExact):
+class UpsampleNearestExact2d(_NearestExact, targets="aten::_upsample_nearest_exact2d.vec"):
     """Computes `_upsample_nearest_exact2d`, the nearest pixel along the last two axes, by a Resize or a lookup of each
     pixel."""
 
-    targets = ("aten::_upsample_nearest_exact2d.vec",)
     axes = 2
 
 
-class UpsampleNearestExact3d(_NearestExact):
+class UpsampleNearestExact3d(_NearestExact, targets="aten::_upsample_nearest_exact3d.vec"):
     """Computes `_upsample_nearest_exact3d`, the nearest pixel along the last three axes, by a Resize or a lookup of
     each pixel."""
 
-    targets = ("aten::_upsample_nearest_exact3d.vec",)
     axes = 3
 
 
-class UpsampleLinear1d(Translation):
+class UpsampleLinear1d(Translation, targets=("aten::upsample_linear1d.default", "aten::upsample_linear1d.vec")):
     """Computes `upsample_linear1d`, linear interpolation along the last axis, by one Resize.
 
     PyTorch's exporter writes the same node for two and three axes.
     """
-
-    targets = ("aten::upsample_linear1d.default", "aten::upsample_linear1d.vec")
 
     def decompose(self, x: Any, output_size: Any, align_corners: bool, *given: Any, **named: Any) -> Any:
         if x.dtype not in TAKEN or not reaches(18):
