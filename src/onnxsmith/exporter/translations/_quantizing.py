@@ -8,15 +8,17 @@ from typing import Any
 import torch
 
 from onnxsmith.exporter.translations._constants import constant
-from onnxsmith.exporter.translations.base import onnx_op
+from onnxsmith.exporter.translations.base import Translation, onnx_op
 
 BITS = "onnxsmith.bits"
-"""Metadata key of a DequantizeLinear node: the width in bits of integers that use only a part of their dtype's
+"""Is a metadata key of a DequantizeLinear node: the width in bits of integers that use only a part of their dtype's
 range."""
 QUANTIZED = (torch.int8, torch.uint8, torch.int16, torch.uint16)
-"""Output dtypes of QuantizeLinear. DequantizeLinear also reads int32."""
-DECOMPOSED = "torch.ao.quantization.fx._decomposed"
-"""The module that defines the operators of `quantized_decomposed`."""
+"""Lists the output dtypes of QuantizeLinear. DequantizeLinear also reads int32."""
+
+
+class Decomposed(Translation, library="torch.ao.quantization.fx._decomposed"):
+    """Translates an operator of `quantized_decomposed`, which this module of torch defines."""
 
 
 def quantize(x: Any, scale: Any, zero_point: Any, low: int, high: int, dtype: torch.dtype, axis: int = 0) -> Any:
@@ -42,16 +44,9 @@ def quantize(x: Any, scale: Any, zero_point: Any, low: int, high: int, dtype: to
 
 
 def dequantize(
-    q: Any,
-    scale: Any,
-    zero_point: Any,
-    *,
-    low: int | None = None,
-    high: int | None = None,
-    axis: int = 0,
-    block: int = 0,
-    dtype: torch.dtype | None = None,
-) -> Any:
+    q: Any, scale: Any, zero_point: Any, *, low: int | None = None, high: int | None = None, axis: int = 0,
+    block: int = 0, dtype: torch.dtype | None = None,
+) -> Any:  # fmt: skip
     """Dequantises q: `(q - zero_point) * scale`.
 
     Scale and zero point are as for `quantize`. With `block`, they have the rank of q and one element for each block of

@@ -7,12 +7,12 @@ the dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from onnxsmith.exporter.translations._constants import constant
-from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations.base import Sample, Translation, member
 
 
 def at_least(x: torch.Tensor, low: Any) -> torch.Tensor:
@@ -97,70 +97,57 @@ def _up_to_rows(low: float, factor: float) -> Callable[..., Any]:
     return lambda op, x: op(x, low, x.shape[0] * factor)
 
 
-class ClampMax(Translation, targets="aten::clamp_max"):
-    """Computes `clamp_max`, an upper bound alone, as the Min of the tensor and its bound."""
+class _OneBound(Translation):
+    """Computes an upper bound alone as the Min of the tensor and its bound, or a lower bound alone as the Max."""
 
-    def decompose(self, x: torch.Tensor, max: Any) -> torch.Tensor:  # noqa: A002 — PyTorch's name
-        return at_most(x, max)
+    bound: ClassVar[str]
+    """Names the argument of the operator that has the bound."""
+    limit: ClassVar[Callable[[torch.Tensor, Any], torch.Tensor]]
 
-    def samples(self) -> Iterator[Sample]:
-        yield from one_bound("aten::clamp_max", max=0.5)
-        yield Sample((torch.randn(3, 4), torch.randn(4)), target="aten::clamp_max.Tensor")
-        yield Sample((torch.randn(3), torch.tensor(0.5)), target="aten::clamp_max.Tensor")
-        yield Sample((torch.tensor([1, 5]), torch.tensor([1.5, 2.5])), target="aten::clamp_max.Tensor")
-
-
-class ClampMin(Translation, targets="aten::clamp_min"):
-    """Computes `clamp_min`, a lower bound alone, as the Max of the tensor and its bound."""
-
-    def decompose(self, x: torch.Tensor, min: Any) -> torch.Tensor:  # noqa: A002 — PyTorch's name
-        return at_least(x, min)
+    def decompose(self, x: torch.Tensor, *given: Any, **named: Any) -> torch.Tensor:
+        return type(self).limit(x, given[0] if given else named[self.bound])
 
     def samples(self) -> Iterator[Sample]:
-        yield from one_bound("aten::clamp_min", min=0.5)
-        yield Sample((torch.randn(3, 4), torch.randn(4)), target="aten::clamp_min.Tensor")
-        yield Sample((torch.randn(3), torch.tensor(0.5)), target="aten::clamp_min.Tensor")
-        yield Sample((torch.tensor([1, 5]), torch.tensor([1.5, 2.5])), target="aten::clamp_min.Tensor")
+        (target,) = self.targets
+        yield from one_bound(target, **{self.bound: 0.5})
+        yield Sample((torch.randn(3, 4), torch.randn(4)), target=f"{target}.Tensor")
+        yield Sample((torch.randn(3), torch.tensor(0.5)), target=f"{target}.Tensor")
+        yield Sample((torch.tensor([1, 5]), torch.tensor([1.5, 2.5])), target=f"{target}.Tensor")
 
 
-def larger_or_smaller(a: Any, b: Any, *, least: bool) -> torch.Tensor:
-    """Returns the smaller of two numbers if `least`, else the larger; NaN only where both are NaN."""
-    dtype = torch.result_type(a, b)
-    a, b = a.to(dtype), b.to(dtype)
-    if not dtype.is_floating_point:
-        return torch.minimum(a, b) if least else torch.maximum(a, b)
-    taken = (a <= b) if least else (a >= b)
-    return torch.where(taken | b.isnan(), a, b)
+ClampMax = member(_OneBound, "ClampMax", __name__, "aten::clamp_max", bound="max", limit=at_most)
+ClampMin = member(_OneBound, "ClampMin", __name__, "aten::clamp_min", bound="min", limit=at_least)
 
 
-class Fmax(Translation, targets=("aten::fmax", "prims::fmax")):
-    """Computes `fmax`, the larger of two numbers; of NaN and a number, the number."""
+class _LargerOrSmaller(Translation):
+    """Computes `fmax` or `fmin`, the larger or the smaller of two numbers; of NaN and a number, the number."""
+
+    extreme: ClassVar[Callable[..., torch.Tensor]]
+    precedes: ClassVar[Callable[..., torch.Tensor]]
+    """Compares two numbers: true if the first is the extreme."""
 
     def decompose(self, self_: Any, other: Any) -> Any:
-        return larger_or_smaller(self_, other, least=False)
+        dtype = torch.result_type(self_, other)
+        a, b = self_.to(dtype), other.to(dtype)
+        if not dtype.is_floating_point:
+            return type(self).extreme(a, b)
+        return torch.where(type(self).precedes(a, b) | b.isnan(), a, b)
 
     def samples(self) -> Iterator[Sample]:
-        yield from fmax_samples()
+        nan, inf = float("nan"), float("inf")
+        yield Sample((torch.randn(3, 4), torch.randn(4)), dynamic={0: {0: "n"}})
+        yield Sample((torch.tensor([1.0, nan, nan, inf, -inf]), torch.tensor([nan, 2.0, nan, nan, 3.0])))
+        yield Sample((torch.randn(3, dtype=torch.float64), torch.randn(2, 1)))
+        yield Sample((torch.tensor([1, -5]), torch.tensor([0.5, 0.5])))
+        yield Sample((torch.tensor([1, -5]), torch.tensor([3, -7], dtype=torch.int32)))
+        yield Sample((torch.tensor([True, False]), torch.tensor([False, False])))
+        yield Sample((torch.tensor(1.0), torch.tensor(nan)))
+        yield Sample((torch.zeros(0, 3), torch.ones(3)))
 
 
-def fmax_samples() -> Iterator[Sample]:
-    """Yields the samples of `fmax` and `fmin`."""
-    nan, inf = float("nan"), float("inf")
-    yield Sample((torch.randn(3, 4), torch.randn(4)), dynamic={0: {0: "n"}})
-    yield Sample((torch.tensor([1.0, nan, nan, inf, -inf]), torch.tensor([nan, 2.0, nan, nan, 3.0])))
-    yield Sample((torch.randn(3, dtype=torch.float64), torch.randn(2, 1)))
-    yield Sample((torch.tensor([1, -5]), torch.tensor([0.5, 0.5])))
-    yield Sample((torch.tensor([1, -5]), torch.tensor([3, -7], dtype=torch.int32)))
-    yield Sample((torch.tensor([True, False]), torch.tensor([False, False])))
-    yield Sample((torch.tensor(1.0), torch.tensor(nan)))
-    yield Sample((torch.zeros(0, 3), torch.ones(3)))
+class Fmax(_LargerOrSmaller, targets=("aten::fmax", "prims::fmax")):
+    extreme, precedes = torch.maximum, torch.ge
 
 
-class Fmin(Translation, targets=("aten::fmin", "prims::fmin")):
-    """Computes `fmin`, the smaller of two numbers; of NaN and a number, the number."""
-
-    def decompose(self, self_: Any, other: Any) -> Any:
-        return larger_or_smaller(self_, other, least=True)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from fmax_samples()
+class Fmin(_LargerOrSmaller, targets=("aten::fmin", "prims::fmin")):
+    extreme, precedes = torch.minimum, torch.le

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch.nn import functional
 
-from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
+from onnxsmith.exporter.translations.base import Sample, Translation, member, onnx_op
 
 
 class Convolution(Translation, targets="aten::convolution"):
@@ -170,22 +170,9 @@ def _product(factors: Sequence[Any]) -> Any:
     return found
 
 
-class AvgPool1d(_AveragePool, targets="aten::avg_pool1d"):
-    """Computes `avg_pool1d`, averages over windows along one axis."""
-
-    axes = 1
-
-
-class AvgPool2d(_AveragePool, targets="aten::avg_pool2d"):
-    """Computes `avg_pool2d`, averages over windows along two axes."""
-
-    axes = 2
-
-
-class AvgPool3d(_AveragePool, targets="aten::avg_pool3d"):
-    """Computes `avg_pool3d`, averages over windows along three axes."""
-
-    axes = 3
+AvgPool1d = member(_AveragePool, "AvgPool1d", __name__, "aten::avg_pool1d", axes=1)
+AvgPool2d = member(_AveragePool, "AvgPool2d", __name__, "aten::avg_pool2d", axes=2)
+AvgPool3d = member(_AveragePool, "AvgPool3d", __name__, "aten::avg_pool3d", axes=3)
 
 
 class AdaptiveAvgPool(Translation):

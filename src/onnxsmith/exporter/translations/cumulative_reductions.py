@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from onnxsmith.exporter.translations._loops import own_copy
 from onnxsmith.exporter.translations._sizes import is_empty
-from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations.base import Sample, Translation, member
 
 
 def scan(step: Callable[..., Any], state: Sequence[torch.Tensor], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -25,64 +25,52 @@ def scan(step: Callable[..., Any], state: Sequence[torch.Tensor], *tensors: torc
     return tuple(found[len(start) :])
 
 
-def running_extreme(given: torch.Tensor, dim: int, *, least: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the running minimum if `least`, else the maximum, and its index. As in PyTorch, the last of equal
-    elements is chosen, and NaN is more extreme than any number."""
-    if given.dim() == 0 or is_empty(given):
-        return given.clone(), torch.zeros_like(given, dtype=torch.int64)
-    rows = given.movedim(dim, 0)
-    if rows.dtype in (torch.bool, torch.int16):  # ONNX Runtime has no Where for them
-        rows = rows.to(torch.int32)
-    places = torch.arange(rows.shape[0], device=rows.device)
+class _RunningExtreme(Translation):
+    """Computes the largest or the smallest element so far and its index, by a scan over values and indices.
 
-    def step(value: torch.Tensor, at: torch.Tensor, one: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        taken = (one <= value) if least else (one >= value)
-        if one.is_floating_point():
-            # once NaN, the extreme stays NaN; only a later NaN changes its index
-            taken = (taken & ~value.isnan()) | one.isnan()
-        return torch.where(taken, one, value), torch.where(taken, place, at)
+    As in PyTorch, the last of equal elements is chosen, and NaN is more extreme than any number.
+    """
 
-    if rows.is_floating_point():
-        worst = float("inf") if least else -float("inf")
-    else:
-        worst = torch.iinfo(rows.dtype).max if least else torch.iinfo(rows.dtype).min
-    start = rows.new_full(rows.shape[1:], worst)
-    values, where = scan(step, [start, torch.zeros_like(start, dtype=torch.int64)], rows, places)
-    return values.movedim(0, dim).to(given.dtype), where.movedim(0, dim)
-
-
-class Cummax(Translation, targets="aten::cummax"):
-    """Computes `cummax`, the largest element so far and its index, by a scan over values and indices."""
+    is_least: ClassVar[bool]
 
     def decompose(self, self_: Any, dim: int) -> Any:
-        return running_extreme(self_, dim, least=False)
+        if self_.dim() == 0 or is_empty(self_):
+            return self_.clone(), torch.zeros_like(self_, dtype=torch.int64)
+        rows = self_.movedim(dim, 0)
+        if rows.dtype in (torch.bool, torch.int16):  # ONNX Runtime has no Where for them
+            rows = rows.to(torch.int32)
+        places = torch.arange(rows.shape[0], device=rows.device)
+
+        def step(value: torch.Tensor, at: torch.Tensor, one: torch.Tensor, place: torch.Tensor) -> tuple[Any, ...]:
+            taken = (one <= value) if self.is_least else (one >= value)
+            if one.is_floating_point():
+                # once NaN, the extreme stays NaN; only a later NaN changes its index
+                taken = (taken & ~value.isnan()) | one.isnan()
+            return torch.where(taken, one, value), torch.where(taken, place, at)
+
+        if rows.is_floating_point():
+            worst = float("inf") if self.is_least else -float("inf")
+        else:
+            worst = torch.iinfo(rows.dtype).max if self.is_least else torch.iinfo(rows.dtype).min
+        start = rows.new_full(rows.shape[1:], worst)
+        values, where = scan(step, [start, torch.zeros_like(start, dtype=torch.int64)], rows, places)
+        return values.movedim(0, dim).to(self_.dtype), where.movedim(0, dim)
 
     def samples(self) -> Iterator[Sample]:
-        yield from cummax_samples()
+        nan, inf = float("nan"), float("inf")
+        yield Sample((torch.randn(5, 3), 0), dynamic={0: {0: "n"}})
+        yield Sample((torch.randn(2, 5, 3, dtype=torch.float64), -2), dynamic={0: {0: "n", 2: "m"}})
+        yield Sample((torch.randint(-3, 4, (4, 9)), 1))
+        yield Sample((torch.randint(0, 4, (4, 9), dtype=torch.uint8), 1))
+        yield Sample((torch.randint(-3, 4, (4, 9), dtype=torch.int16), 0))
+        yield Sample((torch.randint(0, 2, (4, 9)).bool(), 1))
+        yield Sample((torch.tensor([[-inf, inf, nan, 2.0, nan], [inf, inf, -inf, -inf, 0.0]]), 1))
+        yield Sample((torch.randn(()), 0))
+        yield Sample((torch.randn(3, 0), 1))
 
 
-def cummax_samples() -> Iterator[Sample]:
-    """Yields the samples of `cummax` and `cummin`."""
-    nan, inf = float("nan"), float("inf")
-    yield Sample((torch.randn(5, 3), 0), dynamic={0: {0: "n"}})
-    yield Sample((torch.randn(2, 5, 3, dtype=torch.float64), -2), dynamic={0: {0: "n", 2: "m"}})
-    yield Sample((torch.randint(-3, 4, (4, 9)), 1))
-    yield Sample((torch.randint(0, 4, (4, 9), dtype=torch.uint8), 1))
-    yield Sample((torch.randint(-3, 4, (4, 9), dtype=torch.int16), 0))
-    yield Sample((torch.randint(0, 2, (4, 9)).bool(), 1))
-    yield Sample((torch.tensor([[-inf, inf, nan, 2.0, nan], [inf, inf, -inf, -inf, 0.0]]), 1))
-    yield Sample((torch.randn(()), 0))
-    yield Sample((torch.randn(3, 0), 1))
-
-
-class Cummin(Translation, targets="aten::cummin"):
-    """Computes `cummin`, the smallest element so far and its index, by a scan over values and indices."""
-
-    def decompose(self, self_: Any, dim: int) -> Any:
-        return running_extreme(self_, dim, least=True)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from cummax_samples()
+Cummax = member(_RunningExtreme, "Cummax", __name__, "aten::cummax", is_least=False)
+Cummin = member(_RunningExtreme, "Cummin", __name__, "aten::cummin", is_least=True)
 
 
 class Cumprod(Translation, targets="aten::cumprod"):

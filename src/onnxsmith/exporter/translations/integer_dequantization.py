@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from onnxsmith.exporter.translations._quantizing import (
-    DECOMPOSED,
     QUANTIZED,
+    Decomposed,
     as_blocks,
     blocked_axis,
     dequantize,
@@ -18,19 +18,13 @@ from onnxsmith.exporter.translations._quantizing import (
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class DequantizePerTensor(Translation, targets="quantized_decomposed::dequantize_per_tensor", library=DECOMPOSED):
+class DequantizePerTensor(Decomposed, targets="quantized_decomposed::dequantize_per_tensor"):
     """Dequantises with one scale and one zero point by DequantizeLinear."""
 
     def decompose(
-        self,
-        q: Any,
-        scale: Any,
-        zero_point: Any,
-        low: int,
-        high: int,
-        dtype: torch.dtype,
+        self, q: Any, scale: Any, zero_point: Any, low: int, high: int, dtype: torch.dtype,
         out_dtype: torch.dtype | None = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         return dequantize(q, scale, zero_point, low=low, high=high, dtype=out_dtype)
 
     def samples(self) -> Iterator[Sample]:
@@ -45,21 +39,14 @@ class DequantizePerTensor(Translation, targets="quantized_decomposed::dequantize
         yield Sample((torch.tensor(3, dtype=torch.uint8), 0.1, 0, 0, 255, torch.uint8))
 
 
-class DequantizePerChannel(Translation, targets="quantized_decomposed::dequantize_per_channel", library=DECOMPOSED):
+class DequantizePerChannel(Decomposed, targets="quantized_decomposed::dequantize_per_channel"):
     """Dequantises with a scale for each channel by DequantizeLinear with an axis. Float zero points are subtracted
     afterwards."""
 
     def decompose(
-        self,
-        q: Any,
-        scales: Any,
-        zero_points: Any,
-        axis: int,
-        low: int,
-        high: int,
-        dtype: torch.dtype,
+        self, q: Any, scales: Any, zero_points: Any, axis: int, low: int, high: int, dtype: torch.dtype,
         out_dtype: torch.dtype | None = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         return dequantize(q, scales, zero_points, low=low, high=high, axis=axis, dtype=out_dtype)
 
     def samples(self) -> Iterator[Sample]:
@@ -72,23 +59,13 @@ class DequantizePerChannel(Translation, targets="quantized_decomposed::dequantiz
         yield Sample((q[:1], two[:1], torch.tensor([1]), 0, -128, 127, torch.int8), {"out_dtype": torch.float32})
 
 
-class DequantizePerChannelGroup(Translation):
+class DequantizePerChannelGroup(Decomposed, targets="quantized_decomposed::dequantize_per_channel_group"):
     """Dequantises a matrix with a scale for each group of a row by DequantizeLinear in blocks (opset 21)."""
 
-    targets = ("quantized_decomposed::dequantize_per_channel_group",)
-    library = DECOMPOSED
-
     def decompose(
-        self,
-        q: Any,
-        scales: Any,
-        zero_points: Any,
-        low: int,
-        high: int,
-        dtype: torch.dtype,
-        group_size: int = 128,
+        self, q: Any, scales: Any, zero_points: Any, low: int, high: int, dtype: torch.dtype, group_size: int = 128,
         output_dtype: torch.dtype = torch.float32,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         size = min(group_size, q.shape[-1])
         scales = scales.reshape(q.shape[0], -1)
         zeros = None if zero_points is None else zero_points.reshape(q.shape[0], -1)
@@ -103,20 +80,14 @@ class DequantizePerChannelGroup(Translation):
         yield Sample((q, scales[:, :1], zeros[:, :1], -128, 127, torch.int8, 32, torch.float32))
 
 
-class DequantizePerToken(Translation, targets="quantized_decomposed::dequantize_per_token", library=DECOMPOSED):
+class DequantizePerToken(Decomposed, targets="quantized_decomposed::dequantize_per_token"):
     """Dequantises with a scale for each row, computed at run time: with the scale 1, then a product with the row
     scales."""
 
     def decompose(
-        self,
-        q: Any,
-        scales: Any,
-        zero_points: Any,
-        low: int,
-        high: int,
-        dtype: torch.dtype,
+        self, q: Any, scales: Any, zero_points: Any, low: int, high: int, dtype: torch.dtype,
         output_dtype: torch.dtype = torch.float32,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         return dequantize_rows(q, scales, zero_points, output_dtype)
 
     def samples(self) -> Iterator[Sample]:
@@ -135,16 +106,9 @@ class DequantizeAffine(Translation, targets="torchao::dequantize_affine", librar
     """
 
     def decompose(
-        self,
-        q: Any,
-        block_size: Any,
-        scale: Any,
-        zero_point: Any,
-        input_dtype: torch.dtype,
-        quant_min: Any = None,
-        quant_max: Any = None,
-        output_dtype: torch.dtype = torch.float32,
-    ) -> Any:
+        self, q: Any, block_size: Any, scale: Any, zero_point: Any, input_dtype: torch.dtype, quant_min: Any = None,
+        quant_max: Any = None, output_dtype: torch.dtype = torch.float32,
+    ) -> Any:  # fmt: skip
         if q.dtype not in QUANTIZED:
             return NotImplemented
         given = zero_point is not None and zero_point.numel()

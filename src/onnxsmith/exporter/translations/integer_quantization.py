@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from onnxsmith.exporter.translations._quantizing import (
-    DECOMPOSED,
     QUANTIZED,
+    Decomposed,
     as_blocks,
     dequantize,
     dtype_of,
@@ -19,7 +19,7 @@ from onnxsmith.exporter.translations._quantizing import (
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
-class ChooseQparams(Translation, targets="quantized_decomposed::choose_qparams.tensor", library=DECOMPOSED):
+class ChooseQparams(Decomposed, targets="quantized_decomposed::choose_qparams.tensor"):
     """Chooses a scale and a zero point from the smallest and the largest element, with 0 in the range.
 
     The formula is that of torch.ao.quantization.utils.determine_qparams.
@@ -38,14 +38,11 @@ class ChooseQparams(Translation, targets="quantized_decomposed::choose_qparams.t
         yield Sample((x, 0, 255, 1e-5, torch.uint8), dynamic={0: {0: "n"}})
 
 
-class ChooseQparamsSymmetric(Translation):
+class ChooseQparamsSymmetric(Decomposed, targets="quantized_decomposed::choose_qparams_symmetric.tensor"):
     """Chooses the scale from the largest magnitude. The zero point is 0, or 128 for uint8.
 
     The formula is that of torch.ao.quantization.utils.determine_qparams.
     """
-
-    targets = ("quantized_decomposed::choose_qparams_symmetric.tensor",)
-    library = DECOMPOSED
 
     def decompose(self, x: Any, low: int, high: int, eps: float, dtype: torch.dtype) -> Any:
         most = x.to(torch.float32).abs().amax()
@@ -59,7 +56,7 @@ class ChooseQparamsSymmetric(Translation):
         yield Sample((x, 0, 255, 1e-5, torch.uint8), dynamic={0: {0: "n"}})
 
 
-class ChooseQparamsPerToken(Translation, targets="quantized_decomposed::choose_qparams_per_token", library=DECOMPOSED):
+class ChooseQparamsPerToken(Decomposed, targets="quantized_decomposed::choose_qparams_per_token"):
     """Chooses the scale of each row so that its largest magnitude, at least 1e-5, becomes 127. The zero points are
     0."""
 
@@ -73,7 +70,7 @@ class ChooseQparamsPerToken(Translation, targets="quantized_decomposed::choose_q
         yield Sample((x * 0, torch.int8))
 
 
-class QuantizePerTensor(Translation, targets="quantized_decomposed::quantize_per_tensor", library=DECOMPOSED):
+class QuantizePerTensor(Decomposed, targets="quantized_decomposed::quantize_per_tensor"):
     """Quantises with one scale and one zero point by QuantizeLinear. A range narrower than the dtype's adds a Clip."""
 
     def decompose(self, x: Any, scale: Any, zero_point: Any, low: int, high: int, dtype: torch.dtype) -> Any:
@@ -91,7 +88,7 @@ class QuantizePerTensor(Translation, targets="quantized_decomposed::quantize_per
         yield Sample((torch.zeros(0, 2), 0.1, 0, -128, 127, torch.int8))
 
 
-class QuantizePerChannel(Translation, targets="quantized_decomposed::quantize_per_channel", library=DECOMPOSED):
+class QuantizePerChannel(Decomposed, targets="quantized_decomposed::quantize_per_channel"):
     """Quantises with a scale for each channel by QuantizeLinear with an axis. A range narrower than the dtype's adds a
     Clip."""
 
@@ -109,12 +106,9 @@ class QuantizePerChannel(Translation, targets="quantized_decomposed::quantize_pe
         yield Sample((x[:1], two[:1], torch.tensor([1]), 0, -127, 127, torch.int8))
 
 
-class QuantizePerChannelGroup(Translation):
+class QuantizePerChannelGroup(Decomposed, targets="quantized_decomposed::quantize_per_channel_group"):
     """Quantises a matrix with a scale for each group of a row: divides the groups by their scales, then quantises with
     scale 1."""
-
-    targets = ("quantized_decomposed::quantize_per_channel_group",)
-    library = DECOMPOSED
 
     def decompose(
         self, x: Any, scales: Any, zero_points: Any, low: int, high: int, dtype: torch.dtype, group_size: int = 128
@@ -131,7 +125,7 @@ class QuantizePerChannelGroup(Translation):
         yield Sample((x, scales[:, :1], zeros[:, :1], -128, 127, torch.int8, 32))
 
 
-class QuantizePerToken(Translation, targets="quantized_decomposed::quantize_per_token", library=DECOMPOSED):
+class QuantizePerToken(Decomposed, targets="quantized_decomposed::quantize_per_token"):
     """Quantises with a scale for each row, computed at run time: divides the rows by their scales, then quantises with
     scale 1."""
 
@@ -157,15 +151,9 @@ class QuantizeAffine(Translation, targets="torchao::quantize_affine", library="t
     """
 
     def decompose(
-        self,
-        x: Any,
-        block_size: Any,
-        scale: Any,
-        zero_point: Any,
-        output_dtype: torch.dtype,
-        quant_min: Any = None,
+        self, x: Any, block_size: Any, scale: Any, zero_point: Any, output_dtype: torch.dtype, quant_min: Any = None,
         quant_max: Any = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         if output_dtype not in QUANTIZED:
             return NotImplemented
         limits = torch.iinfo(output_dtype)
@@ -184,6 +172,15 @@ class QuantizeAffine(Translation, targets="torchao::quantize_affine", library="t
         yield Sample((x, [2, 4], torch.tensor(0.5), torch.tensor(3), torch.uint8, 0, 255))
 
 
+def faked(x: Any, scale: Any, zero_point: Any, low: int, high: int, axis: int = 0) -> Any:
+    """Quantises x and dequantises it, or returns `NotImplemented` if no dtype of QuantizeLinear holds the range."""
+    dtype = dtype_of(low, high)
+    if dtype is None:
+        return NotImplemented
+    q = quantize(x, scale, zero_point, low, high, dtype, axis)
+    return dequantize(q, scale, zero_point, low=low, high=high, axis=axis, dtype=x.dtype)
+
+
 class FakeQuantizePerTensor(Translation):
     """Computes fake quantisation with one scale by QuantizeLinear, a Clip for a narrow range, and DequantizeLinear."""
 
@@ -191,11 +188,7 @@ class FakeQuantizePerTensor(Translation):
     functions = (torch.fake_quantize_per_tensor_affine,)
 
     def decompose(self, x: Any, scale: Any, zero_point: Any, low: int, high: int) -> Any:
-        dtype = dtype_of(low, high)
-        if dtype is None:
-            return NotImplemented
-        q = quantize(x, scale, zero_point, low, high, dtype)
-        return dequantize(q, scale, zero_point, low=low, high=high, dtype=x.dtype)
+        return faked(x, scale, zero_point, low, high)
 
     def samples(self) -> Iterator[Sample]:
         x = torch.tensor([[-3.0, 0.49, 0.5], [1.5, 2.5, 400.0]])
@@ -224,11 +217,8 @@ class FakeQuantizePerChannel(Translation):
     functions = (torch.fake_quantize_per_channel_affine,)
 
     def decompose(self, x: Any, scale: Any, zero_point: Any, axis: int, low: int, high: int) -> Any:
-        dtype = dtype_of(low, high)
-        if dtype is None or zero_point.dtype.is_floating_point:
-            return NotImplemented
-        q = quantize(x, scale, zero_point, low, high, dtype, axis)
-        return dequantize(q, scale, zero_point, low=low, high=high, axis=axis, dtype=x.dtype)
+        is_exact = not zero_point.dtype.is_floating_point
+        return faked(x, scale, zero_point, low, high, axis) if is_exact else NotImplemented
 
     def samples(self) -> Iterator[Sample]:
         x = torch.tensor([[-3.0, 0.49, 0.5], [1.5, 2.5, 400.0]])

@@ -73,18 +73,10 @@ class InverseStft(Translation, functions=(torch.istft, torch.Tensor.istft)):
     """
 
     def decompose(
-        self,
-        x: Any,
-        n_fft: int,
-        hop_length: int | None = None,
-        win_length: int | None = None,
-        window: Any = None,
-        center: bool = True,
-        normalized: bool = False,
-        onesided: bool | None = None,
-        length: Any = None,
+        self, x: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+        center: bool = True, normalized: bool = False, onesided: bool | None = None, length: Any = None,
         return_complex: bool = False,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         is_other = return_complex or onesided is False or not isinstance(n_fft, int) or not x.is_complex()
         if not isinstance(length, torch.SymInt) or is_other:
             return NotImplemented

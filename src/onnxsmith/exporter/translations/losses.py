@@ -87,15 +87,9 @@ class CtcLoss(Translation, functions=(functional.ctc_loss, torch.ctc_loss)):
     """
 
     def decompose(
-        self,
-        log_probs: Any,
-        targets: Any,
-        input_lengths: Any,
-        target_lengths: Any,
-        blank: int = 0,
-        reduction: str | int = "mean",
-        zero_infinity: bool = False,
-    ) -> Any:
+        self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
+        reduction: str | int = "mean", zero_infinity: bool = False,
+    ) -> Any:  # fmt: skip
         batched = log_probs.dim() == 3
         steps = (log_probs if batched else log_probs.unsqueeze(1)).to(torch.float64)
         lengths, counts = (_numbers(one) for one in (input_lengths, target_lengths))

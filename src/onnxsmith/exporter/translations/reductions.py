@@ -164,12 +164,7 @@ class Sum(Translation, targets=("aten::sum.dim_IntList", "aten::sum.default")):
     """
 
     def decompose(
-        self,
-        x: torch.Tensor,
-        dim: list[int] | None = None,
-        keepdim: bool = False,
-        *,
-        dtype: torch.dtype | None = None,
+        self, x: torch.Tensor, dim: list[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
     ) -> Any:
         if dtype not in _NARROW:
             return NotImplemented

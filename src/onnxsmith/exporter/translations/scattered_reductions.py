@@ -181,17 +181,10 @@ class EmbeddingBag(Translation, targets=("aten::embedding_bag", "aten::embedding
     """
 
     def decompose(
-        self,
-        weight: Any,
-        indices: Any,
-        offsets: Any,
-        scale_grad_by_freq: bool = False,
-        mode: int = 0,
-        sparse: bool = False,
-        per_sample_weights: Any = None,
-        include_last_offset: bool = False,
+        self, weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool = False, mode: int = 0,
+        sparse: bool = False, per_sample_weights: Any = None, include_last_offset: bool = False,
         padding_idx: int | None = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         del scale_grad_by_freq, sparse  # used in training only
         starts = (offsets[:-1] if include_last_offset else offsets).to(torch.int64)
         bags, width = starts.shape[0], weight.shape[1]

@@ -6,7 +6,7 @@ The order is PyTorch's: stable, NaN greater than everything.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -33,16 +33,20 @@ def _topk(keys: torch.Tensor, dim: int, descending: bool) -> torch.Tensor:
     if keys.dtype not in _SORTED_BY_TOPK:
         keys = keys.to(torch.float32 if keys.dtype.is_floating_point else torch.int32)
     every = torch.full((1,), keys.shape[dim], dtype=torch.int64)
-    _, indices = onnx_ops(
-        "TopK",
-        keys,
-        every,
-        outputs=[(keys.dtype, keys.shape), (torch.int64, keys.shape)],
-        axis=dim % keys.dim(),
-        largest=int(descending),
-        sorted=1,
-    )
+    outputs = [(keys.dtype, keys.shape), (torch.int64, keys.shape)]
+    attributes = {"axis": dim % keys.dim(), "largest": int(descending), "sorted": 1}
+    _, indices = onnx_ops("TopK", keys, every, outputs=outputs, **attributes)
     return indices
+
+
+def itself(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the only element of a 0-d tensor, and its index."""
+    return x.clone(), torch.zeros((), dtype=torch.int64)
+
+
+def chosen(value: torch.Tensor, index: torch.Tensor, dim: int, keepdim: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the chosen elements and their indices, without the axis unless `keepdim`."""
+    return (value, index) if keepdim else (value.squeeze(dim), index.squeeze(dim))
 
 
 class Sort(Translation, targets=("aten::sort", "aten::sort.stable")):
@@ -55,7 +59,7 @@ class Sort(Translation, targets=("aten::sort", "aten::sort.stable")):
     def decompose(self, x: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
         del stable
         if x.dim() == 0:
-            return x.clone(), torch.zeros((), dtype=torch.int64)
+            return itself(x)
         indices = order(x, dim, descending)
         return x.gather(dim, indices), indices
 
@@ -79,10 +83,9 @@ class Kthvalue(Translation, targets="aten::kthvalue"):
 
     def decompose(self, x: Any, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
         if x.dim() == 0:
-            return x.clone(), torch.zeros((), dtype=torch.int64)
+            return itself(x)
         found = order(x, dim).narrow(dim, k - 1, 1)
-        value = x.gather(dim, found)
-        return (value, found) if keepdim else (value.squeeze(dim), found.squeeze(dim))
+        return chosen(x.gather(dim, found), found, dim, keepdim)
 
     def samples(self) -> Iterator[Sample]:
         yield Sample((torch.randn(4, 6), 2))
@@ -95,71 +98,60 @@ class Kthvalue(Translation, targets="aten::kthvalue"):
 class Median(Translation, targets=("aten::median", "aten::median.dim")):
     """Computes `median`, the lower of the two middle elements of the sorted row, or the first NaN if a row has any."""
 
+    skips_nan: ClassVar[bool] = False
+
     def decompose(self, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        return middle(x, dim, keepdim, skip_nan=False)
+        if dim is None:
+            if x.numel() == 0:
+                return torch.full((), float("nan"), dtype=x.dtype)
+            return self.decompose(x.reshape(-1), 0)[0]
+        if x.dim() == 0:
+            return itself(x)
+        indices = order(x, dim)
+        length = x.shape[dim]
+        place = torch.full((1,) * x.dim(), length - 1, dtype=torch.int64)
+        if x.dtype.is_floating_point:
+            # NaN is sorted last, so `numbers` is the position of the first NaN
+            nans = x.isnan().sum(dim, keepdim=True)
+            numbers = length - nans
+            if self.skips_nan:
+                place = torch.div(numbers - 1, 2, rounding_mode="floor").clamp(min=0)
+            else:
+                place = torch.where(nans > 0, numbers, torch.div(place, 2, rounding_mode="floor"))
+        else:
+            place = torch.div(place, 2, rounding_mode="floor")
+        sizes = list(x.shape)
+        sizes[dim] = 1
+        found = indices.gather(dim, place.expand(sizes))
+        return chosen(x.gather(dim, found), found, dim, keepdim)
 
     def samples(self) -> Iterator[Sample]:
-        yield from median_samples("aten::median", "aten::median.dim")
-        yield Sample(
-            (torch.tensor([[1.0, float("nan"), 0.0, float("nan")], [4.0, 3.0, 2.0, 1.0]]), 1), {}, "aten::median.dim"
-        )
+        """Their elements differ, because PyTorch does not define which of equal elements is returned."""
+        whole, along = self.targets
+        yield Sample((torch.randn(3, 4),), {}, whole)
+        yield Sample((torch.randn(3, 5),), {}, whole, {0: {0: "n"}})
+        yield Sample((torch.randint(0, 9, (7,)),), {}, whole)
+        yield Sample((torch.tensor(3.0),), {}, whole)
+        yield Sample((torch.randn(0),), {}, whole)
+        yield Sample((torch.randn(3, 6), -1, True), {}, along)
+        yield Sample((torch.randn(5, 3), 0), {}, along, {0: {0: "n", 1: "m"}})
+        yield Sample((torch.randperm(12).reshape(3, 4), 1), {}, along)
+        yield Sample((torch.tensor(3.0), 0), {}, along)
+        nan = float("nan")
+        if not self.skips_nan:
+            yield Sample((torch.tensor([[1.0, nan, 0.0, nan], [4.0, 3.0, 2.0, 1.0]]), 1), {}, along)
+            return
+        x = torch.tensor([[1.0, nan, 0.0, nan], [4.0, 3.0, 2.0, 1.0], [nan] * 3 + [1.0]])
+        yield Sample((x,), {}, whole)
+        yield Sample((x, 1), {}, along)
+        yield Sample((torch.full((3,), nan),), {}, whole)
 
 
-def middle(x: Any, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
-    """Returns the median and its index along `dim`, or the median of all elements if `dim` is None."""
-    if dim is None:
-        if x.numel() == 0:
-            return torch.full((), float("nan"), dtype=x.dtype)
-        return middle(x.reshape(-1), 0, False, skip_nan)[0]
-    if x.dim() == 0:
-        return x.clone(), torch.zeros((), dtype=torch.int64)
-    indices = order(x, dim)
-    length = x.shape[dim]
-    place = torch.full((1,) * x.dim(), length - 1, dtype=torch.int64)
-    if x.dtype.is_floating_point:
-        # NaN is sorted last, so `numbers` is the position of the first NaN
-        nans = x.isnan().sum(dim, keepdim=True)
-        numbers = length - nans
-        if skip_nan:
-            place = torch.div(numbers - 1, 2, rounding_mode="floor").clamp(min=0)
-        else:
-            place = torch.where(nans > 0, numbers, torch.div(place, 2, rounding_mode="floor"))
-    else:
-        place = torch.div(place, 2, rounding_mode="floor")
-    sizes = list(x.shape)
-    sizes[dim] = 1
-    found = indices.gather(dim, place.expand(sizes))
-    value = x.gather(dim, found)
-    return (value, found) if keepdim else (value.squeeze(dim), found.squeeze(dim))
-
-
-def median_samples(whole: str, along: str) -> Iterator[Sample]:
-    """Yields the samples of `median` and `nanmedian`. Their elements differ, because PyTorch does not define which of
-    equal elements is returned."""
-    yield Sample((torch.randn(3, 4),), {}, whole)
-    yield Sample((torch.randn(3, 5),), {}, whole, {0: {0: "n"}})
-    yield Sample((torch.randint(0, 9, (7,)),), {}, whole)
-    yield Sample((torch.tensor(3.0),), {}, whole)
-    yield Sample((torch.randn(0),), {}, whole)
-    yield Sample((torch.randn(3, 6), -1, True), {}, along)
-    yield Sample((torch.randn(5, 3), 0), {}, along, {0: {0: "n", 1: "m"}})
-    yield Sample((torch.randperm(12).reshape(3, 4), 1), {}, along)
-    yield Sample((torch.tensor(3.0), 0), {}, along)
-
-
-class Nanmedian(Translation, targets=("aten::nanmedian", "aten::nanmedian.dim")):
+class Nanmedian(Median, targets=("aten::nanmedian", "aten::nanmedian.dim")):
     """Computes `nanmedian`, the lower of the two middle elements among those that are not NaN; NaN if there are
     none."""
 
-    def decompose(self, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        return middle(x, dim, keepdim, skip_nan=True)
-
-    def samples(self) -> Iterator[Sample]:
-        yield from median_samples("aten::nanmedian", "aten::nanmedian.dim")
-        x = torch.tensor([[1.0, float("nan"), 0.0, float("nan")], [4.0, 3.0, 2.0, 1.0], [float("nan")] * 3 + [1.0]])
-        yield Sample((x,), {}, "aten::nanmedian")
-        yield Sample((x, 1), {}, "aten::nanmedian.dim")
-        yield Sample((torch.full((3,), float("nan")),), {}, "aten::nanmedian")
+    skips_nan = True
 
 
 class Mode(Translation, targets="aten::mode"):
@@ -172,7 +164,7 @@ class Mode(Translation, targets="aten::mode"):
 
     def decompose(self, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
         if x.dim() == 0:
-            return x.clone(), torch.zeros((), dtype=torch.int64)
+            return itself(x)
         indices = order(x, dim)
         values = x.gather(dim, indices)
         length = x.shape[dim]
@@ -181,8 +173,8 @@ class Mode(Translation, targets="aten::mode"):
         lengths = torch.zeros_like(run).scatter_add(dim, run, torch.ones_like(run))
         longest = lengths.argmax(dim, keepdim=True)
         last = (run <= longest).sum(dim, keepdim=True) - 1
-        found, value = indices.gather(dim, last), values.gather(dim, last)
-        return (value, found) if keepdim else (value.squeeze(dim), found.squeeze(dim))
+        found = indices.gather(dim, last)
+        return chosen(values.gather(dim, last), found, dim, keepdim)
 
     def samples(self) -> Iterator[Sample]:
         yield Sample((torch.randint(0, 4, (5, 9)),))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from onnxsmith.exporter.translations._constants import constant
-from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op, reaches
+from onnxsmith.exporter.translations.base import Sample, Translation, member, onnx_op, reaches
 
 TAKEN = (torch.float32, torch.float16)
-"""Dtypes for which ONNX Runtime's Resize agrees with PyTorch. Others are computed by PyTorch's formulas."""
+"""Lists the dtypes for which ONNX Runtime's Resize agrees with PyTorch. Others are computed by PyTorch's formulas."""
 
 
 def output_sizes(x: Any, sizes: Sequence[Any] | None, factors: Sequence[float] | None) -> list[Any]:
@@ -39,40 +38,12 @@ def resized(x: Any, sizes: Sequence[Any], factors: Sequence[float] | torch.Tenso
 
 
 _MOST = 2048
-"""Number of pixels that are compared if the size is dynamic. A choice: borders between pixels recur periodically, and a
-factor with two digits has reached one by then."""
-
-
-class _Nearest(Translation):
-    """Takes the pixel ⌊i · step⌋ for each result pixel i, where ONNX's Resize may take another one.
-
-    The step is the ratio of the sizes, or 1 / factor, in float32. Runtimes divide by the scale instead, which may round
-    to another pixel on a border between two: sizes 14 to 20 have such borders, a whole factor has none. PyTorch's
-    translation is kept if both formulas are known to agree, or if one dynamic size follows from the other, as in a
-    pyramid. Otherwise each pixel is looked up by PyTorch's formula.
-    """
-
-    axes: ClassVar[int]
-    """Number of axes that are resized."""
-
-    def decompose(self, x: Any, output_size: Any, factors: Any = None, *, scale_factors: Any = None) -> Any:
-        factors = list(factors or scale_factors or ()) or None
-        sizes = output_sizes(x, output_size, factors)
-        steps = list(zip(x.shape[-self.axes :], sizes, factors or [None] * self.axes, strict=True))
-        return NotImplemented if all(agree(*step) for step in steps) else looked_up(x, steps)
-
-    def samples(self) -> Iterator[Sample]:
-        x = torch.randn(2, 3, *(14, 26, 28)[: self.axes])
-        for size in ((20, 17, 5), (28, 52, 56)):
-            for dynamic in ({}, {0: {0: "n", 2: "l"}}):
-                yield Sample((x, list(size[: self.axes]), None), dynamic=dynamic)
-        for factors in ((2.0, 3.0, 2.0), (1.3, 0.7, 0.3)):
-            for dynamic in ({}, {0: {0: "n", 2: "l"}}):
-                yield Sample((x, None, list(factors[: self.axes])), dynamic=dynamic)
+"""Counts the pixels that are compared if the size is dynamic. A choice: borders between pixels recur periodically, and
+a factor with two digits has reached one by then."""
 
 
 _Step = tuple[Any, Any, float | None]
-"""The length of an axis before and after, and the factor if one is given."""
+"""Holds the length of an axis before and after, and the factor if one is given."""
 
 
 def looked_up(x: Any, steps: Sequence[_Step], shift: float = 0.0) -> Any:
@@ -102,30 +73,44 @@ def _symbols(size: Any) -> set[Any]:
     return set(size.node.expr.free_symbols) if isinstance(size, torch.SymInt) else set()
 
 
-class UpsampleNearest1d(_Nearest, targets="aten::upsample_nearest1d.vec"):
-    """Computes `upsample_nearest1d`, the nearest pixel along the last axis, by a Resize or a lookup of each pixel."""
+class _Nearest(Translation):
+    """Takes the pixel ⌊i · step⌋ for each result pixel i, where ONNX's Resize may take another one.
 
-    axes = 1
+    The step is the ratio of the sizes, or 1 / factor, in float32. Runtimes divide by the scale instead, which may round
+    to another pixel on a border between two: sizes 14 to 20 have such borders, a whole factor has none. PyTorch's
+    translation is kept if both formulas are known to agree, or if one dynamic size follows from the other, as in a
+    pyramid. Otherwise each pixel is looked up by PyTorch's formula.
+    """
 
+    axes: ClassVar[int]
+    """Counts the axes that are resized."""
 
-class UpsampleNearest2d(_Nearest, targets="aten::upsample_nearest2d.vec"):
-    """Computes `upsample_nearest2d`, the nearest pixel along the last two axes, by a Resize or a lookup of each
-    pixel."""
+    def decompose(self, x: Any, output_size: Any, factors: Any = None, *, scale_factors: Any = None) -> Any:
+        factors = list(factors or scale_factors or ()) or None
+        sizes = output_sizes(x, output_size, factors)
+        steps = list(zip(x.shape[-self.axes :], sizes, factors or [None] * self.axes, strict=True))
+        return self._taken(x, sizes, factors, steps)
 
-    axes = 2
+    def _taken(self, x: Any, sizes: list[Any], factors: list[float] | None, steps: Sequence[_Step]) -> Any:
+        return NotImplemented if all(agree(*step) for step in steps) else looked_up(x, steps)
 
+    def samples(self) -> Iterator[Sample]:
+        return self._resizes((14, 26, 28), ((20, 17, 5), (28, 52, 56)), ((2.0, 3.0, 2.0), (1.3, 0.7, 0.3)))
 
-class UpsampleNearest3d(_Nearest, targets="aten::upsample_nearest3d.vec"):
-    """Computes `upsample_nearest3d`, the nearest pixel along the last three axes, by a Resize or a lookup of each
-    pixel."""
-
-    axes = 3
+    def _resizes(self, given: Sequence[int], sizes: Sequence[Any], factors: Sequence[Any]) -> Iterator[Sample]:
+        x = torch.randn(2, 3, *given[: self.axes])
+        for size in sizes:
+            for dynamic in ({}, {0: {0: "n", 2: "l"}}):
+                yield Sample((x, list(size[: self.axes]), None), dynamic=dynamic)
+        for by in factors:
+            for dynamic in ({}, {0: {0: "n", 2: "l"}}):
+                yield Sample((x, None, list(by[: self.axes])), dynamic=dynamic)
 
 
 _HALF = 0.5
 
 
-class _NearestExact(Translation):
+class _NearestExact(_Nearest):
     """Takes the pixel ⌊(i + 1/2) · step⌋ for each result pixel i: the nearest one, measured between centres.
 
     In ONNX it is the position (i + 1/2) · step - 1/2, rounded with halves up. On the border of two pixels, float
@@ -133,13 +118,7 @@ class _NearestExact(Translation):
     other, as in the mode `nearest`. Otherwise each pixel is looked up by PyTorch's formula.
     """
 
-    axes: ClassVar[int]
-    """Number of axes that are resized."""
-
-    def decompose(self, x: Any, output_size: Any, factors: Any = None, *, scale_factors: Any = None) -> Any:
-        factors = list(factors or scale_factors or ()) or None
-        sizes = output_sizes(x, output_size, factors)
-        steps = list(zip(x.shape[-self.axes :], sizes, factors or [None] * self.axes, strict=True))
+    def _taken(self, x: Any, sizes: list[Any], factors: list[float] | None, steps: Sequence[_Step]) -> Any:
         if x.dtype in TAKEN and reaches(18) and all(agree(*step, _HALF) for step in steps):
             return resized(
                 x, sizes, factors, mode="nearest", coordinate_transformation_mode="half_pixel",
@@ -148,35 +127,24 @@ class _NearestExact(Translation):
         return looked_up(x, steps, _HALF)
 
     def samples(self) -> Iterator[Sample]:
-        x = torch.randn(2, 3, *(12, 10, 8)[: self.axes])
-        for size in ((7, 17, 5), (24, 5, 16), (1, 1, 1)):
-            for dynamic in ({}, {0: {0: "n", 2: "l"}}):
-                yield Sample((x, list(size[: self.axes]), None), dynamic=dynamic)
-        for factors in ((2.0, 3.0, 2.0), (0.5, 0.25, 0.5), (1.3, 0.7, 0.3)):
-            for dynamic in ({}, {0: {0: "n", 2: "l"}}):
-                yield Sample((x, None, list(factors[: self.axes])), dynamic=dynamic)
-        yield Sample((x.double(), [7, 17, 5][: self.axes], None))
+        sizes = ((7, 17, 5), (24, 5, 16), (1, 1, 1))
+        every = list(self._resizes((12, 10, 8), sizes, ((2.0, 3.0, 2.0), (0.5, 0.25, 0.5), (1.3, 0.7, 0.3))))
+        yield from every
+        yield Sample((every[0].args[0].double(), [7, 17, 5][: self.axes], None))
 
 
-class UpsampleNearestExact1d(_NearestExact, targets="aten::_upsample_nearest_exact1d.vec"):
-    """Computes `_upsample_nearest_exact1d`, the nearest pixel along the last axis, by a Resize or a lookup of each
-    pixel."""
-
-    axes = 1
-
-
-class UpsampleNearestExact2d(_NearestExact, targets="aten::_upsample_nearest_exact2d.vec"):
-    """Computes `_upsample_nearest_exact2d`, the nearest pixel along the last two axes, by a Resize or a lookup of each
-    pixel."""
-
-    axes = 2
+def _nearest(family: type[_Nearest], operator: str, axes: int) -> type[Translation]:
+    """Returns the translation of a resize of the last `axes` axes, an entry of the table below."""
+    name = operator.title().replace("_", "") + f"{axes}d"
+    return member(family, name, __name__, f"aten::{operator}{axes}d.vec", axes=axes)
 
 
-class UpsampleNearestExact3d(_NearestExact, targets="aten::_upsample_nearest_exact3d.vec"):
-    """Computes `_upsample_nearest_exact3d`, the nearest pixel along the last three axes, by a Resize or a lookup of
-    each pixel."""
-
-    axes = 3
+UpsampleNearest1d = _nearest(_Nearest, "upsample_nearest", 1)
+UpsampleNearest2d = _nearest(_Nearest, "upsample_nearest", 2)
+UpsampleNearest3d = _nearest(_Nearest, "upsample_nearest", 3)
+UpsampleNearestExact1d = _nearest(_NearestExact, "_upsample_nearest_exact", 1)
+UpsampleNearestExact2d = _nearest(_NearestExact, "_upsample_nearest_exact", 2)
+UpsampleNearestExact3d = _nearest(_NearestExact, "_upsample_nearest_exact", 3)
 
 
 class UpsampleLinear1d(Translation, targets=("aten::upsample_linear1d.default", "aten::upsample_linear1d.vec")):
@@ -219,13 +187,10 @@ class _Antialiased(Translation):
     size is copied, whatever its scale (9 columns by 1.1 are 9), as in PyTorch.
     """
 
-    reach: ClassVar[int]
     mode: ClassVar[str]
-    """The mode of Resize."""
-
-    @abstractmethod
-    def kernel(self, distance: Any) -> Any:
-        """Returns the weight at a distance of 0 or more."""
+    """Names the mode of Resize."""
+    kernel: ClassVar[Callable[[torch.Tensor], torch.Tensor]]
+    """Returns the weight at a distance of 0 or more."""
 
     def decompose(self, x: Any, output_size: Any, align_corners: bool, *given: Any, **named: Any) -> Any:
         factors = given[0] if given and not isinstance(given[0], float) else given
@@ -257,7 +222,7 @@ class _Antialiased(Translation):
                 step = torch.where(long == short, torch.ones((), dtype=dtype), torch.full((), 1 / factor, dtype=dtype))
         centre = (torch.arange(count, dtype=dtype) + 0.5) * step
         place = torch.arange(length, dtype=dtype) + 0.5
-        weight = self.kernel((place - centre.unsqueeze(1)).abs() / step.clamp(min=1))
+        weight = type(self).kernel((place - centre.unsqueeze(1)).abs() / step.clamp(min=1))
         return weight / weight.sum(1, keepdim=True)
 
     def samples(self) -> Iterator[Sample]:
@@ -307,31 +272,24 @@ def _channels_last(op: Any, x: torch.Tensor, *args: Any) -> Any:
     return op(x.contiguous(memory_format=torch.channels_last), *args)
 
 
-class UpsampleBilinear2dAa(_Antialiased):
-    """Computes `_upsample_bilinear2d_aa`, an antialiased resize of images with a triangular filter.
-
-    The triangle is 1 at its centre and 0 one pixel away.
-    """
-
-    targets = ("aten::_upsample_bilinear2d_aa.default", "aten::_upsample_bilinear2d_aa.vec")
-    reach = 1
-    mode = "linear"
-
-    def kernel(self, distance: Any) -> Any:
-        return (1 - distance).clamp(min=0)
+def _antialiased(kind: str, mode: str, kernel: Callable[[torch.Tensor], torch.Tensor]) -> type[Translation]:
+    """Returns the translation of an antialiased resize, an entry of the table below."""
+    targets = (f"aten::_upsample_{kind}2d_aa.default", f"aten::_upsample_{kind}2d_aa.vec")
+    return member(_Antialiased, f"Upsample{kind.title()}2dAa", __name__, targets, mode=mode, kernel=kernel)
 
 
-class UpsampleBicubic2dAa(_Antialiased):
-    """Computes `_upsample_bicubic2d_aa`, an antialiased resize of images by cubic convolution with a = -1/2.
+def _triangle(distance: torch.Tensor) -> torch.Tensor:
+    """Returns 1 at the centre, and 0 from one pixel away."""
+    return (1 - distance).clamp(min=0)
 
-    Source: Keys, "Cubic convolution interpolation for digital image processing", 1981.
-    """
 
-    targets = ("aten::_upsample_bicubic2d_aa.default", "aten::_upsample_bicubic2d_aa.vec")
-    reach = 2
-    mode = "cubic"
+def _cubic(distance: torch.Tensor) -> torch.Tensor:
+    """Returns the cubic convolution with a = -1/2 (Keys, "Cubic convolution interpolation for digital image
+    processing", 1981)."""
+    near = (1.5 * distance - 2.5) * distance * distance + 1
+    far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
+    return torch.where(distance < 1, near, torch.where(distance < 2, far, torch.zeros((), dtype=distance.dtype)))
 
-    def kernel(self, distance: Any) -> Any:
-        near = (1.5 * distance - 2.5) * distance * distance + 1
-        far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
-        return torch.where(distance < 1, near, torch.where(distance < 2, far, torch.zeros((), dtype=distance.dtype)))
+
+UpsampleBilinear2dAa = _antialiased("bilinear", "linear", _triangle)
+UpsampleBicubic2dAa = _antialiased("bicubic", "cubic", _cubic)
