@@ -35,6 +35,18 @@ class Univariate(Translation):
         yield Sample((torch.zeros(0, 3),))
 
 
+def in_float64(*given: Any) -> tuple[list[torch.Tensor], torch.dtype]:
+    """Returns two numbers or tensors, at least one a tensor, as float64, and the dtype of a function of both: floats of
+    their common dtype, or the default float dtype for integers."""
+    dtype = torch.result_type(*given)
+    (device, *_) = (one.device for one in given if isinstance(one, torch.Tensor))
+    kind: dict[str, Any] = {"dtype": torch.float64, "device": device}
+    tensors = [
+        one.to(torch.float64) if isinstance(one, torch.Tensor) else torch.full((), float(one), **kind) for one in given
+    ]
+    return tensors, dtype if dtype.is_floating_point else torch.get_default_dtype()
+
+
 def univariate(
     name: str, targets: str | tuple[str, ...], value: Callable[[torch.Tensor], torch.Tensor], points: Sequence[float],
     family: type[Univariate] = Univariate,

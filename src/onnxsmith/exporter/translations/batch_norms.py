@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,9 +39,8 @@ class BatchNorm(Translation, targets="aten::_native_batch_norm_legit_no_training
             yield Sample((torch.randn(shape), None, None, *statistics, 0.1, 1e-3))
         doubles = tuple(one.double() for one in (torch.randn(2, 3), torch.randn(3), torch.randn(3), *statistics))
         yield Sample((*doubles, 0.1, 1e-5))
-        yield Sample(
-            (torch.randn(2, 3, 5), None, torch.randn(3), *statistics, 0.1, 1e-5), dynamic={0: {0: "n", 2: "l"}}
-        )
+        biased = (torch.randn(2, 3, 5), None, torch.randn(3), *statistics, 0.1, 1e-5)
+        yield Sample(biased, dynamic={0: {0: "n", 2: "l"}})
 
 
 class TrainingBatchNorm(Translation):
@@ -51,10 +51,7 @@ class TrainingBatchNorm(Translation):
     statistics, whose variance has the divisor n - 1.
     """
 
-    targets = (
-        "aten::_native_batch_norm_legit_functional",
-        "aten::_native_batch_norm_legit.no_stats",
-    )
+    targets = ("aten::_native_batch_norm_legit_functional", "aten::_native_batch_norm_legit.no_stats")
 
     def decompose(self, x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
         running: tuple[Any, ...] = rest[:2] if len(rest) == 5 else ()
@@ -81,10 +78,7 @@ class TrainingBatchNorm(Translation):
         results = (found, mean, inverse.reshape(-1))
         if not running:
             return results
-        count = 1
-        for axis in axes:
-            count = count * x.shape[axis]
-        number = torch.full((), count, dtype=x.dtype)
+        number = torch.full((), math.prod(x.shape[axis] for axis in axes), dtype=x.dtype)
         unbiased = variance * (number / (number - 1))
         moved = ((1 - momentum) * old + momentum * new for old, new in zip(running, (mean, unbiased), strict=True))
         return (*results, *moved)

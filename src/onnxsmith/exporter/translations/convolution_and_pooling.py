@@ -6,7 +6,7 @@ Windows along an axis of a tensor are gathered into a new axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -133,7 +133,7 @@ class _AveragePool(Translation):
             return _divided(total, torch.full((), divisor, dtype=x.dtype))
         for axis, count in enumerate(counts):
             counts[axis] = count.reshape([-1 if axis == other else 1 for other in range(self.axes)])
-        return _divided(total, _product(counts).to(x.dtype))
+        return _divided(total, math.prod(counts[1:], start=counts[0]).to(x.dtype))
 
     def samples(self) -> Iterator[Sample]:
         sizes = (7, 6, 5)[: self.axes]
@@ -161,13 +161,6 @@ def _window_sums(x: Any, kernel: list[int], stride: list[int], lengths: Sequence
 
 def _divided(total: Any, count: Any) -> Any:
     return total / count if total.dtype.is_floating_point else torch.div(total, count, rounding_mode="trunc")
-
-
-def _product(factors: Sequence[Any]) -> Any:
-    found = factors[0]
-    for factor in factors[1:]:
-        found = found * factor
-    return found
 
 
 AvgPool1d = member(_AveragePool, "AvgPool1d", __name__, "aten::avg_pool1d", axes=1)
@@ -216,12 +209,18 @@ class AdaptiveAvgPool(Translation):
 
     def samples(self) -> Iterator[Sample]:
         for axes in (1, 2, 3):
-            target = f"aten::adaptive_avg_pool{axes}d"
-            sizes = (8, 7, 6)[:axes]
-            for count in ([3, 5, 4], [1, 1, 1], [8, 7, 1], [4, 7, 3], [10, 9, 2]):
-                yield Sample((torch.randn(2, 3, *sizes), count[:axes]), {}, target)
-                yield Sample((torch.randn(2, *sizes, dtype=torch.float64), count[:axes]), {}, target)
-            yield Sample((torch.randn(2, 3, *sizes), [3, 5, 4][:axes]), {}, target, {0: {0: "n", 2: "length"}})
+            yield from adaptive_samples(
+                f"aten::adaptive_avg_pool{axes}d", axes, lambda sizes: torch.randn(2, *sizes, dtype=torch.float64)
+            )
+
+
+def adaptive_samples(target: str, axes: int, unbatched: Callable[[Sequence[int]], torch.Tensor]) -> Iterator[Sample]:
+    """Yields the samples of an adaptive pool over `axes` axes. `unbatched` makes a tensor with two channels."""
+    sizes = (8, 7, 6)[:axes]
+    for count in ([3, 5, 4], [1, 1, 1], [8, 7, 1], [4, 7, 3], [10, 9, 2]):
+        yield Sample((torch.randn(2, 3, *sizes), count[:axes]), {}, target)
+        yield Sample((unbatched(sizes), count[:axes]), {}, target)
+    yield Sample((torch.randn(2, 3, *sizes), [3, 5, 4][:axes]), {}, target, {0: {0: "n", 2: "length"}})
 
 
 class AdaptiveMaxPool(Translation, targets=("aten::adaptive_max_pool2d", "aten::adaptive_max_pool3d")):
@@ -257,12 +256,9 @@ class AdaptiveMaxPool(Translation, targets=("aten::adaptive_max_pool2d", "aten::
 
     def samples(self) -> Iterator[Sample]:
         for axes in (2, 3):
-            target = f"aten::adaptive_max_pool{axes}d"
-            sizes = (8, 7, 6)[:axes]
-            for count in ([3, 5, 4], [1, 1, 1], [8, 7, 1], [4, 7, 3], [10, 9, 2]):
-                yield Sample((torch.randn(2, 3, *sizes), count[:axes]), {}, target)
-                yield Sample((torch.randint(0, 3, (2, *sizes)).double(), count[:axes]), {}, target)
-            yield Sample((torch.randn(2, 3, *sizes), [3, 5, 4][:axes]), {}, target, {0: {0: "n", 2: "length"}})
+            yield from adaptive_samples(
+                f"aten::adaptive_max_pool{axes}d", axes, lambda sizes: torch.randint(0, 3, (2, *sizes)).double()
+            )
 
 
 class FractionalMaxPool(Translation, targets=("aten::fractional_max_pool2d", "aten::fractional_max_pool3d")):
@@ -291,9 +287,7 @@ class FractionalMaxPool(Translation, targets=("aten::fractional_max_pool2d", "at
             full = [*batch, *read.shape[2:at], count * size, *read.shape[at + 1 :]]
             read = read.gather(at, places.reshape(shaped).expand(full))
             read = read.reshape([*full[:at], count, size, *full[at + 1 :]])
-            step = 1
-            for other in sizes[axis + 1 :]:
-                step = step * other
+            step = math.prod(sizes[axis + 1 :])
             spread = [*batch, *[1] * (2 * axis), count, size, *[1] * (2 * (axes - axis - 1))]
             flat = flat + places.reshape(spread) * step
         order = [0, 1, *range(2, 2 + 2 * axes, 2), *range(3, 2 + 2 * axes, 2)]
@@ -309,15 +303,13 @@ class FractionalMaxPool(Translation, targets=("aten::fractional_max_pool2d", "at
             for kernel, counts in (([2, 3, 2], [4, 3, 3]), ([1, 2, 1], [1, 5, 2])):
                 call = (kernel[:axes], counts[:axes], torch.rand(2, 3, axes))
                 yield Sample((torch.randn(2, 3, *(8, 9, 7)[:axes]), *call), {}, target)
-            yield Sample(
-                (torch.randn(3, *(8, 9, 7)[:axes]), [2] * axes, [3] * axes, torch.rand(1, 3, axes)), {}, target
-            )
-            yield Sample(
-                (torch.randn(3, *(8, 9, 7)[:axes]), [2] * axes, [3] * axes, torch.rand(2, 3, axes)), {}, target
-            )
-            call = ([2] * axes, [3] * axes, torch.rand(2, 3, axes))
-            dynamic = {0: {0: "n"}, 1: {0: "n"}}
+            twos, threes = [2] * axes, [3] * axes
+            for batch in (1, 2):
+                x = torch.randn(3, *(8, 9, 7)[:axes])
+                yield Sample((x, twos, threes, torch.rand(batch, 3, axes)), {}, target)
+            call = (twos, threes, torch.rand(2, 3, axes))
             if axes == 2:  # PyTorch fixes the batch for three axes
+                dynamic = {0: {0: "n"}, 1: {0: "n"}}
                 yield Sample((torch.randn(2, 3, *(8, 9, 7)[:axes]), *call), {}, target, dynamic)
 
 

@@ -14,7 +14,7 @@ import torch
 
 from onnxsmith.exporter.translations._loops import any_of, loop
 from onnxsmith.exporter.translations._series import piecewise
-from onnxsmith.exporter.translations._univariate import univariate
+from onnxsmith.exporter.translations._univariate import in_float64, univariate
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
@@ -62,9 +62,8 @@ def hurwitz(s: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     s, q = torch.broadcast_tensors(s, q)  # type: ignore[no-untyped-call]
     negative = q < 0
     below = torch.where(negative, q.trunc() - q, 1.0)
-    above, to_zero, beyond = _right_hurwitz(s, torch.stack([torch.where(negative, 1 - below, q), below, 1 - q])).unbind(
-        0
-    )
+    places = torch.stack([torch.where(negative, 1 - below, q), below, 1 - q])
+    above, to_zero, beyond = _right_hurwitz(s, places).unbind(0)
     sign = torch.where(s % 2 == 0, 1.0, -1.0)
     found = torch.where(negative, above + sign * (to_zero - beyond), above)
     found = torch.where((q <= 0) & (s != s.floor()), math.nan, found)
@@ -157,16 +156,7 @@ class Zeta(Translation, targets=("aten::special_zeta", "prims::zeta")):
     """Computes `special.zeta`, the Hurwitz zeta function, by `hurwitz` in float64."""
 
     def decompose(self, self_: Any, other: Any) -> Any:
-        tensors = [one for one in (self_, other) if isinstance(one, torch.Tensor)]
-        dtype = torch.result_type(self_, other)
-        dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
-        like = tensors[0]
-        s, q = (
-            one.to(torch.float64)
-            if isinstance(one, torch.Tensor)
-            else torch.full((), float(one), dtype=torch.float64, device=like.device)
-            for one in (self_, other)
-        )
+        (s, q), dtype = in_float64(self_, other)
         return hurwitz(s, q).to(dtype)
 
     def samples(self) -> Iterator[Sample]:
@@ -175,9 +165,8 @@ class Zeta(Translation, targets=("aten::special_zeta", "prims::zeta")):
         yield Sample((s, q[:, None]), dynamic={1: {0: "n"}})
         yield Sample((s.double(), q.double()[:, None]))
         yield Sample((torch.tensor([2.0, 3.0]), torch.tensor([[-0.5], [-7.3]])))
-        yield Sample(
-            (torch.tensor([2.0, 3.0, 4.0]).double(), torch.tensor([[-2345.25], [-1e-9], [-5000.875]]).double())
-        )
+        below = torch.tensor([[-2345.25], [-1e-9], [-5000.875]])
+        yield Sample((torch.tensor([2.0, 3.0, 4.0]).double(), below.double()))
         yield Sample((torch.tensor([2, 3]), torch.tensor([4, 5])))
         yield Sample((s, 2.5), target="aten::special_zeta.other_scalar")
         yield Sample((2.5, q.abs() + 1), target="aten::special_zeta.self_scalar")

@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 
 from onnxsmith.base.seams.torch.tensors import check
+from onnxsmith.exporter.translations._complex import numbers
 from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
@@ -196,15 +197,10 @@ class Where(Translation, targets="aten::where.self"):
         return NotImplemented
 
     def samples(self) -> Iterator[Sample]:
-        yield Sample(
-            (torch.randn(3, 4) > 0, torch.randn(3, 4, dtype=torch.complex64), torch.randn(3, 4, dtype=torch.complex64))
-        )
-        yield Sample(
-            (torch.randn(4) > 0, torch.randn(3, 4, dtype=torch.complex64), torch.randn(3, 1, dtype=torch.complex64))
-        )
+        yield Sample((torch.randn(3, 4) > 0, numbers(3, 4), numbers(3, 4)))
+        yield Sample((torch.randn(4) > 0, numbers(3, 4), numbers(3, 1)))
         yield Sample((torch.randn(4) > 0, torch.randn(4), torch.randn(2, 1)))
-        yield Sample(
-            (torch.randn(4) > 0, torch.randn(3, 4) > 0, torch.randn(3, 1) > 0), dynamic={1: {0: "n"}, 2: {0: "n"}}
-        )
+        bools = (torch.randn(4) > 0, torch.randn(3, 4) > 0, torch.randn(3, 1) > 0)
+        yield Sample(bools, dynamic={1: {0: "n"}, 2: {0: "n"}})
         yield Sample((torch.randn(4) > 0, torch.tensor(True), torch.tensor(False)))
         yield Sample((torch.randn(4) > 0, torch.arange(4, dtype=torch.int16), torch.tensor(-7, dtype=torch.int16)))

@@ -93,9 +93,8 @@ class DequantizePerToken(Decomposed, targets="quantized_decomposed::dequantize_p
     def samples(self) -> Iterator[Sample]:
         q = torch.tensor([[-128, 0, 5], [7, 100, 127]], dtype=torch.int8)
         scales, zeros = torch.tensor([[0.5], [2.0]], dtype=torch.float64), torch.tensor([[0], [3]])
-        yield Sample(
-            (q, scales, zeros, -128, 127, torch.int8, torch.float32), dynamic={0: {0: "n"}, 1: {0: "n"}, 2: {0: "n"}}
-        )
+        rows = {0: {0: "n"}, 1: {0: "n"}, 2: {0: "n"}}
+        yield Sample((q, scales, zeros, -128, 127, torch.int8, torch.float32), dynamic=rows)
 
 
 class DequantizeAffine(Translation, targets="torchao::dequantize_affine", library="torchao.quantization"):
@@ -129,6 +128,5 @@ class DequantizeAffine(Translation, targets="torchao::dequantize_affine", librar
         yield Sample((q, [1, 4], rows, torch.tensor([[0], [3]], dtype=torch.int8), torch.int8))
         yield Sample((q, [1, 2], groups, torch.tensor([[0, 1], [3, 2]], dtype=torch.int8), torch.int8, -8, 7))
         yield Sample((q, [2, 4], torch.tensor(0.5), torch.tensor(3, dtype=torch.int8), torch.int8))
-        yield Sample(
-            (q[None], [1, 2, 2], torch.tensor([[[0.5, 1.0]]]), torch.tensor([[[0, 1]]], dtype=torch.int8), torch.int8)
-        )
+        squares, zeros = torch.tensor([[[0.5, 1.0]]]), torch.tensor([[[0, 1]]], dtype=torch.int8)
+        yield Sample((q[None], [1, 2, 2], squares, zeros, torch.int8))

@@ -135,12 +135,10 @@ class QuantizePerToken(Decomposed, targets="quantized_decomposed::quantize_per_t
 
     def samples(self) -> Iterator[Sample]:
         x = torch.tensor([[-3.0, 0.49, 0.5], [1.5, 2.5, 400.0]])
-        scales = torch.tensor([[0.5], [2.0]], dtype=torch.float64)
-        yield Sample(
-            (x, scales, torch.tensor([[0], [3]]), -128, 127, torch.int8),
-            dynamic={0: {0: "n"}, 1: {0: "n"}, 2: {0: "n"}},
-        )
-        yield Sample((x, scales, torch.tensor([[0], [3]]), -7, 7, torch.int8))
+        scales, zeros = torch.tensor([[0.5], [2.0]], dtype=torch.float64), torch.tensor([[0], [3]])
+        rows = {0: {0: "n"}, 1: {0: "n"}, 2: {0: "n"}}
+        yield Sample((x, scales, zeros, -128, 127, torch.int8), dynamic=rows)
+        yield Sample((x, scales, zeros, -7, 7, torch.int8))
 
 
 class QuantizeAffine(Translation, targets="torchao::quantize_affine", library="torchao.quantization"):
@@ -195,10 +193,8 @@ class FakeQuantizePerTensor(Translation):
         yield Sample((x, 1.0, 0, -128, 127), dynamic={0: {0: "n"}}, around=_by_function)
         yield Sample((x, 0.5, 4, 0, 127))
         yield Sample((x, 0.25, 0, -8, 7))
-        yield Sample(
-            (x, torch.tensor([0.5]), torch.tensor([4], dtype=torch.int32), 0, 255),
-            target=self.targets[0] + ".tensor_qparams",
-        )
+        scale, zero = torch.tensor([0.5]), torch.tensor([4], dtype=torch.int32)
+        yield Sample((x, scale, zero, 0, 255), target=self.targets[0] + ".tensor_qparams")
 
 
 def _by_function(_: Any, *args: Any) -> Any:

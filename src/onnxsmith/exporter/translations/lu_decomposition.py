@@ -121,9 +121,8 @@ class LuUnpack(Translation, targets="aten::lu_unpack"):
         permuted, lower, upper = (factors.new_empty([0]) for _ in range(3))
         if unpack_pivots:
             order = permutation(pivots, rows)
-            permuted = (torch.arange(rows, device=factors.device).unsqueeze(-1) == order.unsqueeze(-2)).to(
-                factors.dtype
-            )
+            places = torch.arange(rows, device=factors.device).unsqueeze(-1)
+            permuted = (places == order.unsqueeze(-2)).to(factors.dtype)
         if unpack_data:
             ones = identity(rows, count, factors)
             lower = factors[..., :count].tril(-1) + ones

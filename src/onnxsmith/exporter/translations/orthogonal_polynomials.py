@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from onnxsmith.exporter.translations._loops import any_of, loop
+from onnxsmith.exporter.translations._univariate import in_float64
 from onnxsmith.exporter.translations.base import Sample, Translation, member
 
 _MOST = 10_000
@@ -21,15 +22,7 @@ def polynomial(x: Any, n: Any, first: Callable[[Any], Any], following: Callable[
 
     x and n are numbers or tensors that broadcast; `n` is truncated to an integer.
     """
-    tensors = [one for one in (x, n) if isinstance(one, torch.Tensor)]
-    dtype = torch.result_type(x, n)
-    dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
-    given = [
-        one.to(torch.float64)
-        if isinstance(one, torch.Tensor)
-        else torch.full((), float(one), dtype=torch.float64, device=tensors[0].device)
-        for one in (x, n)
-    ]
+    given, dtype = in_float64(x, n)
     at, degree = torch.broadcast_tensors(*given)  # type: ignore[no-untyped-call]
     degree = degree.trunc()
     one = torch.ones_like(at)

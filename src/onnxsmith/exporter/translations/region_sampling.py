@@ -96,16 +96,12 @@ class GridSampler3d(Translation, targets="aten::grid_sampler_3d"):
     opset 20."""
 
     def decompose(self, x: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
+        shape = [*x.shape[:2], *grid.shape[1:4]]
+        mode, padding_mode = ("linear", "nearest")[interpolation], ("zeros", "border", "reflection")[padding]
         return onnx_op(
-            "GridSample",
-            x,
-            grid,
-            shape=[*x.shape[:2], *grid.shape[1:4]],
-            version=20,
-            mode=("linear", "nearest")[interpolation],
-            padding_mode=("zeros", "border", "reflection")[padding],
+            "GridSample", x, grid, shape=shape, version=20, mode=mode, padding_mode=padding_mode,
             align_corners=int(align_corners),
-        )
+        )  # fmt: skip
 
     def samples(self) -> Iterator[Sample]:
         for interpolation in (0, 1):

@@ -126,7 +126,7 @@ class Median(Translation, targets=("aten::median", "aten::median.dim")):
         return chosen(x.gather(dim, found), found, dim, keepdim)
 
     def samples(self) -> Iterator[Sample]:
-        """Their elements differ, because PyTorch does not define which of equal elements is returned."""
+        """Yields calls whose elements differ, because PyTorch does not define which of equal elements is returned."""
         whole, along = self.targets
         yield Sample((torch.randn(3, 4),), {}, whole)
         yield Sample((torch.randn(3, 5),), {}, whole, {0: {0: "n"}})
