@@ -1,4 +1,7 @@
-"""The family of operators of complex tensors, computed on their parts: real and imaginary part, on a new last axis."""
+"""Families of operators of complex tensors and of real ones.
+
+Operators of complex tensors compute on their parts: real and imaginary part, on a new last axis.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,23 @@ class ComplexOperator(Translation):
     tensor as the first argument are left to it."""
 
     @abstractmethod
-    def value(self, z: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    def value(self, z: Any, *args: Any, **kwargs: Any) -> Any:
         """Computes the operator of a complex tensor."""
 
     def decompose(self, self_: Any, *args: Any, **kwargs: Any) -> Any:
         return self.value(self_, *args, **kwargs) if self_.dtype.is_complex else NotImplemented
+
+
+class RealOperator(Translation):
+    """Computes an operator of real tensors. Calls with a complex tensor as the first argument are left to PyTorch's
+    exporter."""
+
+    @abstractmethod
+    def value(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the operator of a real tensor."""
+
+    def decompose(self, self_: Any, *args: Any, **kwargs: Any) -> Any:
+        return NotImplemented if self_.is_complex() else self.value(self_, *args, **kwargs)
 
 
 def complex_operator(

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 
 from onnxsmith.base.seams.torch.operators import while_loop_op
-from onnxsmith.exporter.translations._sizes import is_empty
+from onnxsmith.exporter.translations._tensors import is_empty
 
 UNROLLED = 4
-"""Largest number of rounds that is unrolled. A choice: small matrices of geometry (rotations, poses) then need no
+"""Limits the rounds that are unrolled. A choice: small matrices of geometry (rotations, poses) then need no
 Loop."""
 
 Index = int | torch.Tensor
-"""The number of a round: a 0-d int64 tensor inside a loop."""
+"""Is the number of a round: a 0-d int64 tensor inside a loop."""
 
 
 def repeat(

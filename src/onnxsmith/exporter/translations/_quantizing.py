@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.translations._constants import constant
+from onnxsmith.exporter.translations._tensors import constant
 from onnxsmith.exporter.translations.base import Translation, onnx_op
 
 BITS = "onnxsmith.bits"

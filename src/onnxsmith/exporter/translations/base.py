@@ -49,17 +49,18 @@ class Translation(ABC):
     """`aten::cdist` is every overload of an operator, `aten::max.dim` is one overload. Empty if the translation
     replaces functions only."""
     functions: ClassVar[tuple[Callable[..., Any], ...]] = ()
-    """Functions of torch (`torch.cov`, `torch.Tensor.cov`) that a trace cannot follow. Before the trace, calls of them
-    are replaced by calls of `decompose`."""
+    """Lists functions of torch (`torch.cov`, `torch.Tensor.cov`) that a trace cannot follow. Before the trace, calls of
+    them are replaced by calls of `decompose`."""
     lifetimes: ClassVar[Mapping[str, Lifetime]] = {}
-    """The torch releases that have a target or a function (`torch.nn.functional:one_hot`), if some supported release
-    lacks it. In such a release, the target or function is skipped. Default: every supported release has all of them."""
+    """Gives the torch releases that have a target or a function (`torch.nn.functional:one_hot`), if some supported
+    release lacks it. In such a release, the target or function is skipped. Default: every supported release has all of
+    them."""
     library: ClassVar[str] = ""
-    """The module that defines the operators, if it is not torch. They are looked up only if the module is imported
-    already; a model that uses them has imported it."""
+    """Names the module that defines the operators, if it is not torch. They are looked up only if the module is
+    imported already; a model that uses them has imported it."""
     kernel_error: ClassVar[float] = 0.0
-    """The error of PyTorch's kernel relative to the scale of the result, measured against mpmath, if it is more than
-    rounding. It is the tolerance when the translation is compared with the kernel."""
+    """Bounds the error of PyTorch's kernel relative to the scale of the result, measured against mpmath, if it is more
+    than rounding. It is the tolerance when the translation is compared with the kernel."""
 
     def __init_subclass__(
         cls, *, targets: str | tuple[str, ...] | None = None, functions: tuple[Callable[..., Any], ...] | None = None,

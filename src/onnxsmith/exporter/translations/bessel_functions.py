@@ -14,8 +14,7 @@ from typing import Any
 import mpmath
 import torch
 
-from onnxsmith.exporter.translations._series import piecewise
-from onnxsmith.exporter.translations._univariate import Univariate, univariate
+from onnxsmith.exporter.translations._univariate import Univariate, piecewise, univariate
 from onnxsmith.exporter.translations.base import Sample
 
 
@@ -140,7 +139,7 @@ class _Wave(Univariate):
         yield Sample((torch.tensor([7.5, 8.5, 30.0, 12.0]),))
 
 
-# Modified, first kind: `scaled_i` times its growth e^|x|; those with an `e` are without this factor.
+# I is the modified function of the first kind, `scaled_i` times its growth e^|x|; with an `e` it lacks this factor.
 _I0_TARGETS = ("aten::i0", "aten::special_i0", "prims::bessel_i0", "aten::special_modified_bessel_i0")
 _I1_TARGETS = ("aten::special_i1", "prims::bessel_i1", "aten::special_modified_bessel_i1")
 I0 = univariate("I0", _I0_TARGETS, lambda x: scaled_i(0, x) * x.abs().exp(), _I)
@@ -148,13 +147,13 @@ I1 = univariate("I1", _I1_TARGETS, lambda x: scaled_i(1, x) * x.abs().exp(), _I)
 I0e = univariate("I0e", ("aten::special_i0e", "prims::bessel_i0e"), lambda x: scaled_i(0, x), _I)
 I1e = univariate("I1e", ("aten::special_i1e", "prims::bessel_i1e"), lambda x: scaled_i(1, x), _I)
 
-# Modified, second kind: `scaled_k` times its decay e^-x; those with an `e` are without this factor.
+# K is the modified function of the second kind, `scaled_k` times its decay e^-x; with an `e` it lacks this factor.
 K0 = univariate("K0", "aten::special_modified_bessel_k0", lambda x: scaled_k(0, x) * (-x).exp(), _K)
 K1 = univariate("K1", "aten::special_modified_bessel_k1", lambda x: scaled_k(1, x) * (-x).exp(), _K)
 K0e = univariate("K0e", "aten::special_scaled_modified_bessel_k0", lambda x: scaled_k(0, x), _K)
 K1e = univariate("K1e", "aten::special_scaled_modified_bessel_k1", lambda x: scaled_k(1, x), _K)
 
-# First kind, then second kind.
+# J is the function of the first kind, Y that of the second.
 J0 = univariate("J0", ("aten::special_bessel_j0", "prims::bessel_j0"), lambda x: j(0, x), _J, _Wave)
 J1 = univariate("J1", ("aten::special_bessel_j1", "prims::bessel_j1"), lambda x: j(1, x), _J, _Wave)
 Y0 = univariate("Y0", "aten::special_bessel_y0", lambda x: y(0, x), _Y, _Wave)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import torch
 
 from onnxsmith.base.library_versions import Lifetime
-from onnxsmith.exporter.translations import _triangular
-from onnxsmith.exporter.translations._loops import Index, column, repeat
-from onnxsmith.exporter.translations._sizes import batch
-from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations._complex import RealOperator
+from onnxsmith.exporter.translations._loops import Index, column, repeat, row
+from onnxsmith.exporter.translations._tensors import batch
+from onnxsmith.exporter.translations.base import Sample
 
 
-class LinalgCholeskyEx(Translation, targets="aten::linalg_cholesky_ex"):
+class LinalgCholeskyEx(RealOperator, targets="aten::linalg_cholesky_ex"):
     """Computes `linalg.cholesky`, the triangular factor of symmetric positive definite matrices.
 
     Works column by column and subtracts each from the remaining matrix (the outer product form: G. Golub and C. Van
@@ -22,9 +22,7 @@ class LinalgCholeskyEx(Translation, targets="aten::linalg_cholesky_ex"):
     number of its column counted from 1; the later columns are then meaningless, as in PyTorch.
     """
 
-    def decompose(self, matrix: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
-        if matrix.is_complex():
-            return NotImplemented
+    def value(self, matrix: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
         lower = matrix.mT if upper else matrix
         zeros = torch.zeros(matrix.shape, dtype=matrix.dtype, device=matrix.device)
         info = torch.zeros(matrix.shape[:-2], dtype=torch.int32, device=matrix.device)
@@ -57,14 +55,12 @@ def _column(index: Index, rest: torch.Tensor, factor: torch.Tensor, info: torch.
     return rest, factor, torch.where(failed, index + 1, info).to(torch.int32)
 
 
-class Cholesky(Translation, targets="aten::cholesky"):
+class Cholesky(RealOperator, targets="aten::cholesky"):
     """Computes `cholesky`, the older name of `linalg.cholesky` that torch 2.14 removed, by `linalg.cholesky_ex`."""
 
     lifetimes: ClassVar = {"aten::cholesky": Lifetime(removed="2.14")}
 
-    def decompose(self, matrix: Any, upper: bool = False) -> Any:
-        if matrix.is_complex():
-            return NotImplemented
+    def value(self, matrix: Any, upper: bool = False) -> Any:
         factor, _ = torch.linalg.cholesky_ex(matrix, upper=upper)
         return factor
 
@@ -73,18 +69,46 @@ class Cholesky(Translation, targets="aten::cholesky"):
         yield Sample((torch.randn(3, 3, dtype=torch.float64),), {"upper": True}, around=definite)
 
 
-class LinalgSolveTriangular(Translation, targets="aten::linalg_solve_triangular"):
+def solve_triangular(
+    matrix: torch.Tensor, right: torch.Tensor, *, upper: bool, unitriangular: bool = False, transposed: bool = False
+) -> torch.Tensor:
+    """Returns X with `matrix @ X = right`; batch dimensions broadcast. Reads only one triangle of `matrix`, without its
+    diagonal if `unitriangular` (the diagonal is ones). `transposed` solves with the transpose of the triangle."""
+    solved = right.expand([*batch(matrix, right), *right.shape[-2:]])
+    if transposed:
+        matrix, upper = matrix.mT, not upper
+    (solved,) = repeat(matrix.shape[-1], _substitution(upper, unitriangular), [solved], [matrix])
+    return solved
+
+
+def _substitution(upper: bool, unitriangular: bool) -> Callable[..., Sequence[torch.Tensor]]:
+    """Returns the loop body of the column-oriented form. Each round computes one unknown and subtracts it from the
+    remaining equations."""
+
+    def body(index: Index, rest: torch.Tensor, matrix: torch.Tensor) -> Sequence[torch.Tensor]:
+        rows = torch.arange(matrix.shape[-1], device=matrix.device)
+        at = matrix.shape[-1] - 1 - index if upper else index
+        coefficients = column(matrix, at).unsqueeze(-1)
+        found = row(rest, at).unsqueeze(-2)
+        if not unitriangular:
+            found = found / row(coefficients, at).unsqueeze(-2)
+        left = (rows < at if upper else rows > at).unsqueeze(-1)
+        rest = torch.where(left, rest - coefficients * found, rest)
+        return [torch.where((rows == at).unsqueeze(-1), found, rest)]
+
+    return body
+
+
+class LinalgSolveTriangular(RealOperator, targets="aten::linalg_solve_triangular"):
     """Computes `linalg.solve_triangular`, systems of equations with a triangular matrix, by substitution.
 
     `X @ A = B` is solved as its transpose.
     """
 
-    def decompose(self, matrix: Any, right: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
-        if matrix.is_complex():
-            return NotImplemented
+    def value(self, matrix: Any, right: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
         if left:
-            return _triangular.solve(matrix, right, upper=upper, unitriangular=unitriangular)
-        return _triangular.solve(matrix, right.mT, upper=upper, unitriangular=unitriangular, transposed=True).mT
+            return solve_triangular(matrix, right, upper=upper, unitriangular=unitriangular)
+        return solve_triangular(matrix, right.mT, upper=upper, unitriangular=unitriangular, transposed=True).mT
 
     def samples(self) -> Iterator[Sample]:
         for upper in (False, True):
@@ -104,18 +128,16 @@ def dominant(op: Any, matrix: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     return op(matrix.tanh() / size + 2 * torch.eye(matrix.shape[-1], dtype=matrix.dtype), *args, **kwargs)
 
 
-class TriangularSolve(Translation, targets="aten::triangular_solve"):
+class TriangularSolve(RealOperator, targets="aten::triangular_solve"):
     """Computes `triangular_solve`, the older name of `linalg.solve_triangular`, by substitution.
 
     The second result is the matrix, repeated for every right-hand side.
     """
 
-    def decompose(
+    def value(
         self, right: Any, matrix: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
     ) -> Any:
-        if matrix.is_complex():
-            return NotImplemented
-        solved = _triangular.solve(matrix, right, upper=upper, unitriangular=unitriangular, transposed=transpose)
+        solved = solve_triangular(matrix, right, upper=upper, unitriangular=unitriangular, transposed=transpose)
         return solved, matrix.expand([*batch(matrix, right), *matrix.shape[-2:]]).clone()
 
     def samples(self) -> Iterator[Sample]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from onnxsmith.exporter.translations._constants import constant
+from onnxsmith.exporter.translations._tensors import constant
 from onnxsmith.exporter.translations.base import Sample, Translation, member
 
 

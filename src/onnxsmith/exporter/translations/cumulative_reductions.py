@@ -8,8 +8,20 @@ from typing import Any, ClassVar
 import torch
 
 from onnxsmith.exporter.translations._loops import own_copy
-from onnxsmith.exporter.translations._sizes import is_empty
+from onnxsmith.exporter.translations._tensors import is_empty
 from onnxsmith.exporter.translations.base import Sample, Translation, member
+
+
+def along(x: torch.Tensor, dim: int, start: Callable[..., torch.Tensor], step: Callable[..., Any]) -> Any:
+    """Returns the states of a scan of `x` along `dim`; `NotImplemented` for complex numbers. `start(x, shape)` returns
+    the first state."""
+    if x.dim() == 0 or is_empty(x):
+        return x.clone()
+    if x.dtype.is_complex:
+        return NotImplemented
+    rows = x.movedim(dim, 0)
+    (found,) = scan(step, [start(rows, rows.shape[1:])], rows)
+    return found.movedim(0, dim)
 
 
 def scan(step: Callable[..., Any], state: Sequence[torch.Tensor], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -80,14 +92,7 @@ class Cumprod(Translation, targets="aten::cumprod"):
         if dtype is None:
             whole = not self_.dtype.is_floating_point and not self_.dtype.is_complex
             dtype = torch.int64 if whole else self_.dtype
-        given = self_.to(dtype)
-        if given.dim() == 0 or is_empty(given):
-            return given.clone()
-        if given.dtype.is_complex:
-            return NotImplemented
-        given = given.movedim(dim, 0)
-        (found,) = scan(lambda so_far, one: (so_far * one,), [given.new_ones(given.shape[1:])], given)
-        return found.movedim(0, dim)
+        return along(self_.to(dtype), dim, torch.Tensor.new_ones, lambda so_far, one: (so_far * one,))
 
     def samples(self) -> Iterator[Sample]:
         yield Sample((torch.randn(5, 3), 0), dynamic={0: {0: "n"}})
@@ -108,13 +113,7 @@ class Logcumsumexp(Translation, targets="aten::logcumsumexp"):
     """
 
     def decompose(self, self_: Any, dim: int) -> Any:
-        if self_.dim() == 0 or is_empty(self_):
-            return self_.clone()
-        if self_.dtype.is_complex:
-            return NotImplemented
-        rows = self_.movedim(dim, 0)
-        (found,) = scan(_added, [rows.new_full(rows.shape[1:], -float("inf"))], rows)
-        return found.movedim(0, dim)
+        return along(self_, dim, lambda rows, shape: rows.new_full(shape, -float("inf")), _added)
 
     def samples(self) -> Iterator[Sample]:
         nan, inf = float("nan"), float("inf")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from onnxsmith.exporter.translations._constants import constant
+from onnxsmith.exporter.translations._tensors import constant
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.translations._constants import constant, look_up
+from onnxsmith.exporter.translations._tensors import constant, look_up
 from onnxsmith.exporter.translations._univariate import Univariate
 from onnxsmith.exporter.translations.base import Sample, Translation
 
@@ -125,7 +125,7 @@ class Signbit(Translation, targets=("aten::signbit", "prims::signbit")):
 
 
 _LEAST = {torch.float32: -149, torch.float64: -1074, torch.float16: -24}
-"""The exponent of the smallest positive number of each dtype."""
+"""Gives the exponent of the smallest positive number of each dtype."""
 
 
 def exponent(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

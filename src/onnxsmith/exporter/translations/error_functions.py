@@ -8,8 +8,7 @@ from typing import Any
 import mpmath
 import torch
 
-from onnxsmith.exporter.translations._series import piecewise
-from onnxsmith.exporter.translations._univariate import Univariate, univariate
+from onnxsmith.exporter.translations._univariate import Univariate, piecewise, univariate
 
 _CENTRE = 1 - 2 * math.exp(-2)
 """Separates two series: of the inverse up to this argument, a power series in the argument; above it, one in

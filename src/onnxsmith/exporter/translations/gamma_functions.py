@@ -13,8 +13,7 @@ import mpmath
 import torch
 
 from onnxsmith.exporter.translations._loops import any_of, loop
-from onnxsmith.exporter.translations._series import piecewise
-from onnxsmith.exporter.translations._univariate import in_float64, univariate
+from onnxsmith.exporter.translations._univariate import in_float64, piecewise, univariate
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 

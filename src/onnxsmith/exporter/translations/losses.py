@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from onnxsmith.base.library_versions import Lifetime
 from onnxsmith.base.seams.torch.operators import composite
-from onnxsmith.exporter.translations._constants import constant
 from onnxsmith.exporter.translations._loops import loop
+from onnxsmith.exporter.translations._tensors import constant
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.translations import _triangular
+from onnxsmith.exporter.translations._complex import RealOperator
 from onnxsmith.exporter.translations._loops import Index, column, repeat, row
-from onnxsmith.exporter.translations._sizes import Size, batch, identity, smaller
-from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations._tensors import Size, batch, identity, smaller
+from onnxsmith.exporter.translations.base import Sample
+from onnxsmith.exporter.translations.cholesky_and_triangular import solve_triangular
 
 
 def lu_factor(matrix: torch.Tensor) -> Sequence[torch.Tensor]:
@@ -68,24 +69,24 @@ def lu_solve(
     right = right.expand([*batch(factors, right), *right.shape[-2:]])
     order = permutation(pivots, factors.shape[-1]).unsqueeze(-1).expand(right.shape)
     if not transposed:
-        lower = _triangular.solve(factors, right.gather(-2, order), upper=False, unitriangular=True)
-        return _triangular.solve(factors, lower, upper=True)
-    upper = _triangular.solve(factors, right, upper=True, transposed=True)
-    found = _triangular.solve(factors, upper, upper=False, unitriangular=True, transposed=True)
+        lower = solve_triangular(factors, right.gather(-2, order), upper=False, unitriangular=True)
+        return solve_triangular(factors, lower, upper=True)
+    upper = solve_triangular(factors, right, upper=True, transposed=True)
+    found = solve_triangular(factors, upper, upper=False, unitriangular=True, transposed=True)
     zeros = torch.zeros(found.shape, dtype=found.dtype, device=found.device)
     # undoes the row swaps, which come last for the transpose
     return zeros.scatter(-2, order, found)
 
 
-class LinalgLuFactorEx(Translation, targets="aten::linalg_lu_factor_ex"):
+class LinalgLuFactorEx(RealOperator, targets="aten::linalg_lu_factor_ex"):
     """Computes `linalg.lu_factor`, LU factors in one matrix with pivots, by Gaussian elimination.
 
     As in LAPACK's `getrf`, the pivot is the largest element of a column, the first of equal ones. A call without
     pivoting, which PyTorch computes on GPUs only, has no translation.
     """
 
-    def decompose(self, matrix: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
-        return tuple(lu_factor(matrix)) if pivot and not matrix.is_complex() else NotImplemented
+    def value(self, matrix: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
+        return tuple(lu_factor(matrix)) if pivot else NotImplemented
 
     def samples(self) -> Iterator[Sample]:
         for shape in ((3, 3), (5, 3), (2, 3, 7), (0, 3, 3), (4, 0), (0, 0), (8, 6)):
@@ -94,12 +95,12 @@ class LinalgLuFactorEx(Translation, targets="aten::linalg_lu_factor_ex"):
         yield Sample((torch.randn(2, 6, 5),), dynamic={0: {0: "batch", 1: "m", 2: "n"}})
 
 
-class LinalgLu(Translation, targets="aten::linalg_lu"):
+class LinalgLu(RealOperator, targets="aten::linalg_lu"):
     """Computes `linalg.lu`, permutation and triangular factors, by `lu_unpack` of the result of
     `linalg.lu_factor_ex`."""
 
-    def decompose(self, matrix: Any, *, pivot: bool = True) -> Any:
-        if not pivot or matrix.is_complex():
+    def value(self, matrix: Any, *, pivot: bool = True) -> Any:
+        if not pivot:
             return NotImplemented
         factors, pivots, _ = torch.linalg.lu_factor_ex(matrix)
         return torch.lu_unpack(factors, pivots)
@@ -110,12 +111,10 @@ class LinalgLu(Translation, targets="aten::linalg_lu"):
         yield Sample((torch.randn(2, 6, 6, dtype=torch.float64),), dynamic={0: {0: "batch"}})
 
 
-class LuUnpack(Translation, targets="aten::lu_unpack"):
+class LuUnpack(RealOperator, targets="aten::lu_unpack"):
     """Computes `lu_unpack`: the permutation from the swaps, and the factors from the triangles of the one matrix."""
 
-    def decompose(self, factors: Any, pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
-        if factors.is_complex():
-            return NotImplemented
+    def value(self, factors: Any, pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
         rows = factors.shape[-2]
         count = smaller(factors)
         permuted, lower, upper = (factors.new_empty([0]) for _ in range(3))
@@ -137,13 +136,11 @@ class LuUnpack(Translation, targets="aten::lu_unpack"):
         yield Sample((*found, False, True))
 
 
-class LinalgLuSolve(Translation, targets="aten::linalg_lu_solve"):
+class LinalgLuSolve(RealOperator, targets="aten::linalg_lu_solve"):
     """Computes `linalg.lu_solve`, systems of equations given LU factors: swaps rows, then substitutes with each
     factor."""
 
-    def decompose(self, factors: Any, pivots: Any, right: Any, *, left: bool = True, adjoint: bool = False) -> Any:
-        if factors.is_complex():
-            return NotImplemented
+    def value(self, factors: Any, pivots: Any, right: Any, *, left: bool = True, adjoint: bool = False) -> Any:
         if left:
             return lu_solve(factors, pivots, right, transposed=adjoint)
         return lu_solve(factors, pivots, right.mT, transposed=not adjoint).mT
@@ -168,16 +165,14 @@ def mixed(matrix: torch.Tensor) -> torch.Tensor:
     return matrix.tanh() / max(size, 1) + 2 * torch.eye(size, dtype=matrix.dtype).flip(-1)
 
 
-class LinalgSolveEx(Translation, targets="aten::_linalg_solve_ex"):
+class LinalgSolveEx(RealOperator, targets="aten::_linalg_solve_ex"):
     """Computes `linalg.solve`, systems of linear equations, by Gaussian elimination with partial pivoting and
     substitution.
 
     As in PyTorch, right-hand sides with one dimension, or with the shape of a batch of vectors, are vectors.
     """
 
-    def decompose(self, matrix: Any, right: Any, *, left: bool = True, check_errors: bool = False) -> Any:
-        if matrix.is_complex():
-            return NotImplemented
+    def value(self, matrix: Any, right: Any, *, left: bool = True, check_errors: bool = False) -> Any:
         is_vector = right.dim() == 1 or (matrix.dim() - 1 == right.dim() and right.shape == matrix.shape[:-1])
         if is_vector:
             right = right.unsqueeze(-1)
@@ -203,12 +198,10 @@ def solved(op: Any, matrix: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     return found[0], found[-1]
 
 
-class LinalgInvEx(Translation, targets="aten::linalg_inv_ex"):
+class LinalgInvEx(RealOperator, targets="aten::linalg_inv_ex"):
     """Computes `linalg.inv`, inverses of matrices, by solving systems of equations with the identity on the right."""
 
-    def decompose(self, matrix: Any, *, check_errors: bool = False) -> Any:
-        if matrix.is_complex():
-            return NotImplemented
+    def value(self, matrix: Any, *, check_errors: bool = False) -> Any:
         factors, pivots, info = lu_factor(matrix)
         ones = identity(matrix.shape[-1], matrix.shape[-1], matrix)
         return lu_solve(factors, pivots, ones), info
@@ -221,16 +214,14 @@ class LinalgInvEx(Translation, targets="aten::linalg_inv_ex"):
         yield Sample((torch.randn(5, 5),), dynamic={0: {0: "n", 1: "n"}}, around=solved)
 
 
-class LinalgSlogdet(Translation, targets="aten::_linalg_slogdet"):
+class LinalgSlogdet(RealOperator, targets="aten::_linalg_slogdet"):
     """Computes `linalg.slogdet`, sign and logarithm of a determinant, as the sum of the logarithms of the pivots.
 
     The sum stays finite where the product of the pivots overflows or underflows. Each swap of two rows changes the
     sign. The determinant of a matrix without elements is 1.
     """
 
-    def decompose(self, matrix: Any) -> Any:
-        if matrix.is_complex():
-            return NotImplemented
+    def value(self, matrix: Any) -> Any:
         factors, pivots, _ = lu_factor(matrix)
         diagonal = factors.diagonal(0, -2, -1)
         places = torch.arange(1, matrix.shape[-1] + 1, device=matrix.device)

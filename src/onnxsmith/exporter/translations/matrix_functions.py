@@ -8,16 +8,17 @@ from typing import Any
 
 import torch
 
+from onnxsmith.exporter.translations._complex import RealOperator
 from onnxsmith.exporter.translations._loops import loop
-from onnxsmith.exporter.translations._sizes import identity, is_empty
+from onnxsmith.exporter.translations._tensors import identity, is_empty
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 _DEGREE = 19
-"""Degree of the Taylor polynomial. For a norm of at most 1 its error is below 1/20! < 2^-61, less than float64
+"""Is the degree of the Taylor polynomial. For a norm of at most 1 its error is below 1/20! < 2^-61, less than float64
 rounds."""
 
 
-class LinalgMatrixExp(Translation, targets=("aten::linalg_matrix_exp", "aten::matrix_exp")):
+class LinalgMatrixExp(RealOperator, targets=("aten::linalg_matrix_exp", "aten::matrix_exp")):
     """Computes `linalg.matrix_exp`, the exponential of square matrices, by scaling and squaring.
 
     Halves the matrix until its norm is at most 1, computes the Taylor polynomial in four powers of the matrix (M.
@@ -25,9 +26,7 @@ class LinalgMatrixExp(Translation, targets=("aten::linalg_matrix_exp", "aten::ma
     compute the exponential of a matrix, SIAM Review 45(1), 2003, method 3).
     """
 
-    def decompose(self, matrix: Any) -> Any:
-        if matrix.is_complex():
-            return NotImplemented
+    def value(self, matrix: Any) -> Any:
         if is_empty(matrix):
             return matrix.clone()
         norm = matrix.abs().sum(-2, keepdim=True).amax(-1, keepdim=True)

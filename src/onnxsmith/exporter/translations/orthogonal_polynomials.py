@@ -72,7 +72,7 @@ def _chebyshev(k: Any, x: Any, now: Any, before: Any) -> Any:
     return 2 * x * now - before
 
 
-# The first, second, third and fourth kind.
+# T, U, V and W are of the first, second, third and fourth kind.
 ChebyshevPolynomialT = _polynomial("chebyshev_polynomial_t", lambda x: x, _chebyshev)
 ChebyshevPolynomialU = _polynomial("chebyshev_polynomial_u", lambda x: 2 * x, _chebyshev)
 ChebyshevPolynomialV = _polynomial("chebyshev_polynomial_v", lambda x: 2 * x - 1, _chebyshev)
@@ -83,13 +83,13 @@ def _shifted(k: Any, x: Any, now: Any, before: Any) -> Any:
     return (4 * x - 2) * now - before
 
 
-# The same four of y = 2x - 1: T₁ = y, U₁ = 2y, V₁ = 2y - 1, W₁ = 2y + 1.
+# These are the same four of y = 2x - 1: T₁ = y, U₁ = 2y, V₁ = 2y - 1, W₁ = 2y + 1.
 ShiftedChebyshevPolynomialT = _polynomial("shifted_chebyshev_polynomial_t", lambda x: 2 * x - 1, _shifted)
 ShiftedChebyshevPolynomialU = _polynomial("shifted_chebyshev_polynomial_u", lambda x: 4 * x - 2, _shifted)
 ShiftedChebyshevPolynomialV = _polynomial("shifted_chebyshev_polynomial_v", lambda x: 4 * x - 3, _shifted)
 ShiftedChebyshevPolynomialW = _polynomial("shifted_chebyshev_polynomial_w", lambda x: 4 * x - 1, _shifted)
 
-# The physicists' H, then the statisticians' He.
+# H are the physicists' polynomials, He the statisticians'.
 HermitePolynomialH = _polynomial(
     "hermite_polynomial_h", lambda x: 2 * x, lambda k, x, now, before: 2 * x * now - 2 * k * before
 )

@@ -169,7 +169,7 @@ class SegmentReduce(Translation, targets="aten::segment_reduce"):
 
 
 _MEAN, _MAX = 1, 2
-"""Modes as PyTorch numbers them; 0 is the sum."""
+"""Number the modes as PyTorch does; 0 is the sum."""
 
 
 class EmbeddingBag(Translation, targets=("aten::embedding_bag", "aten::embedding_bag.padding_idx")):

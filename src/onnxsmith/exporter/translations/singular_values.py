@@ -16,13 +16,14 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.translations import _householder
+from onnxsmith.exporter.translations._complex import RealOperator
 from onnxsmith.exporter.translations._loops import loop
-from onnxsmith.exporter.translations._sizes import Size, identity, is_empty, smaller, wider
-from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations._tensors import Size, identity, is_empty, smaller, wider
+from onnxsmith.exporter.translations.base import Sample
+from onnxsmith.exporter.translations.qr_decomposition import factor, orthogonal
 
 SWEEPS = 40
-"""Largest number of sweeps. A choice: far above the handful that Jacobi's method needs."""
+"""Limits the sweeps. A choice: far above the handful that Jacobi's method needs."""
 
 
 def jacobi_eigenvectors(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -156,7 +157,7 @@ def _next_round(size: Size) -> torch.Tensor:
     return torch.where(place == 0, 0, moved)
 
 
-class LinalgEigh(Translation, targets="aten::_linalg_eigh"):
+class LinalgEigh(RealOperator, targets="aten::_linalg_eigh"):
     """Computes `linalg.eigh`, eigenvalues and eigenvectors of symmetric matrices, by Jacobi's method on the requested
     triangle.
 
@@ -164,9 +165,7 @@ class LinalgEigh(Translation, targets="aten::_linalg_eigh"):
     positive.
     """
 
-    def decompose(self, matrix: Any, UPLO: str = "L", compute_v: bool = True) -> Any:  # noqa: N803 — torch's name
-        if matrix.is_complex():
-            return NotImplemented
+    def value(self, matrix: Any, UPLO: str = "L", compute_v: bool = True) -> Any:  # noqa: N803 — torch's name
         if UPLO.upper() == "U":
             matrix = matrix.mT
         if is_empty(matrix):
@@ -187,7 +186,7 @@ class LinalgEigh(Translation, targets="aten::_linalg_eigh"):
         yield Sample((torch.randn(2, 5, 5),), dynamic={0: {0: "batch", 1: "n", 2: "n"}}, around=around)
 
 
-class LinalgSvd(Translation, targets="aten::_linalg_svd"):
+class LinalgSvd(RealOperator, targets="aten::_linalg_svd"):
     """Computes `linalg.svd`, singular values and vectors, by one-sided Jacobi and a QR factorisation.
 
     Jacobi gives V and the columns of U times their singular values. The QR factorisation of these gives U, and also the
@@ -195,14 +194,12 @@ class LinalgSvd(Translation, targets="aten::_linalg_svd"):
     is arbitrary. PyTorch's follows from rounding; here the largest element of the shorter vector is positive.
     """
 
-    def decompose(
+    def value(
         self, matrix: Any, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None
     ) -> Any:
-        if matrix.is_complex():
-            return NotImplemented
         rows, columns = matrix.shape[-2:]
         if isinstance(rows, int) and isinstance(columns, int) and rows < columns:
-            right, values, left = self.decompose(matrix.mT, full_matrices, compute_uv)
+            right, values, left = self.value(matrix.mT, full_matrices, compute_uv)
             return (left.mT, values, right.mT) if compute_uv else (left, values, right)
         least = smaller(matrix)
         if is_empty(matrix):
@@ -239,23 +236,21 @@ def invariant(op: Any, *args: Any) -> Any:
 
 def _directions(scaled: torch.Tensor, columns: Any) -> torch.Tensor:
     """Returns orthonormal columns along the given orthogonal ones, and others where these are zero or missing."""
-    factored, scales = _householder.factor(scaled)
-    found = _householder.orthogonal(factored, scales, columns)
+    factored, scales = factor(scaled)
+    found = orthogonal(factored, scales, columns)
     signs = torch.where(factored.diagonal(0, -2, -1) < 0, -1, 1).to(scaled.dtype)
     signs = wider(signs, -1, columns - signs.shape[-1], 1.0)
     return found * signs.unsqueeze(-2)
 
 
-class LinalgPinv(Translation, targets="aten::linalg_pinv.atol_rtol_tensor"):
+class LinalgPinv(RealOperator, targets="aten::linalg_pinv.atol_rtol_tensor"):
     """Computes `linalg.pinv`, the Moore-Penrose pseudo-inverse, from the singular values above both tolerances.
 
     A `hermitian` matrix uses its eigenvalues. If no tolerance is given, the relative one is the dtype's epsilon times
     the larger of rows and columns.
     """
 
-    def decompose(self, matrix: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
-        if matrix.is_complex():
-            return NotImplemented
+    def value(self, matrix: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
         rows, columns = matrix.shape[-2:]
         if is_empty(matrix):
             return matrix.new_zeros([*matrix.shape[:-2], columns, rows])
@@ -272,7 +267,7 @@ class LinalgPinv(Translation, targets="aten::linalg_pinv.atol_rtol_tensor"):
             values, vectors = jacobi_eigenvectors(matrix.tril() + matrix.tril(-1).mT)
             return (vectors * _reciprocal(values, values.abs(), absolute, relative)) @ vectors.mT
         if isinstance(rows, int) and isinstance(columns, int) and rows < columns:
-            return self.decompose(matrix.mT, atol=atol, rtol=rtol).mT
+            return self.value(matrix.mT, atol=atol, rtol=rtol).mT
         scaled, values, right = jacobi_singular_vectors(matrix)
         inverse = _reciprocal(values, values, absolute, relative)
         return (right * inverse) @ (scaled * inverse).mT

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from onnxsmith.exporter.translations._constants import constant
+from onnxsmith.exporter.translations._tensors import constant
 from onnxsmith.exporter.translations.base import Sample, Translation, member, onnx_op, reaches
 
 TAKEN = (torch.float32, torch.float16)
