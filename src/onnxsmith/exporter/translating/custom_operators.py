@@ -40,6 +40,11 @@ class _Use:
     rebuild: Callable[[Sequence[Any]], tuple[Any, Any]]
     attributes: Mapping[str, Any]
 
+    def arguments(self, tensors: Iterable[Any]) -> tuple[Any, Any]:
+        """Returns the arguments of the call with these in place of its tensors."""
+        given = iter(tensors)
+        return self.rebuild([next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves])
+
     @property
     def key(self) -> str:
         """Returns a key that is equal for calls that can share one function."""
@@ -127,9 +132,7 @@ class Uses:
 
 def _write(node: ir.Node, use: _Use, model: ir.Model) -> None:
     """Replaces the node of a call by the nodes that the registered function writes for it."""
-    given = iter([value for value in node.inputs if value is not None])
-    leaves = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in use.leaves]
-    args, kwargs = use.rebuild(leaves)
+    args, kwargs = use.arguments(value for value in node.inputs if value is not None)
     with translator.recording(model.opset_imports[""]) as recorder:
         found = use.registration.writers[0](*args, **kwargs)
     outputs = list(found) if isinstance(found, list | tuple) else [found]
@@ -226,9 +229,7 @@ class _Body(torch.nn.Module):
         self._use = use
 
     def forward(self, *tensors: torch.Tensor) -> Any:
-        given = iter(tensors)
-        leaves = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in self._use.leaves]
-        args, kwargs = self._use.rebuild(leaves)
+        args, kwargs = self._use.arguments(tensors)
         return tuple(pytree.tree_leaves(self._use.registration.decompose(*args, **kwargs)))
 
 

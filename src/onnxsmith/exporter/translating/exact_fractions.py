@@ -18,6 +18,7 @@ import torch
 from onnxsmith.base.seams.torch.logarithms import LOG2
 from onnxsmith.base.seams.torch.operators import OpOverload
 from onnxsmith.base.seams.torch.tensors import mode_of
+from onnxsmith.exporter.translating.program_numbers import is_least, value_of
 
 _ATEN = torch.ops.aten
 _ARITHMETIC: Mapping[Any, Any] = {
@@ -112,7 +113,7 @@ class _Numbers:
         """Rounds the fraction to an integer; a quotient of sizes is rounded without a fraction."""
         if x in self.made and x.target is _ATEN.div.Tensor and target is not builtins.round:
             a, b = (one.args[0] if _is_cast_size(one) else None for one in x.args)
-            if _is_least(a, 0) and _is_least(b, 1):
+            if is_least(a, 0) and is_least(b, 1):
                 if target is math.ceil:
                     a = self._sizes(operator.sub, self._sizes(operator.add, a, b), 1)
                 return self._sizes(operator.floordiv, a, b)
@@ -121,7 +122,7 @@ class _Numbers:
 
     def _sizes(self, target: Any, a: Any, b: Any) -> torch.fx.Node:
         made = self.graph.call_function(target, (a, b))
-        made.meta["val"] = target(_value(a), _value(b))
+        made.meta["val"] = target(value_of(a), value_of(b))
         return made
 
     def _exact_log(self, log: torch.fx.Node, x: torch.fx.Node, base: float) -> torch.fx.Node:
@@ -171,7 +172,9 @@ class _Numbers:
         if node.target in _OF_NUMBERS or not any(one in self.made for one in node.all_input_nodes):
             return
         value = node.meta.get("val")
-        tensors = [_value(one) for one in node.args if isinstance(_value(one), torch.Tensor) and one not in self.made]
+        tensors = [
+            value_of(one) for one in node.args if isinstance(value_of(one), torch.Tensor) and one not in self.made
+        ]
         floats = [one.dtype.to_real() for one in (value, *tensors) if _is_floating(one)]
         dtype = floats[0] if floats else torch.float64 if tensors else torch.float32
 
@@ -193,7 +196,7 @@ class _Numbers:
         """Converts an operand of an operator on tensors: numbers become tensors, integers are cast."""
         if isinstance(one, int | float) and not isinstance(one, bool):
             return self._to(self._exact(one), dtype)
-        value = _value(one)
+        value = value_of(one)
         if isinstance(value, torch.Tensor) and not _is_floating(value) and dtype == torch.float64:
             return self._like(value, _ATEN._to_copy.default, (one,), dtype, dtype=dtype)
         return one
@@ -206,15 +209,9 @@ class _Numbers:
         return self.cast[one, dtype]
 
     def _call(
-        self,
-        target: Any,
-        numbers: Iterable[Any],
-        value: Any,
-        *,
-        before: Iterable[Any] = (),
-        as_fraction: bool = True,
+        self, target: Any, numbers: Iterable[Any], value: Any, *, before: Iterable[Any] = (), as_fraction: bool = True,
         **kwargs: Any,
-    ) -> torch.fx.Node:
+    ) -> torch.fx.Node:  # fmt: skip
         """Returns a node on these numbers. `value` is the size or condition that the node computes, None for a
         fraction, True for a condition without a symbol."""
         made = self.graph.call_function(target, (*before, *map(self._exact, numbers)), kwargs)
@@ -237,19 +234,11 @@ class _Numbers:
         return made
 
     def _is_fraction(self, operand: Any) -> bool:
-        return operand in self.made or isinstance(_value(operand), torch.SymFloat)
+        return operand in self.made or isinstance(value_of(operand), torch.SymFloat)
 
 
 def _is_cast_size(node: Any) -> bool:
     return node.target is _ATEN.scalar_tensor.default and not isinstance(node.args[0], float)
-
-
-def _is_least(operand: Any, least: int) -> bool:
-    """Whether a size is known to be `least` or more."""
-    value = _value(operand)
-    if not isinstance(value, torch.SymInt):
-        return isinstance(value, int) and value >= least
-    return bool(value.node.shape_env.bound_sympy(value.node.expr).lower >= least)
 
 
 def _is_floating(value: Any) -> bool:
@@ -266,7 +255,3 @@ def _of_tensors(target: Any) -> Any:
         return packet.Tensor if packet is _ATEN.clamp else None
     other = "Tensor_Tensor" if overload == "Tensor_Scalar" else "Tensor"
     return getattr(packet, other) if other in packet.overloads() else None
-
-
-def _value(operand: Any) -> Any:
-    return operand.meta.get("val") if isinstance(operand, torch.fx.Node) else operand

@@ -7,7 +7,7 @@ symbolics of torch's older exporter, which `torch.onnx.register_custom_op_symbol
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -186,19 +186,22 @@ class Graph:
         return made.value
 
 
+_KINDS: Mapping[str, tuple[Any, Any, Any]] = {
+    "f": (float, ir.AttrFloat32, ir.AttrFloat32s),
+    "i": (int, ir.AttrInt64, ir.AttrInt64s),
+    "s": (str, ir.AttrString, ir.AttrStrings),
+}
+
+
 def _attribute(key: str, value: Any) -> ir.Attr:
     name, _, kind = key.rpartition("_")
     if kind in ("t", "z"):
         return ir.AttrTensor(name, ir.tensor(torch.as_tensor(value).detach().numpy()))
-    if kind == "f":
-        many = isinstance(value, Sequence)
-        return ir.AttrFloat32s(name, [float(one) for one in value]) if many else ir.AttrFloat32(name, float(value))
-    if kind == "i":
-        many = isinstance(value, Sequence)
-        return ir.AttrInt64s(name, [int(one) for one in value]) if many else ir.AttrInt64(name, int(value))
-    if kind == "s":
-        many = isinstance(value, list | tuple)
-        return ir.AttrStrings(name, [str(one) for one in value]) if many else ir.AttrString(name, str(value))
+    if kind in _KINDS:
+        convert, single, several = _KINDS[kind]
+        is_list = isinstance(value, Sequence) and not isinstance(value, str)
+        made: ir.Attr = several(name, [convert(one) for one in value]) if is_list else single(name, convert(value))
+        return made
     raise TypeError(f"attribute {key!r} has no kind: its name ends in _i, _f, _s or _t")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -48,34 +48,41 @@ def _is_float32(number: float) -> bool:
 
 def floor_quotients(module: torch.fx.GraphModule) -> None:
     """Rewrites every quotient whose first operand may be negative within the known bounds of the sizes."""
+    for graph in _graphs(module):
+        for node in graph.find_nodes(op="call_function", target=operator.floordiv):
+            if not is_least(node.args[0], 0):
+                _floor(graph, node)
+
+
+def _graphs(module: torch.fx.GraphModule) -> Iterator[torch.fx.Graph]:
+    """Yields the graph of the module and those of its loops and branches, to change them."""
     for part in module.modules():
-        if not isinstance(part, torch.fx.GraphModule):
-            continue
-        for node in part.graph.find_nodes(op="call_function", target=operator.floordiv):
-            if not _is_positive(node.args[0]):
-                _floor(part.graph, node)
-        part.recompile()
+        if isinstance(part, torch.fx.GraphModule):
+            yield part.graph
+            part.recompile()
 
 
-def _is_positive(operand: Any) -> bool:
-    value = operand.meta.get("val") if isinstance(operand, torch.fx.Node) else operand
+def is_least(operand: Any, least: int) -> bool:
+    """Whether a size, or the size that a node computes, is known to be `least` or more."""
+    value = value_of(operand)
     if not isinstance(value, torch.SymInt):
-        return isinstance(value, int) and value >= 0
-    return bool(value.node.shape_env.bound_sympy(value.node.expr).lower >= 0)
+        return isinstance(value, int) and value >= least
+    return bool(value.node.shape_env.bound_sympy(value.node.expr).lower >= least)
 
 
 def _floor(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     a, b = node.args
     with graph.inserting_before(node):
         rest = graph.call_function(operator.mod, (a, b))
-        rest.meta["val"] = _value(a) % _value(b)
+        rest.meta["val"] = value_of(a) % value_of(b)
         whole = graph.call_function(operator.sub, (a, rest))
-        whole.meta["val"] = _value(a) - rest.meta["val"]
+        whole.meta["val"] = value_of(a) - rest.meta["val"]
     node.args = (whole, b)
 
 
-def _value(operand: Any) -> Any:
-    return operand.meta["val"] if isinstance(operand, torch.fx.Node) else operand
+def value_of(operand: Any) -> Any:
+    """Returns a number, or the example value of a node; None if it has none."""
+    return operand.meta.get("val") if isinstance(operand, torch.fx.Node) else operand
 
 
 # Turns fractions of sizes into tensors, if an integer tensor is multiplied with them, divided by them or added to them.
@@ -88,14 +95,11 @@ _ARITHMETIC = (_ATEN.mul.Tensor, _ATEN.div.Tensor, _ATEN.add.Tensor, _ATEN.sub.T
 
 def fractions_as_tensors(module: torch.fx.GraphModule) -> None:
     """Replaces a second operand that is a fraction of sizes by a tensor of rank 0."""
-    for part in module.modules():
-        if not isinstance(part, torch.fx.GraphModule):
-            continue
+    for graph in _graphs(module):
         for target in _ARITHMETIC:
-            for node in part.graph.find_nodes(op="call_function", target=target):
+            for node in graph.find_nodes(op="call_function", target=target):
                 if _is_fraction(node.args[1]) and _is_whole(node.args[0]):
-                    _make_tensor(part.graph, node)
-        part.recompile()
+                    _make_tensor(graph, node)
 
 
 def _is_fraction(operand: Any) -> bool:
@@ -124,11 +128,9 @@ def _make_tensor(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
 
 def strides_as_sizes(module: torch.fx.GraphModule) -> None:
     """Replaces every stride of a dense tensor, also in bodies of loops and branches."""
-    for part in module.modules():
-        if isinstance(part, torch.fx.GraphModule):
-            for node in part.graph.find_nodes(op="call_function", target=torch.ops.aten.sym_stride.int):
-                _replace(part.graph, node)
-            part.recompile()
+    for graph in _graphs(module):
+        for node in graph.find_nodes(op="call_function", target=torch.ops.aten.sym_stride.int):
+            _replace(graph, node)
 
 
 def _replace(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
