@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 _MODULE = re.compile(r"onnxsmith(\.\w+)+")
 _STARTED = re.compile(r"-m\W+onnxsmith\b")
 _MEMBER = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def changed(base: str, root: Path = ROOT) -> list[str]:
@@ -122,13 +123,17 @@ def _importers(root: Path) -> Mapping[str, set[str]]:
     for module in graph.modules:
         found[module] |= graph.find_modules_that_directly_import(module)
     source = Path(onnxsmith.__file__).parent
-    for file in sorted(source.rglob("*.py")):
-        module = _dotted(["onnxsmith", *file.relative_to(source).parts])
-        for other in _in_texts(ast.parse(file.read_text(encoding="utf-8")), graph.modules):
+    files = sorted(source.rglob("*.py"))
+    trees = {
+        _dotted(["onnxsmith", *file.relative_to(source).parts]): ast.parse(file.read_text("utf-8")) for file in files
+    }
+    members = _members(trees)
+    for module, tree in trees.items():
+        for other in _in_texts(tree, graph.modules, members):
             if other != module:
                 found[other].add(module)
     for path, text in _tests(root).items():
-        for other in _imported(text, graph.modules, root):
+        for other in _imported(text, graph.modules, members, root):
             found[other].add(path)
         parts = path.split("/")
         for module in graph.modules:  # a room's tests stand in the folder of its name
@@ -138,24 +143,32 @@ def _importers(root: Path) -> Mapping[str, set[str]]:
     return found
 
 
-def _in_texts(tree: ast.AST, modules: Iterable[str]) -> set[str]:
+def _members(trees: Mapping[str, ast.Module]) -> Mapping[str, set[str]]:
+    """The modules by the ids that members in them may have: the folder, and the name of the file or of a class."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for module, tree in trees.items():
+        folder, _, name = module.rpartition(".")
+        classes = [_WORD.sub("-", node.name).lower() for node in tree.body if isinstance(node, ast.ClassDef)]
+        for own in (name.replace("_", "-"), *classes):
+            found[f"{folder.rpartition('.')[2].replace('_', '-')}/{own}"].add(module)
+    return found
+
+
+def _in_texts(tree: ast.AST, modules: Iterable[str], members: Mapping[str, set[str]]) -> set[str]:
     """The modules that the texts of a file name, by their path or as a member of a room (`fuse/conv-batchnorm`). A
     package stands for all modules in it."""
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     named = {text for text in texts if _MODULE.fullmatch(text)}
-    members = {text.replace("/", ".").replace("-", "_") for text in texts if _MEMBER.fullmatch(text)}
-    return {
-        module
-        for module in modules
-        if ".".join(module.split(".")[-2:]) in members
-        or any(module == text or module.startswith(f"{text}.") for text in named)
+    found = {module for text in texts if _MEMBER.fullmatch(text) for module in members.get(text, ())}
+    return found | {
+        module for module in modules if any(module == text or module.startswith(f"{text}.") for text in named)
     }
 
 
-def _imported(text: str, modules: Iterable[str], root: Path) -> set[str]:
+def _imported(text: str, modules: Iterable[str], members: Mapping[str, set[str]], root: Path) -> set[str]:
     """The modules and the files of the tests that a test file imports or names; of the face, the names that it uses."""
     tree, known = ast.parse(text), set(modules)
-    found = _in_texts(tree, known)
+    found = _in_texts(tree, known, members)
     if _STARTED.search(text):
         found.add("onnxsmith.__main__")
     home: dict[str, str] = onnxsmith._HOME

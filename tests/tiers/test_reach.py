@@ -22,7 +22,7 @@ BATCHNORM = "tests/optimizer/rules/test_conv_batchnorm.py"
             "tests/optimizer/test_faulty_rewrites.py",
         ),
         # members of a room are found by walking a folder, which no import shows
-        ("src/onnxsmith/optimizer/rules/fuse/conv_batchnorm.py", BATCHNORM, "tests/editor/test_edit.py"),
+        ("src/onnxsmith/optimizer/rules/fuse/batch_normalizations.py", BATCHNORM, "tests/editor/test_edit.py"),
         ("src/onnxsmith/runtimes/_onnxruntime_host.py", "tests/runtimes/test_child.py", BATCHNORM),
         ("src/onnxsmith/viewer/pages/model/not-found.md", "tests/test_pages.py", MESSAGES),
         ("tests/rewrites.py", BATCHNORM, "tests/optimizer/rules/test_cast_chain.py"),

@@ -1,10 +1,10 @@
 """Finds the members of a room by walking its folder: there is no list to keep.
 
 A room is a package whose modules define subclasses of one base class: rules, passes, runtimes, metrics, strategies,
-commands, report parts. The id of a member alone in its file is the path: `optimizer/rules/fuse/conv_batchnorm.py` is
-`fuse/conv-batchnorm`. In a file of several members, an id ends in the name of the class: `MaxRel` is `max-rel`.
-Other distributions add members by an entry point (`docs/stability.md` lists the groups). Two members with the same id
-are an error.
+commands, report parts. The id of a member alone in its file is the path: `optimizer/rules/fuse/rotary.py` is
+`fuse/rotary`. In a file of several members, an id ends in the name of the class: `ConvBatchnorm` in
+`optimizer/rules/fuse/batch_normalizations.py` is `fuse/conv-batchnorm`. Other distributions add members by an entry
+point (`docs/stability.md` lists the groups). Two members with the same id are an error.
 """
 
 from __future__ import annotations

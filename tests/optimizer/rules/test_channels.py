@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.optimizer.rules._channels import per_channel, steps
+from onnxsmith.optimizer.rules._fold_into_weights import per_channel, steps
 from onnxsmith.optimizer.rules.base import NoMatch
 from tests.rewrites import head
 

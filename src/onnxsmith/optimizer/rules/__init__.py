@@ -1,1 +1,1 @@
-"""Local rewrites, one per file."""
+"""Local rewrites, in one file for each subject."""

@@ -16,8 +16,7 @@ from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure.attribute_keys import literals
 from onnxsmith.optimizer.rules import _views
 from onnxsmith.optimizer.rules._bundles import Bundle, Operand, Plan, Planner, Region, Write, alike, bundle
-from onnxsmith.optimizer.rules._elementwise import UNARY
-from onnxsmith.optimizer.rules._patterns import integer
+from onnxsmith.optimizer.rules._patterns import UNARY, integer
 
 _SLACK = 1024
 """Bytes by which joined constants may be larger than the separate constants. A choice: fewer nodes are worth 1 kB."""

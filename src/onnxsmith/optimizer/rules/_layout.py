@@ -25,7 +25,7 @@ ELEMENTWISE = (
     "Xor",
 )
 """Operators that broadcast their inputs and treat every element alike."""
-_REDUCING = (
+REDUCING = (
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"),
     *("ReduceSum", "ReduceSumSquare"),
 )
@@ -215,7 +215,7 @@ _HANDLERS: dict[str, Callable[[ir.Node, Perm], Moved | None]] = {
     "Gather": _gather,
     "Pad": _pad,
     "Slice": _slice,
-    **dict.fromkeys(_REDUCING, _reduce),
+    **dict.fromkeys(REDUCING, _reduce),
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "MatMul": _keeps_last,

@@ -12,6 +12,12 @@ from onnxsmith.graph.structure.uses import is_read_outside
 from onnxsmith.optimizer.rules.base import Match, NoMatch, TooOld
 
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+UNARY = (
+    *("Abs", "Cast", "Ceil", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "IsInf", "IsNaN"),
+    *("LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus"),
+    *("Softsign", "Sqrt", "Swish", "Tanh", "ThresholdedRelu"),
+)
+"""Operators with one input that treat every element alike, independent of its position."""
 
 
 def maker(value: ir.Value | None, reader: ir.Node, *op_types: str) -> ir.Node | None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
-import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
-from onnxsmith.optimizer.rules._patterns import fits, integer, is_number, maker, read_elsewhere, too_old, two_ways
-from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.optimizer.rules._patterns import fits, integer, is_number, maker, two_ways
 
 _NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
@@ -155,78 +151,3 @@ def _is_affine(value: ir.Value, normalised: ir.Node) -> bool:
     if value.producer() is not None and not facts.is_constant(value):
         return False
     return facts.same(dims, data[len(data) - len(dims) :])
-
-
-class WrittenOut(Rule):
-    """Replaces a written-out normalisation by its operator."""
-
-    exactness = Exactness.REASSOCIATES
-    operator: ClassVar[str]
-    since: ClassVar[int]
-    follows: ClassVar[tuple[str, ...]]
-    """The operators that may follow the normalisation: for its factor, its summand, a Cast back to 16 bits."""
-
-    @abstractmethod
-    def source(self, found: Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
-        """Returns the normalised value, and the nodes before those in `found`; None for another kind of
-        normalisation."""
-
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        whole = self._whole(node)
-        if whole is None:
-            return None
-        found, source, every = whole
-        if self._goes_on(node, found):
-            return None
-        if source.dtype is not (found.narrowed or ir.DataType.FLOAT):
-            return NoMatch("the dtype is not known to be float", source)
-        dims = facts.dims(found.normed.value) or ()
-        last = dims[len(dims) - found.normed.axes :]
-        if not all(isinstance(dim, int) for dim in last):
-            return NoMatch("the size of the axes that it goes over is not known", source)
-        if not _axes_agree(found):
-            return NoMatch("scale or bias do not have the normalised axes")
-        refusal = too_old(node, self.operator, self.since) or read_elsewhere(every)
-        return refusal or Match(node, every, {"source": source, "sizes": last, "affine": found})
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        found: Affine = match.found["affine"]
-        source: ir.Value = match.found["source"]
-        inputs = [source, found.scale]
-        if found.scale is None:
-            assert source.dtype is not None
-            ones = ir.Tensor(np.ones(match.found["sizes"], source.dtype.numpy()), dtype=source.dtype)
-            inputs[1] = tape.initializer(ones, name="ones")
-        if found.bias is not None:
-            inputs.append(found.bias)
-        return tape.op(self.operator, inputs, {"axis": -found.normed.axes, "epsilon": found.normed.epsilon})
-
-    def _whole(self, node: ir.Node) -> tuple[Affine, ir.Value, tuple[ir.Node, ...]] | None:
-        """Returns the normalisation that ends at the node, the normalised value, and all its nodes, the last first."""
-        found = affine(node)
-        data = self.source(found, node) if found is not None else None
-        if found is None or data is None:
-            return None
-        source, nodes = data
-        if found.narrowed is not None:
-            widened = maker(source, node, "Cast")
-            if widened is None or widened.inputs[0] is None or widened.inputs[0].dtype is not found.narrowed:
-                return None
-            source = widened.inputs[0]
-        return found, source, (*found.nodes, *nodes)
-
-    def _goes_on(self, node: ir.Node, found: Affine) -> bool:
-        """Whether the only reader of the node belongs to the normalisation, and will match with it."""
-        if len(node.outputs[0].uses()) != 1 or node.outputs[0].is_graph_output() or found.bias is not None:
-            return False
-        reader = next(iter(node.outputs[0].consumers()))
-        if reader.domain or reader.graph is not node.graph or reader.op_type not in self.follows:
-            return False
-        whole = self._whole(reader)
-        return whole is not None and len(whole[0].nodes) > len(found.nodes) and _axes_agree(whole[0])
-
-
-def _axes_agree(found: Affine) -> bool:
-    """Whether the rank of factor and summand is the number of normalised axes."""
-    given = [facts.dims(value) for value in (found.scale, found.bias) if value is not None]
-    return all(dims is not None and len(dims) == found.normed.axes for dims in given)

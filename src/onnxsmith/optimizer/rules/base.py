@@ -1,9 +1,10 @@
 """Defines the base class of rules. A rule is a local rewrite that keeps the model's meaning, or says why it does not
 apply.
 
-A rule is one file. Its path is its id (`optimizer/rules/fuse/conv_batchnorm.py` is `fuse/conv-batchnorm`). Its
-docstring is its page: the rewrite and its reason, the numbered refusals, and `Before:` and `After:` as ONNX text, which
-are its first test."""
+A rule is one class, in the file of its subject. Its folder and its name are its id: `ConvBatchnorm` in
+`optimizer/rules/fuse` is `fuse/conv-batchnorm`. A rule alone in its file is called as the file. The docstring of a rule
+is its page: the rewrite and its reason, the numbered refusals, and `Before:` and `After:` as ONNX text, which are its
+first test."""
 
 from __future__ import annotations
 
