@@ -17,20 +17,20 @@ from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules._patterns import fits, maker, read_elsewhere
 
 Polynomial = Mapping[tuple[int, int], float]
-"""Coefficients by the powers of x and of the gate."""
+"""Maps the powers of x and of the gate to the coefficient of their product."""
 
 _ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Pow", "Neg")
 _OUTSIDE, _INSIDE = 4, 6
-"""The most operators between the last operator and the gate, and between the gate and x. A choice: no common form has
+"""Limit the operators between the last operator and the gate, and between the gate and x. A choice: no common form has
 more."""
 _MOST_POWER = 4
-"""The largest exponent that is multiplied out. A choice: the formulas here need 3."""
+"""Limits the exponents that are multiplied out. A choice: the formulas here need 3."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """An activation: the operators of its gate, the outermost first; the argument of the innermost operator (None for
-    any linear function of x); and the whole formula."""
+    """Describes an activation: the operators of its gate, the outermost first; the argument of the innermost operator
+    (None for any linear function of x); and the whole formula."""
 
     gate: tuple[str, ...]
     argument: Polynomial | None
@@ -39,7 +39,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Found:
-    """A match of a formula: x, the nodes that compute the activation, the last first, the nodes of the gate, the
+    """Holds a match of a formula: x, the nodes that compute the activation, the last first, the nodes of the gate, the
     outermost first, and the gate's argument."""
 
     source: ir.Value
@@ -217,12 +217,19 @@ GELU = {
     "none": Formula(("Erf",), {(1, 0): 1 / math.sqrt(2)}, _WHOLE),
     "tanh": Formula(("Tanh",), {(1, 0): _SLOPE, (3, 0): _SLOPE * _CUBIC}, _WHOLE),
 }
-"""The formula of Gelu by the value of `approximate`."""
+"""Gives the formula of Gelu by the value of `approximate`."""
 SWISH = Formula(("Sigmoid",), None, {(1, 1): 1.0})
-"""The formula of Swish. The gate may have any slope and offset."""
+"""Describes Swish. The gate may have any slope and offset."""
+
+
+def swish(node: ir.Node) -> Found | None:
+    """Returns the Swish that ends at the node, if the argument of its gate has no offset."""
+    return next((way for way in ways(node, SWISH) if not way.argument.get((0, 0))), None)
+
+
 _ON_THE_WAY = ("Add", "Sub", "Mul", "Div", "Pow", "Neg", "Erf", "Tanh", "Sigmoid")
 _MOST_AFTER = 12
-"""The most nodes after a product that are examined. A choice: no common form has more."""
+"""Limits the nodes after a product that are examined. A choice: no common form has more."""
 
 
 def is_part(node: ir.Node) -> bool:

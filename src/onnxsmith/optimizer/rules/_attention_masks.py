@@ -27,22 +27,22 @@ from onnxsmith.optimizer.rules._ranges import largest
 from onnxsmith.optimizer.rules.base import NoMatch
 
 _DEEPEST = 8
-"""The most operators that are followed back from a mask. A choice that bounds the cost."""
+"""Limits the operators that are followed back from a mask. A choice that bounds the cost."""
 _MOVING = ("Expand", "Identity", "Unsqueeze", "Reshape", "Slice", "Squeeze", "Transpose", "Gather")
-"""Operators whose result has elements of their first input only."""
+"""Lists operators whose result has elements of their first input only."""
 
 
 @dataclass(frozen=True)
 class Added:
-    """A mask that is added to the scores."""
+    """Stands for a mask that is added to the scores."""
 
     value: ir.Value
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A Boolean mask `value`: where it is true, scores are kept (with `keeps`) or replaced by the number `fill`;
-    elsewhere the opposite."""
+    """Stands for a Boolean mask `value`: where it is true, scores are kept (with `keeps`) or replaced by the number
+    `fill`; elsewhere the opposite."""
 
     value: ir.Value
     keeps: bool
@@ -53,7 +53,7 @@ Step = Added | Chosen
 
 
 class Kind(Enum):
-    """The possible elements of a mask that is added."""
+    """Says which elements a mask that is added may have."""
 
     SMALL = 0
     """Numbers within half of the dtype's range, for which no runtime treats a key as hidden."""
@@ -65,7 +65,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Mask:
-    """The mask of Attention that replaces all steps, the innermost first."""
+    """Makes the mask of Attention that replaces all steps, the innermost first."""
 
     steps: tuple[Step, ...]
     guarded: bool
@@ -272,7 +272,7 @@ _ORDERED = {
     "Greater": (False, 1),
     "GreaterOrEqual": (False, 0),
 }
-"""Comparisons: whether the second operand must be the larger, and the least difference."""
+"""Says for each comparison whether the second operand must be the larger, and the least difference."""
 
 
 def sees_a_key(condition: ir.Value | None, wanted: bool) -> bool:

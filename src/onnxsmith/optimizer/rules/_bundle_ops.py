@@ -19,7 +19,8 @@ from onnxsmith.optimizer.rules._bundles import Bundle, Operand, Plan, Planner, R
 from onnxsmith.optimizer.rules._patterns import UNARY, integer
 
 _SLACK = 1024
-"""Bytes by which joined constants may be larger than the separate constants. A choice: fewer nodes are worth 1 kB."""
+"""Limits the bytes by which joined constants may be larger than the separate constants. A choice: fewer nodes are worth
+1 kB."""
 
 Nodes = tuple[ir.Node, ...]
 
@@ -320,7 +321,7 @@ _PLANNERS: dict[str, Planner] = {
     "Concat": _concat,
     "Split": _split,
 }
-"""The planners by operator type."""
+"""Gives the planner of each operator type."""
 
 
 def region(root: Bundle) -> Region:

@@ -19,15 +19,15 @@ from onnxsmith.graph.structure.uses import is_read_outside
 from onnxsmith.optimizer.rules import _node_order, _split
 
 _MOST_STEPS = 32
-"""The most nodes on each part. A choice that bounds the cost."""
+"""Limits the nodes on each part. A choice that bounds the cost."""
 _SHORT = 64
-"""Constants of at most this many elements are compared. A choice: shapes and axes are short, weights are not."""
+"""Limits the elements of constants that are compared. A choice: shapes and axes are short, weights are not."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """Values with equal dimensions except on `axis` (counted from the front), where they have these `sizes`. `after`
-    are permutations that single parts still need."""
+    """Holds values with equal dimensions except on `axis` (counted from the front), where they have these `sizes`.
+    `after` are permutations that single parts still need."""
 
     values: tuple[ir.Value, ...]
     axis: int
@@ -36,7 +36,7 @@ class Bundle:
 
     @property
     def dims(self) -> list[facts.Element | None]:
-        """The dimensions of the whole."""
+        """Returns the dimensions of the whole."""
         dims = list(facts.dims(self.values[0]) or ())
         dims[self.axis] = sum(self.sizes)
         return dims
@@ -60,14 +60,14 @@ def bundle(values: Sequence[ir.Value], axis: int) -> Bundle | None:
 
 
 Operand = Bundle | tuple[ir.Value | None, ...]
-"""One input of the nodes on the parts: a bundle, or other values."""
+"""Stands for one input of the nodes on the parts: a bundle, or other values."""
 Write = Callable[[ir.tape.Tape, Sequence[ir.Value | None]], Sequence[ir.Value]]
 """Writes the node on the whole. Gets the wholes of its operands, None for an operand that is not a bundle."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The results of one node on the whole, and the function that writes it."""
+    """Holds the results of one node on the whole, and the function that writes it."""
 
     results: tuple[Bundle, ...]
     write: Write
@@ -88,7 +88,7 @@ class _Step:
 
 @dataclass
 class Region:
-    """A bundle, with all nodes that can run on its whole. `saved` is the number of nodes that the graph loses, not
+    """Holds a bundle with all nodes that can run on its whole. `saved` is the number of nodes that the graph loses, not
     counting the node that makes the whole."""
 
     root: Bundle
@@ -181,12 +181,12 @@ class Region:
 
     @property
     def nodes(self) -> list[ir.Node]:
-        """The nodes on the parts that the rewrite makes redundant, readers first."""
+        """Returns the nodes on the parts that the rewrite makes redundant, readers first."""
         return [node for step in reversed(self.steps) for node in step.nodes]
 
     @property
     def ends(self) -> list[Bundle]:
-        """The bundles that nodes outside the steps read."""
+        """Returns the bundles that nodes outside the steps read."""
         inside = set(self.nodes)
         found = [self.root, *(result for step in self.steps for result in step.plan.results)]
         return [
@@ -197,7 +197,7 @@ class Region:
 
     @property
     def saved(self) -> int:
-        """The number of saved nodes; see the class."""
+        """Returns the number of saved nodes; see the class."""
         more = sum(permutation is not None for end in self.ends for permutation in end.after)
         return sum(len(step.nodes) - 1 for step in self.steps) - len(self.ends) - more
 

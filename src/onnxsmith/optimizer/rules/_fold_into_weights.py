@@ -20,13 +20,13 @@ from onnxsmith.optimizer.rules._patterns import FLOATS, fits, integer, maker, re
 from onnxsmith.optimizer.rules.base import Blamed, Exactness, Match, NoMatch, Rule
 
 Vector = npt.NDArray[np.float64]
-"""A number for each channel."""
+"""Holds a number for each channel."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """source * scale + shift by constants, in float64. With `by_channel`, the constants have one number per channel of
-    axis 1, and are not broadcast."""
+    """Computes source * scale + shift by constants, in float64. With `by_channel`, the constants have one number per
+    channel of axis 1, and are not broadcast."""
 
     source: ir.Value
     scale: npt.NDArray[np.float64]
@@ -65,7 +65,7 @@ def steps(node: ir.Node) -> Iterator[tuple[ir.Value, Step | NoMatch]]:
         if node.inputs[0].dtype is not None and node.inputs[0].dtype.is_floating_point():
             yield node.outputs[0], Step(node.inputs[0], -np.ones(()), np.zeros(()))
     elif node.op_type in ("Mul", "Div", "Add", "Sub"):
-        for value, other in two_ways(node) if node.op_type in ("Mul", "Add") else two_ways(node)[:1]:
+        for value, other in two_ways(node):
             array = facts.constant(other)
             if array is not None and array.dtype.kind == "f":
                 yield other, _arithmetic(node.op_type, value, array.astype(np.float64))
@@ -99,13 +99,13 @@ def _normalisation(node: ir.Node, source: ir.Value) -> Step | NoMatch:
 
 Array = npt.NDArray[Any]
 _MOST_SHARING = 64
-"""The most readers of shared weights that are compared. A choice that bounds the cost."""
+"""Limits the readers of shared weights that are compared. A choice that bounds the cost."""
 LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
 @dataclass(frozen=True)
 class Linear:
-    """An operator of `LINEAR` with weights of known shape, described by its channels. `nodes` are the operator and, if
+    """Describes an operator of `LINEAR` with weights of known shape by its channels. `nodes` are the operator and, if
     it exists, the Add of its bias (MatMul has no bias input), the last first."""
 
     nodes: tuple[ir.Node, ...]
@@ -113,21 +113,21 @@ class Linear:
     shape: tuple[int, ...]
     bias: ir.Value | None
     rank: int
-    """The rank of data and result, or a lower bound of it."""
+    """Is the rank of data and result, or a lower bound of it."""
 
     @property
     def node(self) -> ir.Node:
-        """The operator itself."""
+        """Returns the operator itself."""
         return self.nodes[-1]
 
     @property
     def axis(self) -> int:
-        """The axis of the channels, in data and result."""
+        """Returns the axis of the channels, in data and result."""
         return 1 if self.node.op_type in ("Conv", "ConvTranspose") else -1
 
     @property
     def group(self) -> int:
-        """The number of groups of channels; channels of different groups do not mix."""
+        """Returns the number of groups of channels; channels of different groups do not mix."""
         return integer(self.node, "group", 1) or 1
 
     @property
@@ -139,17 +139,17 @@ class Linear:
 
     @property
     def channels(self) -> int:
-        """The number of output channels."""
+        """Returns the number of output channels."""
         return self.shape[1] * self.group if self.transposed else self.shape[0]
 
     @property
     def channels_in(self) -> int:
-        """The number of input channels."""
+        """Returns the number of input channels."""
         return self.shape[0] if self.transposed else self.shape[1] * self.group
 
     @property
     def summed(self) -> tuple[int, int]:
-        """The axes of `by_group` over which one element of the result sums."""
+        """Returns the axes of `by_group` over which one element of the result sums."""
         return (1, 3) if self.transposed else (2, 3)
 
     def by_group(self, weight: Array) -> npt.NDArray[np.float64]:
@@ -166,7 +166,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Folded:
-    """The folded operator. Arrays become initializers; None keeps an input as it is."""
+    """Describes the folded operator. Arrays become initializers; None keeps an input as it is."""
 
     linear: Linear
     weight: Array | None

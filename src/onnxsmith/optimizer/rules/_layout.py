@@ -14,6 +14,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
+from onnxsmith.optimizer.rules import _views
 from onnxsmith.optimizer.rules._patterns import integer
 
 Perm = tuple[int, ...]
@@ -24,7 +25,7 @@ ELEMENTWISE = (
     *("Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tanh", "ThresholdedRelu", "Where"),
     "Xor",
 )
-"""Operators that broadcast their inputs and treat every element alike."""
+"""Lists operators that broadcast their inputs and treat every element alike."""
 REDUCING = (
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"),
     *("ReduceSum", "ReduceSumSquare"),
@@ -33,8 +34,8 @@ REDUCING = (
 
 @dataclass(frozen=True)
 class Moved:
-    """An operator for another order of axes: the permutation of each input (an input that stays is missing), new
-    attributes, and inputs that become other constants."""
+    """Describes an operator for another order of axes: the permutation of each input (an input that stays is missing),
+    new attributes, and inputs that become other constants."""
 
     inputs: Mapping[int, Perm]
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -43,11 +44,8 @@ class Moved:
 
 def perm_of(node: ir.Node) -> Perm | None:
     """Returns the permutation of a Transpose; None if unknown."""
-    given = node.attributes.get("perm")
-    if given is not None:
-        return None if given.is_ref() else tuple(given.as_ints())
-    dims = facts.dims(node.inputs[0])
-    return None if dims is None else tuple(range(len(dims)))[::-1]
+    found = _views.perm(node)
+    return None if found is None else tuple(found)
 
 
 def moved(node: ir.Node, perm: Perm) -> Moved | None:

@@ -13,7 +13,7 @@ _LAST = float("inf")
 """Ends a node's place. A node that is inserted before it later has a number instead, which is smaller."""
 
 Place = tuple[float, ...]
-"""Sort key of a node: places compare like the positions of the nodes in the graph."""
+"""Sorts nodes: places compare like the positions of the nodes in the graph."""
 
 
 def gap(before: Iterable[ir.Node], after: Iterable[ir.Node]) -> ir.Node | None:

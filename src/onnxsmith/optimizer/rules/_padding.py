@@ -13,7 +13,7 @@ from onnxsmith.optimizer.rules.base import NoMatch
 
 @dataclass(frozen=True)
 class Padding:
-    """The amounts of a Pad before and after each axis, and its value, None if that is not a constant."""
+    """Holds the amounts of a Pad before and after each axis, and its value, None if that is not a constant."""
 
     begin: tuple[int, ...]
     end: tuple[int, ...]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the patterns are read when a rule meets its first node
     from onnxsmith.optimizer.rules._pattern_text import Text
 
 Answer = Mapping[str, Any] | NoMatch | None
-"""Values for names in the replacement, in addition to those of the match; arrays become constants. None means no
+"""Gives values for names in the replacement, in addition to those of the match; arrays become constants. None means no
 match."""
 
 
@@ -27,9 +27,10 @@ class PatternRule(Rule):
     pattern: ClassVar[str]
     replacement: ClassVar[str]
     since: ClassVar[int] = 0
-    """The opset below which the replacement cannot be written: a match is refused there."""
+    """Names the opset below which the replacement cannot be written: a match is refused there."""
     form: ClassVar[str] = ""
-    """The form of the replacement's operator that opset `since` introduced, if earlier opsets have another form."""
+    """Names the form of the replacement's operator that opset `since` introduced, if earlier opsets have another
+    form."""
     sole_reader: ClassVar[bool] = False
     """Whether a match is refused if another node reads a result that the replacement does not keep."""
 

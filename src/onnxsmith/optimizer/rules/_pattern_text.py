@@ -18,7 +18,7 @@ from onnxsmith.graph.patterns.search_plan import Plan
 
 @dataclass(frozen=True)
 class Text:
-    """A pattern and a replacement, read once. `keeps` are the names that the replacement reads."""
+    """Holds a pattern and a replacement, which are read once. `keeps` are the names that the replacement reads."""
 
     plan: Plan
     producers: Producers

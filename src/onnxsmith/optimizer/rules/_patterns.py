@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -17,7 +17,7 @@ UNARY = (
     *("LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus"),
     *("Softsign", "Sqrt", "Swish", "Tanh", "ThresholdedRelu"),
 )
-"""Operators with one input that treat every element alike, independent of its position."""
+"""Lists operators with one input that treat every element alike, independent of its position."""
 
 
 def maker(value: ir.Value | None, reader: ir.Node, *op_types: str) -> ir.Node | None:
@@ -30,9 +30,19 @@ def maker(value: ir.Value | None, reader: ir.Node, *op_types: str) -> ir.Node | 
 
 
 def two_ways(node: ir.Node) -> tuple[tuple[ir.Value, ir.Value], ...]:
-    """Returns both orders of a binary operator's inputs."""
+    """Returns both orders of a binary operator's inputs; of Sub, Div and Pow, only the given order."""
     a, b = node.inputs[:2]
-    return () if a is None or b is None else ((a, b), (b, a))
+    if a is None or b is None:
+        return ()
+    return ((a, b),) if node.op_type in ("Sub", "Div", "Pow") else ((a, b), (b, a))
+
+
+def times_number(node: ir.Node | None) -> Iterator[tuple[ir.Value, float]]:
+    """Yields the ways to read a Mul or Div as a value by a constant number that keeps its shape."""
+    for value, other in two_ways(node) if node is not None else ():
+        number = facts.constant(other)
+        if number is not None and number.size == 1 and fits(number.shape, value):
+            yield value, number.item()
 
 
 def integer(node: ir.Node, name: str, default: int) -> int | None:

@@ -13,8 +13,8 @@ from onnxsmith.optimizer.rules._patterns import integer, maker, two_ways
 
 @dataclass(frozen=True)
 class Scaled:
-    """Cast(MatMulInteger(a, B, az, bz)) · (a_scale · b_scale) + bias with a constant matrix B: the product, the scales,
-    the bias or None, and the nodes, the last first. `b_scale` is one number, or one for each column."""
+    """Describes Cast(MatMulInteger(a, B, az, bz)) · (a_scale · b_scale) + bias with a constant matrix B: the product,
+    the scales, the bias or None, and the nodes, the last first. `b_scale` is one number, or one for each column."""
 
     product: ir.Node
     a_scale: ir.Value
@@ -24,7 +24,7 @@ class Scaled:
 
     @property
     def columns(self) -> int:
-        """The number of columns of B."""
+        """Returns the number of columns of B."""
         dims = facts.dims(self.product.inputs[1])
         assert dims is not None
         assert isinstance(dims[1], int)

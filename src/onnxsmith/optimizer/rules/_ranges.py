@@ -23,7 +23,7 @@ LEFT_OUT = sys.float_info.max
 
 @dataclass(frozen=True)
 class Clamp:
-    """The value `source`, limited to `low` and `high`."""
+    """Limits the value `source` to `low` and `high`."""
 
     source: ir.Value
     low: float
@@ -107,9 +107,9 @@ def write_clamp(tape: ir.tape.Tape, found: Clamp, opset: int) -> ir.Value:
 _NOT_NEGATIVE = ("Abs", "Exp", "HardSigmoid", "Sigmoid", "Softmax", "Softplus", "Sqrt")
 _WITHIN_ONE = ("Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh")
 _KEEPING = ("Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
-"""Operators whose result has elements of their first input only."""
+"""Lists operators whose result has elements of their first input only."""
 _DEEPEST = 4
-"""The most operators that are followed back. A choice that bounds the cost."""
+"""Limits the operators that are followed back. A choice that bounds the cost."""
 
 
 def not_negative(value: ir.Value | None) -> bool:

@@ -100,6 +100,15 @@ def axes(node: ir.Node, rank: int | None) -> tuple[int, ...] | None:
     return None if rank is None and any(int(axis) < 0 for axis in numbers) else tuple(found)
 
 
+def with_axes(
+    tape: ir.tape.Tape, op_type: str, source: ir.Value, axes: Sequence[int], beside: ir.Value | None, opset: int
+) -> ir.Value:
+    """Writes a Squeeze or Unsqueeze in the form of the opset. New axes are named after `beside`."""
+    if opset < 13:
+        return tape.op(op_type, [source], {"axes": list(axes)})
+    return tape.op(op_type, [source, integers(tape, axes, beside)])
+
+
 def perm(node: ir.Node) -> list[int] | None:
     """Returns the permutation of a Transpose; None if it is left out and the rank is unknown."""
     given = node.attributes.get("perm")

@@ -15,7 +15,7 @@ _NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 @dataclass(frozen=True)
 class Normed:
-    """v divided by the root of its mean square over its last `axes` axes, and the nodes, outermost first."""
+    """Divides v by the root of its mean square over its last `axes` axes. `nodes` are the nodes, outermost first."""
 
     value: ir.Value
     axes: int
@@ -25,7 +25,8 @@ class Normed:
 
 @dataclass(frozen=True)
 class Affine:
-    """A normalisation with the nodes after it, each optional: a Cast to a narrower dtype, a factor and a summand."""
+    """Holds a normalisation with the nodes after it, each optional: a Cast to a narrower dtype, a factor and a
+    summand."""
 
     normed: Normed
     narrowed: ir.DataType | None
@@ -46,8 +47,7 @@ def normed(node: ir.Node) -> Normed | None:
 
 def _quotients(node: ir.Node) -> Iterator[tuple[ir.Value, ir.Value | None, tuple[ir.Node, ...]]]:
     """Yields v, w and the nodes that make the root, for each way to read the node as v / sqrt(w)."""
-    orders = two_ways(node) if node.op_type == "Mul" else two_ways(node)[:1] if node.op_type == "Div" else ()
-    for value, other in orders:
+    for value, other in two_ways(node) if node.op_type in ("Mul", "Div") else ():
         power = maker(other, node, "Pow")
         root: ir.Value | None = other
         between: tuple[ir.Node, ...] = ()

@@ -19,11 +19,11 @@ import onnx_ir as ir
 from onnxsmith.graph.structure import walk
 
 Blamed = ir.Node | ir.Value | str
-"""The subject of a refusal: a node, a value, or the name of a node or value."""
+"""Stands for the subject of a refusal: a node, a value, or the name of a node or value."""
 
 
 class Exactness(IntEnum):
-    """How far a rewrite may change a number: by no bit; in bits, but not in value (-0.0 may become 0.0, infinity
+    """Says how far a rewrite may change a number: by no bit; in bits, but not in value (-0.0 may become 0.0, infinity
     stays); by rounding.
 
     A rewrite that reassociates may turn infinity into a number or the reverse, if an intermediate number leaves the
@@ -37,8 +37,8 @@ class Exactness(IntEnum):
 
 @dataclass(frozen=True)
 class NoMatch:
-    """A refusal: the pattern is there, but the rewrite is not allowed. `where` is the value or node that prevents it,
-    or its name. If it is empty, the anchor prevents it."""
+    """Refuses a match: the pattern is there, but the rewrite is not allowed. `where` is the value or node that prevents
+    it, or its name. If it is empty, the anchor prevents it."""
 
     reason: str
     where: Blamed = ""
@@ -53,7 +53,7 @@ class NoMatch:
 
 @dataclass(frozen=True)
 class TooOld(NoMatch):
-    """A refusal at an opset below `since`, which introduced the operator that the rule would make."""
+    """Refuses a match at an opset below `since`, which introduced the operator that the rule would make."""
 
     since: int = 0
 
@@ -77,22 +77,24 @@ class Match:
 
 
 class Rule(ABC):
-    """One rewrite. Rules have no state."""
+    """Makes one rewrite. Rules have no state."""
 
     anchor: ClassVar[tuple[str, ...]]
-    """Operator types (of ONNX's own domain) at which the rule starts."""
+    """Lists the operator types (of ONNX's own domain) at which the rule starts."""
     exactness: ClassVar[Exactness]
     domain: ClassVar[str] = ""
-    """The domain of the operator that the rule makes, if that is a runtime's own. Such a rule runs only on request."""
+    """Names the domain of the operator that the rule makes, if that is a runtime's own. Such a rule runs only on
+    request."""
     target: ClassVar[str] = ""
-    """The target on which the rewrite was measured faster, if the rewrite does not save nodes. The rule then runs for
-    that target only, or if it is named."""
+    """Names the target on which the rewrite was measured faster, if the rewrite does not save nodes. The rule then runs
+    for that target only, or if it is named."""
     makes: ClassVar[str] = ""
-    """The standard operator that the rule makes, if a runtime without a kernel would unfold it into more nodes than
-    before. The rule then needs a kernel in the runtime that verifies. Gelu, HardSwish and Mish unfold into the nodes
-    that they replace, so they need none."""
+    """Names the standard operator that the rule makes, if a runtime without a kernel would unfold it into more nodes
+    than before. The rule then needs a kernel in the runtime that verifies. Gelu, HardSwish and Mish unfold into the
+    nodes that they replace, so they need none."""
     slower: ClassVar[str] = ""
-    """The measurement because of which the rule runs only if it is named, not with the other rules of its domain."""
+    """Names the measurement because of which the rule runs only if it is named, not with the other rules of its
+    domain."""
 
     @abstractmethod
     def match(self, node: ir.Node) -> Match | NoMatch | None:

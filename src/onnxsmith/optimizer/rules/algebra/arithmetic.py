@@ -1,4 +1,4 @@
-"""Arithmetic and logic with constants."""
+"""Joins constants in a row, and removes arithmetic and logic that changes nothing."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from onnxsmith.optimizer.rules._ranges import largest
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _SLACK = 1024
-"""Bytes by which the joined constant may be larger than the larger of both constants. A choice: a saved node is worth 1
-kB."""
+"""Limits the bytes by which the joined constant may be larger than the larger of both constants. A choice: a saved node
+is worth 1 kB."""
 _FAR = 2.0**10
 """An intermediate value that differs from the result by more than this factor counts as far away. A choice: beyond,
 more than 10 bits may be lost."""
@@ -130,7 +130,6 @@ def _room(a: _Array, b: _Array, most: float, epsilon: float, factors: bool) -> f
 
 
 _NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1, "Pow": 1, "And": True, "Or": False}
-_ONE_WAY = ("Sub", "Div", "Pow")
 
 
 class NeutralOperand(Rule):
@@ -166,7 +165,7 @@ class NeutralOperand(Rule):
         if facts.opset(node) < 7:
             return None
         refused: NoMatch | None = None
-        for source, other in two_ways(node)[: 1 if node.op_type in _ONE_WAY else 2]:
+        for source, other in two_ways(node):
             if uniform(other) != _NEUTRAL[node.op_type]:
                 continue
             array = facts.constant(other)

@@ -1,4 +1,4 @@
-"""`Cast` and `CastLike`."""
+"""Removes and joins `Cast`, and replaces `CastLike`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INTEGERS = {  # the smallest and the largest number
     },
 }
 _FLOATS = {_T.FLOAT16: (11, 5), _T.BFLOAT16: (8, 8), _T.FLOAT: (24, 8), _T.DOUBLE: (53, 11)}
-"""Bits of precision and of the exponent (IEEE 754)."""
+"""Gives the bits of precision and of the exponent (IEEE 754)."""
 
 
 class CastChain(PatternRule):

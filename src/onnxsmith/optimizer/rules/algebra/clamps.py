@@ -1,15 +1,20 @@
-"""Operators that limit a value to bounds: `Clip`, `Relu`, and `Max` and `Min` with a number."""
+"""Joins and removes operators that limit a value to bounds: `Clip`, `Relu`, and `Max` and `Min` with a number."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
-from onnxsmith.optimizer.rules._patterns import FLOATS, maker, read_elsewhere, two_ways
+from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
+from onnxsmith.optimizer.rules._patterns import FLOATS, maker, read_elsewhere
 from onnxsmith.optimizer.rules._ranges import CLAMPS, LEFT_OUT, Clamp, can_write, clamp, not_negative, write_clamp
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+
+if TYPE_CHECKING:
+    from onnxsmith.graph.patterns.match import Match as Found
 
 
 class ClampChain(Rule):
@@ -57,7 +62,7 @@ class ClampChain(Rule):
         return write_clamp(tape, match.found["clamp"], facts.opset(match.node))
 
 
-class ClampInside(Rule):
+class ClampInside(PatternRule):
     """A Relu, a Clip, or a Max or Min with a number changes nothing if its input is already within the bounds, because
     such an operator with the same or narrower bounds made it. For a lower bound of 0 or less without an upper bound,
     the input may also come from Sigmoid, Softmax, Exp, Sqrt, Abs and others that are not negative. A Clip from -∞ to ∞
@@ -84,26 +89,22 @@ class ClampInside(Rule):
 
     anchor = CLAMPS
     exactness = Exactness.VALUE
+    pattern = "either(Clip(x, ...), Relu(x), Max(x, c_bound), Min(x, c_bound))"
+    replacement = "x"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        found = clamp(node)
-        if found is None:
+    def check(self, found: Found) -> Answer:
+        own = clamp(found.node)
+        if own is None or own.source is not found["x"]:
             return None
-        before = maker(found.source, node, *CLAMPS)
+        before = maker(own.source, found.node, *CLAMPS)
         inner = clamp(before) if before is not None else None
         low, high = (inner.low, inner.high) if inner is not None else (-math.inf, math.inf)
-        if low < 0 and not_negative(found.source):
+        if low < 0 and not_negative(own.source):
             low = 0.0
-        if found.low > low or found.high < high or (found.high == LEFT_OUT and high > LEFT_OUT):
-            return None
-        return Match(node, (node,), {"source": found.source})
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        source: ir.Value = match.found["source"]
-        return source
+        return {} if own.low <= low and own.high >= high and not (own.high == LEFT_OUT < high) else None
 
 
-class MaxRelu(Rule):
+class MaxRelu(PatternRule):
     """Max(x, 0) is Relu(x), which needs no constant. NaN stays NaN. The result may be -0.0 instead of 0.0, which is
     equal in value.
 
@@ -127,22 +128,12 @@ class MaxRelu(Rule):
 
     anchor = ("Max",)
     exactness = Exactness.VALUE
+    pattern = "Max(x, c_zero)"
+    replacement = "Relu(x)"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        found = clamp(node)
-        if found is None and len(node.inputs) == 2:
-            return _of_integers(node)
-        if found is None or (found.low, found.high) != (0, math.inf):
-            return None
-        return Match(node, (node,), {"source": found.source})
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return tape.op("Relu", [match.found["source"]])
-
-
-def _of_integers(node: ir.Node) -> NoMatch | None:
-    for value, other in two_ways(node):
-        array = facts.constant(other)
-        if array is not None and array.size == 1 and array.item() == 0 and value.dtype not in FLOATS:
-            return NoMatch("the dtype is not known to be float16, float or double", value)
-    return None
+    def check(self, found: Found) -> Answer:
+        own, zero = clamp(found.node), found.constant("c_zero")
+        if own is None and zero.size == 1 and zero.item() == 0 and found["x"].dtype not in FLOATS:
+            return NoMatch("the dtype is not known to be float16, float or double", found["x"])
+        is_relu = own is not None and own.source is found["x"] and (own.low, own.high) == (0, math.inf)
+        return {} if is_relu else None

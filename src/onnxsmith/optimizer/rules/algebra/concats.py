@@ -1,4 +1,4 @@
-"""`Concat`: of one value, of a `Concat`, of results of equal operators."""
+"""Joins and removes `Concat`, and moves equal operators behind it."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def _rows(node: ir.Node) -> Iterator[tuple[int, _Row]]:
 
 _Row = tuple[ir.Value, ...]
 _Inputs = tuple[_Row | ir.Value | None, ...]
-"""Inputs of the new operator: rows, which are concatenated in turn, and values that all operators share."""
+"""Holds the inputs of the new operator: rows, which are concatenated in turn, and values that all operators share."""
 _MOST_STEPS = 16
-"""The most steps of one search. A choice that bounds the cost."""
+"""Limits the steps of one search. A choice that bounds the cost."""
 
 
 class _Alike:
-    """A row of values, the equal operators that make it, the equal operators that make their inputs, and so on.
+    """Finds the equal operators that make a row of values, the equal operators that make their inputs, and so on.
     `reader` is the Concat of the first row."""
 
     def __init__(self, reader: ir.Node, row: _Row, axis: int) -> None:

@@ -1,4 +1,4 @@
-"""`Gather`: of quantised tables, with an `Unsqueeze`, or in place of an `Expand`."""
+"""Makes `Gather` from an `Expand`, moves it before a dequantisation, and replaces it by a `Slice`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 _MOST_INDICES = 1024
-"""Indices that are written into the model. A choice: 8 kB of int64."""
+"""Limits the indices that are written into the model. A choice: 8 kB of int64."""
 
 
-class ExpandGather(Rule):
+class ExpandGather(PatternRule):
     """Unsqueeze, Expand along the new axis, and a Reshape that merges the new axis with its neighbour, repeat the
     neighbour, either element by element or as a whole. One Gather does the same. Attention whose queries share keys and
     values is written like this (J. Ainslie and others, 2023).
@@ -53,13 +53,13 @@ class ExpandGather(Rule):
 
     anchor = ("Reshape",)
     exactness = Exactness.BITWISE
+    pattern = "a = Expand(either(Unsqueeze(x, ...), Reshape(x, ...)), t)  y = Reshape(a, ...)"
+    replacement = "Gather <axis = ?axis> (x, indices)"
+    sole_reader = True
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        expand = maker(node.inputs[0], node, "Expand")
-        insert = maker(expand.inputs[0], node, "Unsqueeze", "Reshape") if expand is not None else None
-        if expand is None or insert is None or insert.inputs[0] is None:
-            return None
-        source, before = facts.dims(insert.inputs[0]), _views.dims_after(insert)
+    def check(self, found: Found) -> Answer:
+        node, expand, insert = found.taken
+        source, before = facts.dims(found["x"]), _views.dims_after(insert)
         after, merged = facts.dims(expand.outputs[0]), _views.dims_after(node)
         if source is None or before is None or after is None or merged is None or len(before) != len(after):
             return None
@@ -82,14 +82,8 @@ class ExpandGather(Rule):
                     return NoMatch("it would take too many indices")
                 order = np.arange(size)
                 indices = np.repeat(order, times) if neighbour < axis else np.tile(order, times)
-                every = (node, expand, insert)
-                found = {"source": insert.inputs[0], "axis": neighbour, "indices": indices}
-                return read_elsewhere(every) or Match(node, every, found)
+                return {"axis": neighbour, "indices": indices.astype(np.int64)}
         return None
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        indices = tape.initializer(ir.Tensor(np.array(match.found["indices"], np.int64)), name="indices")
-        return tape.op("Gather", [match.found["source"], indices], {"axis": match.found["axis"]})
 
 
 def _without_axis(dims: Sequence[facts.Element | None], axis: int) -> list[facts.Element | None]:
@@ -97,7 +91,7 @@ def _without_axis(dims: Sequence[facts.Element | None], axis: int) -> list[facts
 
 
 _GATHERED_DTYPES = (ir.DataType.INT8, ir.DataType.UINT8)
-"""Dtypes that every runtime can gather. 4-bit dtypes are not among them."""
+"""Lists dtypes that every runtime can gather. 4-bit dtypes are not among them."""
 
 
 class GatherDequantize(Rule):

@@ -1,16 +1,14 @@
-"""`Identity` and `Dropout`, which pass their input on."""
+"""Removes `Identity` and `Dropout`, which pass their input on."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import onnx_ir as ir
-
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure.value_replacement import can_be_output
 from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
-from onnxsmith.optimizer.rules._patterns import integer, passed_on, passes_on
-from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.optimizer.rules._patterns import integer
+from onnxsmith.optimizer.rules.base import Exactness, NoMatch
 
 if TYPE_CHECKING:
     from onnxsmith.graph.patterns.match import Match as Found
@@ -49,7 +47,7 @@ class Identity(PatternRule):
         return {}
 
 
-class DropoutInference(Rule):
+class DropoutInference(PatternRule):
     """Dropout drops nothing in inference. Its mask is then all true, and usually has no readers.
 
     Refused:
@@ -72,8 +70,11 @@ class DropoutInference(Rule):
 
     anchor = ("Dropout",)
     exactness = Exactness.BITWISE
+    pattern = "Dropout(x, ...)"
+    replacement = "x"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
+    def check(self, found: Found) -> Answer:
+        node = found.node
         if len(node.inputs) > 2 and node.inputs[2] is not None:
             training = facts.constant(node.inputs[2])
             if training is None or bool(training):
@@ -82,7 +83,4 @@ class DropoutInference(Rule):
             return NoMatch("it runs in training mode")
         if any(mask.uses() or mask.is_graph_output() for mask in node.outputs[1:]):
             return NoMatch("its mask is read", node.outputs[1])
-        return passes_on(node)
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return passed_on(match)
+        return {}

@@ -1,20 +1,25 @@
-"""`Pad`: one that adds nothing, and one that moves through a view or a `Transpose`."""
+"""Removes a `Pad` that adds nothing, and moves a `Pad` through a view or a `Transpose`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _views
 from onnxsmith.optimizer.rules._padding import Padding, padding
-from onnxsmith.optimizer.rules._patterns import maker, passed_on, passes_on, read_elsewhere
+from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
+from onnxsmith.optimizer.rules._patterns import maker, read_elsewhere
 from onnxsmith.optimizer.rules._views import KnownDims, Order, first_order, known_dims, viewed
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
+if TYPE_CHECKING:
+    from onnxsmith.graph.patterns.match import Match as Found
 
-class PadNoop(Rule):
+
+class PadNoop(PatternRule):
     """A Pad whose amounts are all 0 is its data, for any padding value.
 
     Before:
@@ -33,15 +38,12 @@ class PadNoop(Rule):
 
     anchor = ("Pad",)
     exactness = Exactness.BITWISE
+    pattern = "Pad(x, ...)"
+    replacement = "x"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        found = padding(node, any_value=True)
-        if isinstance(found, NoMatch) or any((*found.begin, *found.end)):
-            return None
-        return passes_on(node)
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return passed_on(match)
+    def check(self, found: Found) -> Answer:
+        amounts = padding(found.node, any_value=True)
+        return None if isinstance(amounts, NoMatch) or any((*amounts.begin, *amounts.end)) else {}
 
 
 class PadBetweenViews(Rule):
@@ -133,7 +135,7 @@ def _moved_pad(
 
 
 _PADDERS = ("Conv", "MaxPool", "AveragePool")
-"""Operators that can pad their own window."""
+"""Lists operators that can pad their own window."""
 
 
 class PadTranspose(Rule):

@@ -1,4 +1,4 @@
-"""Reductions: over dimensions of 1, before a view, after a `Transpose`."""
+"""Removes reductions over dimensions of 1, and joins reductions with a view or a `Transpose`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 @dataclass(frozen=True)
 class _Reduction:
-    """The axes of a reduction, from 0 on and in order, and whether they stay with a size of 1."""
+    """Holds the axes of a reduction, from 0 on and in order, and whether they stay with a size of 1."""
 
     axes: tuple[int, ...]
     kept: bool

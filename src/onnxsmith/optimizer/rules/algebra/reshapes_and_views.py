@@ -1,4 +1,4 @@
-"""Views in a row, and a product of matrices between them."""
+"""Joins views in a row, and removes views around a product of matrices."""
 
 from __future__ import annotations
 
@@ -135,10 +135,9 @@ class ViewChain(Rule):
             return _views.reshaped(tape, match)
         if "axes" not in match.found:
             return source
-        merged = match.found["axes"]
-        if facts.opset(match.node) < 13:
-            return tape.op(match.node.op_type, [source], {"axes": merged})
-        return tape.op(match.node.op_type, [source, _views.integers(tape, merged, match.node.inputs[1])])
+        node, merged = match.node, match.found["axes"]
+        beside = node.inputs[1] if len(node.inputs) > 1 else None
+        return _views.with_axes(tape, node.op_type, source, merged, beside, facts.opset(node))
 
 
 def _view_axes(node: ir.Node) -> tuple[int, ...] | None:

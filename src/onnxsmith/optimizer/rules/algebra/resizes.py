@@ -1,22 +1,28 @@
-"""`Resize` and `Upsample`, which are read in every opset. `Resize` is written for opset 11 and newer."""
+"""Joins, removes and simplifies `Resize` and `Upsample`, which are read in every opset. `Resize` is written for opset
+11 and newer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts, symbols
-from onnxsmith.optimizer.rules._patterns import maker, passed_on, passes_on, read_elsewhere
+from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
+from onnxsmith.optimizer.rules._patterns import maker, read_elsewhere
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
+if TYPE_CHECKING:
+    from onnxsmith.graph.patterns.match import Match as Found
+
 _SCALING = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
-"""Coordinate modes that keep every element in place if the scale is 1."""
+"""Lists coordinate modes that keep every element in place if the scale is 1."""
 
 
 REPEATS = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-"""Attributes with which a Resize by integer scales repeats each element."""
+"""Gives the attributes with which a Resize by integer scales repeats each element."""
 
 
 def _input(node: ir.Node, index: int) -> ir.Value | None:
@@ -61,7 +67,7 @@ def write_resize(
 
 
 _MOST_SCALE = 2**10
-"""The largest product of both scales. A choice: far above any upsampling, and positions stay exact in float32."""
+"""Limits the product of both scales. A choice: far above any upsampling, and positions stay exact in float32."""
 
 
 class ResizeChain(Rule):
@@ -126,7 +132,7 @@ def _repeats(node: ir.Node) -> list[int] | None:
     return [int(scale) for scale in scales]
 
 
-class ResizeNoop(Rule):
+class ResizeNoop(PatternRule):
     """A Resize or Upsample by 1 along every axis changes nothing, and neither does a Resize to sizes that are provably
     the data's. This holds in every mode of interpolation, because each new element lies on an old element.
 
@@ -149,18 +155,16 @@ class ResizeNoop(Rule):
 
     anchor = ("Resize", "Upsample")
     exactness = Exactness.BITWISE
+    pattern = "either(Resize(x, ...), Upsample(x, ...))"
+    replacement = "x"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
+    def check(self, found: Found) -> Answer:
+        node = found.node
         if not _is_plain(node):
             return None
         factors = _scales(node)
         by_one = factors is not None and bool(factors) and all(factor == 1 for factor in factors)
-        if not by_one and not facts.same(_sizes(node), facts.dims(node.inputs[0])):
-            return None
-        return passes_on(node)
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return passed_on(match)
+        return {} if by_one or facts.same(_sizes(node), facts.dims(node.inputs[0])) else None
 
 
 class ResizeRoi(Rule):

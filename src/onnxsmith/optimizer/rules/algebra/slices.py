@@ -1,4 +1,4 @@
-"""`Slice`: of a `Slice`, of everything, of each part in turn.
+"""Joins and removes `Slice`, and makes a `Split` from the Slices of all parts.
 
 Bounds that are numbers are read as a range along each axis."""
 
@@ -14,7 +14,6 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _node_order, _split
 from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
-from onnxsmith.optimizer.rules._patterns import passed_on, passes_on
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 if TYPE_CHECKING:
@@ -22,14 +21,15 @@ if TYPE_CHECKING:
 
 
 TO_THE_END = 2**63 - 1
-"""An end beyond every dimension."""
+"""Lies beyond every dimension."""
 _OPEN = 2**31 - 1
-"""Exporters write this, or more, for an open end."""
+"""Is INT_MAX: exporters write this, or more, for the end of a dimension of unknown size, as the specification
+recommends."""
 
 
 @dataclass(frozen=True)
 class _Range:
-    """The range start:end:step along an axis."""
+    """Stands for the range start:end:step along an axis."""
 
     start: int
     end: int
@@ -57,8 +57,8 @@ def _ranges(node: ir.Node) -> dict[int, _Range] | None:
     starts, ends = _numbers(node, 1), _numbers(node, 2)
     if data is None or starts is None or ends is None or len(starts) != len(ends):
         return None
-    axes = _numbers(node, 3, list(range(len(starts))))
-    steps = _numbers(node, 4, [1] * len(starts))
+    axes = _numbers(node, 3, tuple(range(len(starts))))
+    steps = _numbers(node, 4, (1,) * len(starts))
     if axes is None or steps is None or not len(axes) == len(steps) == len(starts):
         return None
     found: dict[int, _Range] = {}
@@ -70,10 +70,14 @@ def _ranges(node: ir.Node) -> dict[int, _Range] | None:
     return found
 
 
-def _numbers(node: ir.Node, index: int, default: list[int] | None = None) -> list[int] | None:
+def _elements(node: ir.Node, index: int, default: tuple[int, ...] | None = None) -> tuple[facts.Element, ...] | None:
     if len(node.inputs) <= index or node.inputs[index] is None:
         return default
-    elements = facts.integers(node.inputs[index])
+    return facts.integers(node.inputs[index])
+
+
+def _numbers(node: ir.Node, index: int, default: tuple[int, ...] | None = None) -> list[int] | None:
+    elements = _elements(node, index, default)
     numbers = [element for element in elements or () if isinstance(element, int)]
     return numbers if elements is not None and len(numbers) == len(elements) else None
 
@@ -175,7 +179,7 @@ class SliceChain(PatternRule):
         return written if (written["steps"] != 1).any() else {**written, "steps": None}
 
 
-class SliceNoop(Rule):
+class SliceNoop(PatternRule):
     """A Slice from 0 in steps of 1 changes nothing if its ends provably reach the ends of the data, for every size. An
     end reaches it if it is INT_MAX or more, a number not below the dimension, or computed as that very dimension.
 
@@ -198,31 +202,23 @@ class SliceNoop(Rule):
 
     anchor = ("Slice",)
     exactness = Exactness.BITWISE
+    pattern = "Slice(x, starts, ends, ...)"
+    replacement = "x"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        if len(node.inputs) < 3:
-            return None
+    def check(self, found: Found) -> Answer:
+        node = found.node
         data, starts = facts.dims(node.inputs[0]), facts.integers(node.inputs[1])
         ends = facts.integers(node.inputs[2])
         if data is None or starts is None or ends is None or any(start != 0 for start in starts):
             return None
-        axes = _optional(node, 3, tuple(range(len(starts))))
-        steps = _optional(node, 4, (1,) * len(starts))
+        axes = _elements(node, 3, tuple(range(len(starts))))
+        steps = _elements(node, 4, (1,) * len(starts))
         if axes is None or steps is None or any(step != 1 for step in steps) or len(axes) != len(ends):
             return None
         for axis, end in zip(axes, ends, strict=True):
             if not isinstance(axis, int) or not -len(data) <= axis < len(data) or not _takes_all(end, data[axis]):
                 return None
-        return passes_on(node)
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return passed_on(match)
-
-
-def _optional(node: ir.Node, index: int, default: tuple[int, ...]) -> tuple[facts.Element, ...] | None:
-    if len(node.inputs) <= index or node.inputs[index] is None:
-        return default
-    return facts.integers(node.inputs[index])
+        return {}
 
 
 def _takes_all(end: facts.Element, dim: facts.Element | None) -> bool:

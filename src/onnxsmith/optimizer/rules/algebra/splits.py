@@ -1,4 +1,4 @@
-"""`Split`, and what can become one."""
+"""Joins `Split` in a row, moves equal operators before it, and makes it from other operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transposes around a region of operators that can work in another order of axes."""
+"""Removes transposes around a region of operators that can work in another order of axes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from onnxsmith.optimizer.rules._patterns import maker
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST = 48
-"""The most operators in one region. A choice that bounds the cost."""
+"""Limits the operators in one region. A choice that bounds the cost."""
 _SMALL = 1024
-"""Constants of at most this many bytes may be stored twice. A choice."""
+"""Limits the bytes of constants that may be stored twice. A choice."""
 
 
 class TransposeRegion(Rule):
@@ -92,8 +92,8 @@ def _is_taken(node: ir.Node | None, reader: ir.Node, perm: Perm) -> bool:
 
 
 class _Region:
-    """Operators before a Transpose, with the permutation that each of their values needs so that the Transpose can be
-    removed."""
+    """Collects operators before a Transpose, with the permutation that each of their values needs so that the Transpose
+    can be removed."""
 
     def __init__(self, anchor: ir.Node) -> None:
         self._anchor = anchor

@@ -1,4 +1,4 @@
-"""`Transpose`: in a row, and around other operators."""
+"""Joins and removes `Transpose`, alone and around other operators."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def _before_transpose(groups: Sequence[int], perm: Sequence[int], after: _views.
 
 
 _LONGEST = 6
-"""The most nodes in a row. A choice that bounds the cost."""
+"""Limits the nodes in a row. A choice that bounds the cost."""
 
 
 class TransposeOnes(Rule):
@@ -335,7 +335,8 @@ class TransposeOnes(Rule):
         if found == ():
             return source
         if isinstance(found, _Ones):
-            return found.write(tape, source, match.node)
+            node = match.node
+            return _views.with_axes(tape, found.op_type, source, found.axes, node.outputs[0], facts.opset(node))
         if isinstance(found, tuple):
             return tape.op("Transpose", [source], {"perm": list(found)})
         return tape.op("Reshape", [source, _views.integers(tape, found, match.node.outputs[0])])
@@ -343,16 +344,10 @@ class TransposeOnes(Rule):
 
 @dataclass(frozen=True)
 class _Ones:
-    """A Squeeze or an Unsqueeze of some axes."""
+    """Stands for a Squeeze or an Unsqueeze of some axes."""
 
     op_type: str
     axes: tuple[int, ...]
-
-    def write(self, tape: ir.tape.Tape, source: ir.Value, node: ir.Node) -> ir.Value:
-        """Writes the node in the form of the node's opset."""
-        if facts.opset(node) < 13:
-            return tape.op(self.op_type, [source], {"axes": list(self.axes)})
-        return tape.op(self.op_type, [source, _views.integers(tape, self.axes, node.outputs[0])])
 
 
 def _row_effect(source: ir.Value | None, row: Sequence[ir.Node]) -> Perm | list[int] | _Ones | None:

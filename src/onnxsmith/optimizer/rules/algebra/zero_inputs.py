@@ -1,4 +1,4 @@
-"""Inputs of zeros that an operator does not need."""
+"""Leaves out inputs of zeros that an operator does not need."""
 
 from __future__ import annotations
 

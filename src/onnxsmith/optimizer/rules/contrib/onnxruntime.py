@@ -1,4 +1,4 @@
-"""Rules that make operators of onnxruntime."""
+"""Makes operators of onnxruntime."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _activations, _quantized_products
-from onnxsmith.optimizer.rules._activations import SWISH
-from onnxsmith.optimizer.rules._patterns import fits, integer, maker, read_elsewhere, two_ways
+from onnxsmith.optimizer.rules._patterns import integer, maker, read_elsewhere, times_number, two_ways
 from onnxsmith.optimizer.rules._views import perm
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -105,7 +104,7 @@ class QuickGelu(Rule):
     domain = _DOMAIN
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        found = next((way for way in _activations.ways(node, SWISH) if not way.argument.get((0, 0))), None)
+        found = _activations.swish(node)
         if found is None:
             return None
         refusal = _without_kernel(found.source, "QuickGelu") or read_elsewhere(found.nodes)
@@ -171,11 +170,10 @@ def _scaled_product(node: ir.Node) -> tuple[ir.Node | None, float]:
     """Returns the MatMul, and the number that its result is multiplied by."""
     if node.op_type == "MatMul":
         return node, 1.0
-    for one, other in two_ways(node)[: 2 if node.op_type == "Mul" else 1]:
-        number, product = facts.constant(other), maker(one, node, "MatMul")
-        if product is None or number is None or number.size != 1 or not fits(number.shape, one) or not number.item():
-            continue
-        return product, float(number.item()) if node.op_type == "Mul" else 1 / float(number.item())
+    for one, number in times_number(node):
+        product = maker(one, node, "MatMul")
+        if product is not None and number:
+            return product, float(number) if node.op_type == "Mul" else 1 / float(number)
     return None, 1.0
 
 

@@ -1,4 +1,4 @@
-"""A condition whose value is known, because later operators would fail otherwise."""
+"""Finds a condition whose value is known, because later operators would fail otherwise."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "Or": lambda a, b: bool(a or b),
 }
 _DEEPEST = 24
-"""The most operators that are followed back. A choice that bounds the cost."""
+"""Limits the operators that are followed back. A choice that bounds the cost."""
 
 
 class _Supposed:
-    """The ranks and numbers that follow if `condition` has the value `holds`."""
+    """Infers the ranks and single numbers that follow if `condition` has the value `holds`."""
 
     def __init__(self, condition: ir.Value, *, holds: bool) -> None:
         self._numbers: dict[ir.Value, int | bool | None] = {condition: holds}
@@ -132,7 +132,7 @@ def _fails(node: ir.Node, supposed: _Supposed) -> bool:
 
 
 _MOST = 64
-"""The most operators after the If that are examined. A choice that bounds the cost."""
+"""Limits the operators after the If that are examined. A choice that bounds the cost."""
 
 
 class ImpossibleBranch(Rule):

@@ -1,4 +1,4 @@
-"""Activations that are written out."""
+"""Fuses activations that are written out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _activations
 from onnxsmith.optimizer.rules._patterns import FLOATS, maker, read_elsewhere, too_old, two_ways
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
+
+
+def _fused(node: ir.Node, found: _activations.Found, operator: str, since: int, **more: object) -> Match | NoMatch:
+    """Returns the match of an activation that opset `since` introduced, or why it is refused."""
+    if found.source.dtype not in FLOATS:
+        return NoMatch("the dtype is not known to be floating point", found.source)
+    refusal = too_old(node, operator, since) or read_elsewhere(found.nodes)
+    return refusal or Match(node, found.nodes, {"source": found.source, **more})
 
 
 class Gelu(Rule):
@@ -49,12 +57,8 @@ class Gelu(Rule):
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         for approximate, formula in _activations.GELU.items():
             found = _activations.find(node, formula)
-            if found is None:
-                continue
-            if found.source.dtype not in FLOATS:
-                return NoMatch("the dtype is not known to be floating point", found.source)
-            refusal = too_old(node, "Gelu", 20) or read_elsewhere(found.nodes)
-            return refusal or Match(node, found.nodes, {"source": found.source, "approximate": approximate})
+            if found is not None:
+                return _fused(node, found, "Gelu", 20, approximate=approximate)
         return None
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
@@ -121,7 +125,7 @@ def _float32(number: float) -> float:
 
 
 _HARDSWISH_SINCE = 14
-"""The opset that brought HardSwish."""
+"""Is the opset that introduced HardSwish."""
 _CLIPPED = {
     (0.0, 6.0): _activations.Formula(("Clip",), {(1, 0): 1.0, (0, 0): 3.0}, {(1, 1): 1 / 6}),
     (0.0, 1.0): _activations.Formula(("Clip",), {(1, 0): 1 / 6, (0, 0): 0.5}, {(1, 1): 1.0}),
@@ -230,12 +234,7 @@ class Mish(Rule):
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         found = _activations.find(node, _MISH)
-        if found is None:
-            return None
-        if found.source.dtype not in FLOATS:
-            return NoMatch("the dtype is not known to be floating point", found.source)
-        refusal = too_old(node, "Mish", 18) or read_elsewhere(found.nodes)
-        return refusal or Match(node, found.nodes, {"source": found.source})
+        return None if found is None else _fused(node, found, "Mish", 18)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         return tape.op("Mish", [match.found["source"]])
@@ -271,13 +270,8 @@ class Swish(Rule):
     makes = "Swish"
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        found = next((way for way in _activations.ways(node, _activations.SWISH) if not way.argument.get((0, 0))), None)
-        if found is None:
-            return None
-        if found.source.dtype not in FLOATS:
-            return NoMatch("the dtype is not known to be floating point", found.source)
-        refusal = too_old(node, "Swish", 24) or read_elsewhere(found.nodes)
-        return refusal or Match(node, found.nodes, {"source": found.source, "alpha": found.argument[1, 0]})
+        found = _activations.swish(node)
+        return None if found is None else _fused(node, found, "Swish", 24, alpha=found.argument[1, 0])
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         alpha = match.found["alpha"]

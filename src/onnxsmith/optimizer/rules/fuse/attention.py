@@ -1,4 +1,4 @@
-"""Attention that is written out, and its heads."""
+"""Fuses attention that is written out, and reads repeated heads once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts, symbols
 from onnxsmith.graph.shapes.uniform_tensors import uniform
 from onnxsmith.optimizer.rules import _views
-from onnxsmith.optimizer.rules._patterns import fits, integer, maker, read_elsewhere, too_old, two_ways
+from onnxsmith.optimizer.rules._patterns import fits, integer, maker, read_elsewhere, times_number, too_old, two_ways
 from onnxsmith.optimizer.rules._views import perm
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _MOST_MASKS = 3
-"""The most masks in a row on the same scores. A choice: models have two."""
+"""Limits the masks in a row on the same scores. A choice: models have two."""
 _DTYPES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 _Dim = facts.Element | None
 _SWAPPED = [0, 1, 3, 2]
@@ -33,7 +33,8 @@ _SWAPPED = [0, 1, 3, 2]
 
 @dataclass(frozen=True)
 class _Scores:
-    """Softmax of the masked scores query · keysᵀ * scale. `guarded` is true if rows of NaN become zeros."""
+    """Describes the softmax of the masked scores query · keysᵀ * scale. `guarded` is true if rows of NaN become
+    zeros."""
 
     nodes: tuple[ir.Node, ...]
     query: ir.Value
@@ -44,7 +45,7 @@ class _Scores:
 
     @property
     def mask(self) -> Mask | None:
-        """All masks together."""
+        """Returns all masks together."""
         from onnxsmith.optimizer.rules._attention_masks import Mask
 
         dtype = self.query.dtype
@@ -189,14 +190,10 @@ def _scaled_product(value: ir.Value | None, node: ir.Node) -> tuple[ir.Node, flo
     if matmul is not None:
         return matmul, 1.0, []
     scaled = maker(value, node, "Mul", "Div")
-    for one, other in two_ways(scaled)[: 2 if scaled.op_type == "Mul" else 1] if scaled is not None else ():
-        number, matmul = facts.constant(other), maker(one, node, "MatMul")
-        if scaled is None or matmul is None or number is None or number.size != 1 or not float(number.item()) > 0:
-            continue
-        if not fits(number.shape, one):
-            continue
-        factor = float(number.item())
-        return matmul, factor if scaled.op_type == "Mul" else 1 / factor, [scaled]
+    for one, number in times_number(scaled):
+        matmul = maker(one, node, "MatMul")
+        if scaled is not None and matmul is not None and float(number) > 0:
+            return matmul, float(number) if scaled.op_type == "Mul" else 1 / float(number), [scaled]
     return None
 
 
@@ -277,12 +274,13 @@ def _keys(tape: ir.tape.Tape, keys: ir.Value, node: ir.Node) -> ir.Value:
 
 
 _AROUND = [0, 1, 3, 4]
-"""Positions in the target of an Expand, without the axis along which heads are repeated."""
+"""Lists the positions in the target of an Expand, without the axis along which heads are repeated."""
 
 
 @dataclass(frozen=True)
 class _Repeated:
-    """The keys or values before the repetition, how often each head is repeated, and the nodes, the last first."""
+    """Holds the keys or values before the repetition, how often each head is repeated, and the nodes, the last
+    first."""
 
     source: ir.Value
     heads: int
@@ -290,7 +288,7 @@ class _Repeated:
     is_transposed: bool
     nodes: tuple[ir.Node, ...]
     target: ir.Value | None = None
-    """The target of the Expand, if batch or length are not provably those of `source`, because the Expand may widen
+    """Is the target of the Expand, if batch or length are not provably those of `source`, because the Expand may widen
     them, too."""
 
 

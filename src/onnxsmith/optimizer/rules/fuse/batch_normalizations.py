@@ -1,4 +1,4 @@
-"""A batch normalisation goes into the weights of a convolution or a matrix product."""
+"""Folds a batch normalisation into the weights of a convolution or a matrix product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factors and summands for each channel go into the weights and the bias of a convolution."""
+"""Folds factors and summands for each channel into the weights and the bias of a convolution."""
 
 from __future__ import annotations
 

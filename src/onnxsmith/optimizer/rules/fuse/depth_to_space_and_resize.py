@@ -1,4 +1,4 @@
-"""Blocks of channels and repeated elements of images are written out with `Reshape`, `Transpose` and `Expand`."""
+"""Fuses moved blocks of channels and repeated elements, which `Reshape`, `Transpose` and `Expand` write out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FORMS: dict[tuple[int, ...], tuple[str, str]] = {
     (0, 1, 4, 2, 5, 3): ("DepthToSpace", "CRD"),
     (0, 3, 5, 1, 2, 4): ("SpaceToDepth", ""),
 }
-"""Permutations of the six axes, with operator and mode. SpaceToDepth makes the rows and columns of blocks the first
+"""Maps permutations of the six axes to operator and mode. SpaceToDepth makes the rows and columns of blocks the first
 channels."""
 
 

@@ -1,4 +1,4 @@
-"""Constant factors go into weights that are not next to them.
+"""Moves constant factors into weights that are not next to them.
 
 A factor moves back through operators that are linear in their inputs. A Transpose permutes it, a Reshape to heads
 reshapes it, and a Split joins the factors of its parts, with 1 for a part without a factor. If several nodes read a
@@ -64,7 +64,7 @@ class DistantFactor(Rule):
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         if facts.opset(node) < 7:
             return None
-        for source, other in two_ways(node) if node.op_type == "Mul" else two_ways(node)[:1]:
+        for source, other in two_ways(node):
             array = facts.constant(other)
             if array is None or array.dtype.kind != "f" or not fits(array.shape, source) or not array.all():
                 continue
@@ -103,20 +103,20 @@ def _distant_match(node: ir.Node, source: ir.Value, factor: _Array) -> Match | N
 
 
 _NEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul", "Add")
-"""Operators that fuse/conv-mul and fuse/matmul-mul handle, if the factor follows them directly."""
+"""Lists operators that fuse/conv-mul and fuse/matmul-mul handle, if the factor follows them directly."""
 
 
 _Array = npt.NDArray[np.float64]
 _MOST = 40
-"""The most nodes that one search visits. A choice that bounds the cost."""
+"""Limits the nodes that one search visits. A choice that bounds the cost."""
 _SLACK = 1024
-"""Bytes by which a constant may grow when it takes the factor. A choice: a saved node is worth 1 kB."""
+"""Limits the bytes by which a constant may grow when it takes the factor. A choice: a saved node is worth 1 kB."""
 
 
 @dataclass(frozen=True)
 class _Sink:
-    """The place that takes the factor: the value whose nodes are replaced, these nodes, the last first, and the
-    function that writes the new nodes. `scaled` are the values that contain the factor afterwards."""
+    """Describes the place that takes the factor: the value whose nodes are replaced, these nodes, the last first, and
+    the function that writes the new nodes. `scaled` are the values that contain the factor afterwards."""
 
     value: ir.Value
     nodes: tuple[ir.Node, ...]
@@ -143,12 +143,13 @@ def _sink(value: ir.Value, factor: _Array, readers: Sequence[ir.Node]) -> _Sink 
 
 @dataclass
 class _Flow:
-    """The nodes from a value back to the place that takes its factor: the farthest possible place, or the nearest."""
+    """Finds the nodes from a value back to the place that takes its factor: the farthest possible place, or the
+    nearest."""
 
     reader: ir.Node
     near: bool
     through: dict[ir.Node, tuple[ir.Value, ...]] = field(default_factory=dict)
-    """For each node, producers first: the inputs that must contain the factor."""
+    """Lists for each node, producers first, the inputs that must contain the factor."""
     ends: dict[ir.Value, None] = field(default_factory=dict)
     factors: dict[ir.Value, _Array] = field(default_factory=dict)
     refusal: NoMatch | None = None

@@ -1,4 +1,4 @@
-"""Products of matrices: with a bias, a factor or a transposed weight, and several products of one value."""
+"""Fuses products of matrices with a bias, a factor or a transposed weight, and joins products of one value."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class TransposeGemm(PatternRule):
 
 
 _MOST_WIDTHS = 8
-"""The largest ratio of the joined product's width to the width of x. A choice: the whole joined product is in memory at
+"""Limits the ratio of the joined product's width to the width of x. A choice: the whole joined product is in memory at
 once."""
 
 
@@ -318,7 +318,7 @@ def _side_by_side(weights: Sequence[ir.Value | None]) -> ir.TensorProtocol:
 
 
 _MOST_READERS = 4
-"""The most nodes from a product to its last node: Cast, Mul, Add, and one in reserve. A choice that bounds the
+"""Limits the nodes from a product to its last node: Cast, Mul, Add, and one in reserve. A choice that bounds the
 search."""
 
 

@@ -1,4 +1,4 @@
-"""Normalisations that are written out."""
+"""Fuses normalisations that are written out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _WrittenOut(Rule):
     operator: ClassVar[str]
     since: ClassVar[int]
     follows: ClassVar[tuple[str, ...]]
-    """The operators that may follow the normalisation: for its factor, its summand, a Cast back to 16 bits."""
+    """Lists the operators that may follow the normalisation: for its factor, its summand, a Cast back to 16 bits."""
 
     @abstractmethod
     def source(self, found: Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:

@@ -1,4 +1,4 @@
-"""A `Pad` goes into the convolution or pool after it, which can pad itself."""
+"""Moves a `Pad` into the convolution or pool after it, which can pad itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotary position embedding that is written out."""
+"""Fuses rotary position embedding that is written out."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _UNARY = ("Cast", "Cos", "Neg", "Sin")
 
 @dataclass(frozen=True)
 class _Cache:
-    """Cosines or sines whose two halves along the last axis are equal. `source` is one half, or a whole constant.
-    `above` are the nodes that compute the result from it, the first step first. `batch` is the number of rows."""
+    """Describes cosines or sines whose two halves along the last axis are equal. `source` is one half, or a whole
+    constant. `above` are the nodes that compute the result from it, the first step first. `batch` is the number of
+    rows."""
 
     value: ir.Value
     batch: facts.Element | None
@@ -38,7 +39,7 @@ class _Cache:
 
     @property
     def cost(self) -> int:
-        """The number of nodes that compute one half, of shape [batch, sequence, half]."""
+        """Counts the nodes that compute one half, of shape [batch, sequence, half]."""
         return len(self.above) + (not self.is_constant and self.rank != 3)
 
     def half(self, tape: ir.tape.Tape) -> ir.Value:
@@ -60,7 +61,7 @@ class _Cache:
 
 @dataclass(frozen=True)
 class _Written:
-    """source * cos + turned(source) * sin, of four axes, and its nodes, the last first."""
+    """Describes source * cos + turned(source) * sin, of four axes, and its nodes, the last first."""
 
     source: ir.Value
     cos: ir.Value
@@ -70,7 +71,7 @@ class _Written:
 
 @dataclass(frozen=True)
 class _Rotation:
-    """A rotation that may be rewritten. `nodes` are its nodes, the last first."""
+    """Describes a rotation that may be rewritten. `nodes` are its nodes, the last first."""
 
     source: ir.Value
     batch: facts.Element | None
@@ -84,13 +85,13 @@ class _Rotation:
 
     @property
     def cost(self) -> int:
-        """The number of nodes in the replacement."""
+        """Counts the nodes in the replacement."""
         spread = 0 if not self.is_spread else 2 if isinstance(self.batch, int) else 4
         return 1 + spread + sum(cache.cost for cache in self.caches)
 
     @property
     def gain(self) -> int:
-        """The number of nodes that the rewrite makes redundant."""
+        """Counts the nodes that the rewrite makes redundant."""
         return freed(self.nodes[0], kept=(self.source, *(cache.source for cache in self.caches)))
 
 

@@ -1,4 +1,4 @@
-"""A `Gather` at indices that are known, although they are computed."""
+"""Replaces a `Gather` at indices that are computed, but known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onnxsmith.optimizer.rules._patterns import integer, maker
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST_VIEWS = 8
-"""The most views that are followed back. A choice that bounds the cost."""
+"""Limits the views that are followed back. A choice that bounds the cost."""
 
 
 class GatherOne(Rule):
@@ -104,13 +104,13 @@ def _shape_of(value: ir.Value | None) -> tuple[ir.Value, int] | None:
 
 @dataclass(frozen=True)
 class _Taken:
-    """The part of `data` that a gather takes. The data's axes from `first` on become, one by one, the axes `along` of
-    the indices. The indices have `rank` axes, of which all others have size 1. `kept` axes of size 1 follow in the
-    result."""
+    """Describes the part of `data` that a gather takes. The data's axes from `first` on become, one by one, the axes
+    `along` of the indices. The indices have `rank` axes, of which all others have size 1. `kept` axes of size 1 follow
+    in the result."""
 
     data: ir.Value
     indices: tuple[ir.Value, ...]
-    """For each axis: the indices that count along it."""
+    """Holds for each axis the indices that count along it."""
     first: int
     along: tuple[int, ...]
     rank: int
@@ -203,11 +203,7 @@ def _viewed(tape: ir.tape.Tape, match: Match, value: ir.Value) -> ir.Value:
     if match.found["perm"] is not None:
         value = tape.op("Transpose", [value], {"perm": match.found["perm"]})
     axes = match.found["axes"]
-    if axes is None:
-        return value
-    if facts.opset(match.node) < 13:
-        return tape.op("Unsqueeze", [value], {"axes": axes})
-    return tape.op("Unsqueeze", [value, _views.integers(tape, axes, None)])
+    return value if axes is None else _views.with_axes(tape, "Unsqueeze", value, axes, None, facts.opset(match.node))
 
 
 def _known(tape: ir.tape.Tape, number: int) -> ir.Value:
@@ -338,7 +334,7 @@ def _are_used(dims: _views.Dims, along: Sequence[int]) -> bool:
 
 
 _MOST_NODES = 16
-"""The most nodes that one search follows back. A choice that bounds the cost."""
+"""Limits the nodes that one search follows back. A choice that bounds the cost."""
 
 
 def _limit_of(value: ir.Value | None, axis: int) -> ir.Value | None:

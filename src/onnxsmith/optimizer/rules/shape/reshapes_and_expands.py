@@ -1,9 +1,10 @@
-"""Targets of `Reshape` and `Expand` that are known, or not needed."""
+"""Makes known targets of `Reshape` and `Expand` constant, and removes Reshapes and Expands that are not needed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
@@ -11,12 +12,16 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts, symbols
 from onnxsmith.graph.shapes.uniform_tensors import uniform
 from onnxsmith.optimizer.rules import _views
+from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
 from onnxsmith.optimizer.rules._patterns import UNARY, passed_on, passes_on, two_ways
 from onnxsmith.optimizer.rules._views import Dims
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule, is_sole_use
 
+if TYPE_CHECKING:
+    from onnxsmith.graph.patterns.match import Match as Found
 
-class ReshapeNoop(Rule):
+
+class ReshapeNoop(PatternRule):
     """A Reshape whose result has the data's shape, provably for every size, gives the data. Squeeze,
     Unsqueeze and Flatten that change no dimension are the same.
 
@@ -36,15 +41,12 @@ class ReshapeNoop(Rule):
 
     anchor = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
     exactness = Exactness.BITWISE
+    pattern = "either(Reshape(x, ...), Squeeze(x, ...), Unsqueeze(x, ...), Flatten(x))"
+    replacement = "x"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        before, after = facts.dims(node.inputs[0]), facts.dims(node.outputs[0])
-        if not facts.same(before, after):
-            return None
-        return passes_on(node)
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return passed_on(match)
+    def check(self, found: Found) -> Answer:
+        node = found.node
+        return {} if facts.same(facts.dims(node.inputs[0]), facts.dims(node.outputs[0])) else None
 
 
 class ConstantReshape(Rule):
@@ -171,7 +173,7 @@ _BROADCASTING = (
     *("Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less"),
     *("LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"),
 )
-"""Operators whose inputs are broadcast to one shape, from opset 8 on."""
+"""Lists operators whose inputs are broadcast to one shape, from opset 8 on."""
 
 
 def _is_scalar(value: ir.Value | None, rank: int) -> bool:
@@ -194,7 +196,7 @@ def _is_absorbed(added: Dims, beside: Sequence[Dims]) -> bool:
 
 _NEUTRAL = {"And": True, "Or": False, "Mul": 1, "Div": 1}
 _MOST_BETWEEN = 6
-"""The most operators between the Expand and the broadcast. A choice that bounds the cost."""
+"""Limits the operators between the Expand and the broadcast. A choice that bounds the cost."""
 
 
 class ExpandBeforeBroadcast(Rule):
@@ -292,7 +294,7 @@ def _widening(node: ir.Node) -> _Widened | None:
             in_front = dims is not None and axes is not None and axes == tuple(range(len(axes)))
             return _as_widened(node, node.inputs[0], (1,) * len(dims) if dims is not None and in_front else None)
         case "And" | "Or" | "Mul" | "Div":
-            for source, other in two_ways(node)[: 1 if node.op_type == "Div" else 2]:
+            for source, other in two_ways(node):
                 if uniform(other) == _NEUTRAL[node.op_type]:
                     return _as_widened(node, source, facts.dims(other))
     return None

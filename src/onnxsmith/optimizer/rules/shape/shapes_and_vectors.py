@@ -1,9 +1,10 @@
-"""Shapes, their parts, and vectors that are computed from them."""
+"""Reads shapes, their parts, and vectors of sizes from earlier values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
@@ -11,13 +12,17 @@ from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure.uses import freed
 from onnxsmith.graph.structure.value_replacement import can_be_output
 from onnxsmith.optimizer.rules import _views
+from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
 from onnxsmith.optimizer.rules._patterns import integer, maker, too_old
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule, is_sole_use
+
+if TYPE_CHECKING:
+    from onnxsmith.graph.patterns.match import Match as Found
 
 _CHANGES = (*_views.VIEWS, "Expand", "Tile", "Transpose")
 
 
-class ShapeBeforeView(Rule):
+class ShapeBeforeView(PatternRule):
     """Shape of the result of a Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile or Transpose can read the operator's
     data instead, if the dimensions stand side by side there, too. The result then has fewer readers, so that other
     rules may remove it. Fires only if another node reads the result as well: otherwise only its shape is used.
@@ -46,12 +51,14 @@ class ShapeBeforeView(Rule):
 
     anchor = ("Shape",)
     exactness = Exactness.BITWISE
+    pattern = "Shape(x)"
+    replacement = "Shape <start = ?start, end = ?end> (source)"
 
-    def match(self, node: ir.Node) -> Match | None:
-        value = node.inputs[0]
+    def check(self, found: Found) -> Answer:
+        node, value = found.node, found["x"]
         before = maker(value, node, *_CHANGES)
         dims, sizes = facts.dims(value), facts.dims(before.inputs[0]) if before is not None else None
-        if value is None or before is None or dims is None or sizes is None or facts.opset(node) < 15:
+        if before is None or dims is None or sizes is None or facts.opset(node) < 15:
             return None
         start, end = integer(node, "start", 0), integer(node, "end", len(dims))
         if start is None or end is None or is_sole_use(value):
@@ -63,13 +70,8 @@ class ShapeBeforeView(Rule):
         place = next((at for at in places if facts.same(sizes[at : at + len(wanted)], wanted)), None)
         if place is None:
             return None
-        bounds = {"start": place} if place else {}
-        if place + len(wanted) < len(sizes):
-            bounds["end"] = place + len(wanted)
-        return Match(node, (node,), {"source": before.inputs[0], "bounds": bounds})
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return tape.op("Shape", [match.found["source"]], match.found["bounds"])
+        end = place + len(wanted)
+        return {"source": before.inputs[0], "start": place or None, "end": end if end < len(sizes) else None}
 
 
 class ShapePart(Rule):
@@ -139,7 +141,7 @@ class ShapePart(Rule):
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Neighbouring dimensions of a value, and the nodes that read them."""
+    """Holds neighbouring dimensions of a value, and the nodes that read them."""
 
     source: ir.Value
     axes: range
@@ -217,12 +219,12 @@ def _part_of_axes(node: ir.Node, axes: range) -> range | None:
 
 
 _MOST_NODES = 32
-"""The most nodes that one search visits. A choice that bounds the cost."""
+"""Limits the nodes that one search visits. A choice that bounds the cost."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Neighbouring elements of the vector: all elements of `value`, or numbers."""
+    """Holds neighbouring elements of the vector: all elements of `value`, or numbers."""
 
     value: ir.Value | None
     numbers: tuple[int, ...] = ()
