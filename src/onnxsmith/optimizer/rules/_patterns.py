@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts, symbols
 from onnxsmith.graph.structure.uses import is_read_outside
-from onnxsmith.optimizer.rules.base import Match, NoMatch, TooOld
+from onnxsmith.optimizer.rules.base import NoMatch, TooOld
 
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 UNARY = (
@@ -75,16 +75,15 @@ def fits(shape: Sequence[facts.Element | None], beside: ir.Value) -> bool:
     return all(size == 1 or symbols.covers(dim, size) for size, dim in pairs)
 
 
-def passes_on(node: ir.Node) -> Match | None:
-    """Returns the match that replaces a node's result by its first input."""
-    return Match(node, (node,)) if node.inputs[0] is not None else None
-
-
-def passed_on(match: Match) -> ir.Value:
-    """Returns the value that replaces the result of a node matched by `passes_on`."""
-    source = match.node.inputs[0]
-    assert source is not None
-    return source
+def only_reader(node: ir.Node) -> ir.Node | None:
+    """Returns the only node that reads the first result; None if the result is a graph output, or the reader is in
+    another graph or no operator of ONNX."""
+    value = node.outputs[0]
+    readers = value.consumers()
+    if len(readers) != 1 or value.is_graph_output():
+        return None
+    (reader,) = readers
+    return None if reader.domain or reader.graph is not node.graph else reader
 
 
 def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
-from onnxsmith.optimizer.rules._patterns import integer, maker, two_ways
+from onnxsmith.optimizer.rules._patterns import integer, maker, only_reader, two_ways
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,8 @@ def scaled(node: ir.Node) -> Scaled | None:
 
 def is_followed_by_bias(node: ir.Node) -> bool:
     """Whether the only reader of a Mul adds the bias of the same product. Then the match starts at that Add."""
-    readers = list(node.outputs[0].consumers())
-    if node.op_type != "Mul" or len(readers) != 1 or node.outputs[0].is_graph_output():
-        return False
-    found = scaled(readers[0]) if readers[0].op_type == "Add" and not readers[0].domain else None
+    reader = only_reader(node) if node.op_type == "Mul" else None
+    found = scaled(reader) if reader is not None and reader.op_type == "Add" else None
     return found is not None and found.bias is not None
 
 

@@ -183,7 +183,7 @@ class PadTranspose(Rule):
             return found
         if found.value is None or len(found.begin) != len(order):
             return None
-        amounts = [*_permuted(found.begin, order), *_permuted(found.end, order)]
+        amounts = [side[axis] for side in (found.begin, found.end) for axis in order]
         refusal = _crop_refusal(found, amounts) or read_elsewhere((node, pad))
         return refusal or Match(node, (node, pad), {"amounts": amounts, "order": order})
 
@@ -209,10 +209,6 @@ def _for_padders(node: ir.Node) -> bool:
             for reader in readers
         )
     )
-
-
-def _permuted(amounts: Sequence[int], order: Sequence[int]) -> list[int]:
-    return [amounts[axis] for axis in order]
 
 
 def _crop_refusal(found: Padding, amounts: Sequence[int]) -> NoMatch | None:

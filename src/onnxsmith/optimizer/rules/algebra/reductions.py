@@ -46,17 +46,12 @@ def _reduction(node: ir.Node) -> _Reduction | None:
     return _Reduction(tuple(places), bool(kept))
 
 
-def _takes_axes_as_input(op_type: str, opset: int) -> bool:
-    """Whether a reduction's axes are an input in this opset, not an attribute."""
-    return opset >= (13 if op_type == "ReduceSum" else 18)
-
-
 def _write_reduction(
     tape: ir.tape.Tape, op_type: str, source: ir.Value | None, found: _Reduction, opset: int
 ) -> ir.Value:
-    """Writes a reduction."""
+    """Writes a reduction. Its axes are an input from opset 18 on (ReduceSum: 13), an attribute before."""
     attributes: dict[str, int | list[int]] = {} if found.kept else {"keepdims": 0}
-    if not _takes_axes_as_input(op_type, opset):
+    if opset < (13 if op_type == "ReduceSum" else 18):
         return tape.op(op_type, [source], {"axes": list(found.axes), **attributes})
     axes = tape.initializer(ir.Tensor(np.array(found.axes, np.int64)), name="axes")
     return tape.op(op_type, [source, axes], attributes)

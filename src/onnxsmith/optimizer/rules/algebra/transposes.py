@@ -13,7 +13,7 @@ from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _views
 from onnxsmith.optimizer.rules._layout import Perm, perm_of
 from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
-from onnxsmith.optimizer.rules._patterns import UNARY, maker, passed_on, passes_on, read_elsewhere
+from onnxsmith.optimizer.rules._patterns import UNARY, maker, only_reader, read_elsewhere
 from onnxsmith.optimizer.rules._views import Order, first_order, known_dims, moves_ones, perm, viewed
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -48,24 +48,21 @@ class TransposeChain(Rule):
     exactness = Exactness.BITWISE
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        outer = perm(node)
-        if outer is None:
+        outer, source = perm(node), node.inputs[0]
+        if outer is None or source is None:
             return None
         if outer == list(range(len(outer))):
-            return passes_on(node)
-        source = node.inputs[0]
-        inner = source.producer() if source is not None else None
-        if inner is None or inner.op_type != "Transpose" or inner.domain or inner.graph is not node.graph:
+            return Match(node, (node,), {"source": source, "perm": None})
+        inner = maker(source, node, "Transpose")
+        first = perm(inner) if inner is not None else None
+        if inner is None or first is None or len(first) != len(outer):
             return None
-        first = perm(inner)
-        if first is None or len(first) != len(outer):
-            return None
-        return Match(node, (node, inner), {"perm": [first[axis] for axis in outer], "source": inner.inputs[0]})
+        return Match(node, (node, inner), {"source": inner.inputs[0], "perm": [first[axis] for axis in outer]})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        if "perm" not in match.found:
-            return passed_on(match)
-        return tape.op("Transpose", [match.found["source"]], {"perm": match.found["perm"]})
+        source: ir.Value = match.found["source"]
+        axes = match.found["perm"]
+        return source if axes is None else tape.op("Transpose", [source], {"perm": axes})
 
 
 class TransposeGather(PatternRule):
@@ -395,12 +392,10 @@ def _missing(long: Order, short: Order) -> tuple[int, ...] | None:
 
 def _goes_on(node: ir.Node, source: ir.Value, row: Sequence[ir.Node]) -> bool:
     """Whether the only reader of the node continues the row, so that it will match the whole row."""
-    readers = node.outputs[0].consumers()
-    if len(readers) != 1 or node.outputs[0].is_graph_output() or len(row) >= _LONGEST:
+    reader = only_reader(node)
+    if reader is None or reader.op_type not in ("Transpose", *_views.VIEWS) or len(row) >= _LONGEST:
         return False
-    (reader,) = readers
-    beside = reader.op_type in ("Transpose", *_views.VIEWS) and not reader.domain and reader.graph is node.graph
-    return beside and reader.inputs[0] is node.outputs[0] and _row_effect(source, [*row, reader]) is not None
+    return reader.inputs[0] is node.outputs[0] and _row_effect(source, [*row, reader]) is not None
 
 
 def _keeps_shape(view: ir.Node) -> bool:

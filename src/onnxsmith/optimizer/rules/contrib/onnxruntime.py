@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _activations, _quantized_products
-from onnxsmith.optimizer.rules._patterns import integer, maker, read_elsewhere, times_number, two_ways
+from onnxsmith.optimizer.rules._patterns import integer, maker, only_reader, read_elsewhere, times_number, two_ways
 from onnxsmith.optimizer.rules._views import perm
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -179,14 +179,8 @@ def _scaled_product(node: ir.Node) -> tuple[ir.Node | None, float]:
 
 def _is_scaled_later(node: ir.Node) -> bool:
     """Whether a factor after the product belongs to it. Then the match starts at that factor."""
-    readers = list(node.outputs[0].consumers())
-    is_alone = len(readers) == 1 and not node.outputs[0].is_graph_output()
-    return (
-        is_alone
-        and readers[0].op_type in ("Mul", "Div")
-        and not readers[0].domain
-        and _scaled_product(readers[0])[0] is node
-    )
+    reader = only_reader(node)
+    return reader is not None and reader.op_type in ("Mul", "Div") and _scaled_product(reader)[0] is node
 
 
 def _untransposed(value: ir.Value | None, product: ir.Node) -> tuple[ir.Value, ir.Node | None]:

@@ -18,7 +18,7 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _activations, _split, _views
 from onnxsmith.optimizer.rules._fold_into_weights import LINEAR, Folded, Linear, Step, fold, fold_input, linear, steps
-from onnxsmith.optimizer.rules._patterns import fits, integer, maker, read_elsewhere, two_ways
+from onnxsmith.optimizer.rules._patterns import fits, integer, maker, only_reader, read_elsewhere, two_ways
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
@@ -85,13 +85,11 @@ class DistantFactor(Rule):
 def _distant_match(node: ir.Node, source: ir.Value, factor: _Array) -> Match | NoMatch | None:
     refusal: NoMatch | None = None
     ways = [(source, factor, node)]
-    reader = next(iter(node.outputs[0].consumers()), None) if len(node.outputs[0].uses()) == 1 else None
-    if reader is not None and reader.op_type == "MatMul" and not reader.domain and reader.graph is node.graph:
-        ways += [
-            (value, factor, reader) for value in reader.inputs if value is not None and value is not node.outputs[0]
-        ]
+    reader, result = only_reader(node), node.outputs[0]
+    if reader is not None and reader.op_type == "MatMul" and len(result.uses()) == 1:
+        ways += [(value, factor, reader) for value in reader.inputs if value is not None and value is not result]
     for value, numbers, by in ways:
-        if by is not node and (numbers.size > 1 or node.outputs[0].is_graph_output() or facts.is_constant(value)):
+        if by is not node and (numbers.size > 1 or facts.is_constant(value)):
             continue
         sink = _sink(value, numbers, [by])
         if isinstance(sink, NoMatch):
@@ -476,12 +474,8 @@ def _other_reader(value: ir.Value, step: ir.Node) -> ir.Node | None:
 
 def _linear_reader(product: ir.Node) -> Linear | None:
     """Returns the linear operator with constant weights that is the product's only reader."""
-    result = product.outputs[0]
-    readers = result.consumers()
-    if len(readers) != 1 or len(result.uses()) != 1 or result.is_graph_output():
-        return None
-    (reader,) = readers
-    if reader.op_type not in LINEAR or reader.domain or reader.graph is not product.graph:
+    reader, result = only_reader(product), product.outputs[0]
+    if reader is None or reader.op_type not in LINEAR or len(result.uses()) != 1:
         return None
     if reader.inputs[0] is not result or facts.constant(reader.inputs[1]) is None:
         return None

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _written_out_norms
 from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
-from onnxsmith.optimizer.rules._patterns import is_number, maker, read_elsewhere, too_old
+from onnxsmith.optimizer.rules._patterns import is_number, maker, only_reader, read_elsewhere, too_old
 from onnxsmith.optimizer.rules._written_out_norms import Affine, affine
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -79,10 +79,10 @@ class _WrittenOut(Rule):
 
     def _goes_on(self, node: ir.Node, found: Affine) -> bool:
         """Whether the only reader of the node belongs to the normalisation, and will match with it."""
-        if len(node.outputs[0].uses()) != 1 or node.outputs[0].is_graph_output() or found.bias is not None:
+        reader = only_reader(node)
+        if reader is None or len(node.outputs[0].uses()) != 1 or found.bias is not None:
             return False
-        reader = next(iter(node.outputs[0].consumers()))
-        if reader.domain or reader.graph is not node.graph or reader.op_type not in self.follows:
+        if reader.op_type not in self.follows:
             return False
         whole = self._whole(reader)
         return whole is not None and len(whole[0].nodes) > len(found.nodes) and _axes_agree(whole[0])

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts, symbols
 from onnxsmith.graph.shapes.uniform_tensors import uniform
 from onnxsmith.optimizer.rules import _views
 from onnxsmith.optimizer.rules._pattern_rule import Answer, PatternRule
-from onnxsmith.optimizer.rules._patterns import UNARY, passed_on, passes_on, two_ways
+from onnxsmith.optimizer.rules._patterns import UNARY, two_ways
 from onnxsmith.optimizer.rules._views import Dims
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule, is_sole_use
 
@@ -132,27 +131,27 @@ class ConstantExpand(Rule):
     exactness = Exactness.BITWISE
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        target, data = facts.integers(node.inputs[1]), facts.dims(node.inputs[0])
-        if target is None or data is None:
+        source = node.inputs[0]
+        target, data = facts.integers(node.inputs[1]), facts.dims(source)
+        if source is None or target is None or data is None:
             return None
         written = _written_target(target, data)
         if written is None:
             return NoMatch("an element of the target depends on sizes that are not the data's")
         if len(written) <= len(data) and all(element == 1 for element in written):
-            return passes_on(node)
+            return Match(node, (node,), {"source": source, "target": None})
         if facts.constant(node.inputs[1]) is not None:
             return None
         if all(isinstance(element, int) for element in target):
             written = [int(element) for element in target]  # as folding would write it, if it ran first
-        return Match(node, (node,), {"target": written})
+        return Match(node, (node,), {"source": source, "target": written})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        if "target" not in match.found:
-            return passed_on(match)
-        target = ir.Tensor(np.array(match.found["target"], np.int64))
-        source = match.node.inputs[1]
-        name = source.name if source is not None and source.name else "target"
-        return tape.op("Expand", [match.node.inputs[0], tape.initializer(target, name=f"{name}_known")])
+        source: ir.Value = match.found["source"]
+        target = match.found["target"]
+        if target is None:
+            return source
+        return tape.op("Expand", [source, _views.integers(tape, target, match.node.inputs[1])])
 
 
 def _written_target(target: tuple[facts.Element, ...], data: tuple[facts.Element | None, ...]) -> list[int] | None:

@@ -112,8 +112,7 @@ class ShapePart(Rule):
         rank = len(facts.dims(source) or ())
         if gather is None or shape is None or source is None or not rank:
             return None
-        start, end = integer(shape, "start", 0), integer(shape, "end", rank)
-        axes = range(0) if start is None or end is None else range(rank)[start:end]
+        axes = _axes_read(shape, rank)
         part = _part_of_axes(gather, axes)
         if part is None:
             return None
@@ -156,8 +155,7 @@ class _Sizes:
         rank = len(facts.dims(source) or ())
         if shape is None or shape.graph is not graph or source is None or not rank:
             return None
-        start, end = integer(shape, "start", 0), integer(shape, "end", rank)
-        axes = range(0) if start is None or end is None else range(rank)[start:end]
+        axes = _axes_read(shape, rank)
         return cls(source, axes, rank, (shape,)) if len(axes) else None
 
     def then(self, other: _Sizes) -> _Sizes | None:
@@ -191,6 +189,12 @@ def _joined_sizes(node: ir.Node) -> Match | None:
     unread = [part for part in unread if not part.outputs[0].is_graph_output()]
     saved = len(unread) + (len(kept) == 1) - len(new)
     return Match(node, (node, *nodes), {"inputs": kept}) if saved > 0 else None
+
+
+def _axes_read(shape: ir.Node, rank: int) -> range:
+    """Returns the axes whose sizes a Shape reads; none if they are unknown."""
+    start, end = integer(shape, "start", 0), integer(shape, "end", rank)
+    return range(0) if start is None or end is None else range(rank)[start:end]
 
 
 def _bounds(part: range, rank: int) -> dict[str, int]:
