@@ -13,21 +13,8 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _SAME_RANK = (
     *("Abs", "Cast", "CastLike", "Clip", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish"),
-    *(
-        "Identity",
-        "LeakyRelu",
-        "Log",
-        "Neg",
-        "Not",
-        "Reciprocal",
-        "Relu",
-        "Sigmoid",
-        "Sign",
-        "Softmax",
-        "Sqrt",
-        "Swish",
-    ),
-    *("Tanh", "Transpose", "Slice", "Pad", "Tile"),
+    *("Identity", "LeakyRelu", "Log", "Neg", "Not", "Pad", "Reciprocal", "Relu", "Sigmoid", "Sign", "Slice", "Softmax"),
+    *("Sqrt", "Swish", "Tanh", "Tile", "Transpose"),
 )
 _SAME_NUMBER = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
 _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
