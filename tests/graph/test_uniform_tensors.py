@@ -76,3 +76,20 @@ def test_what_is_not_a_number_is_none() -> None:
     value = model.graph.initializers["w"]
     value.const_value = ir.tensor(np.full(2, np.nan, np.float32))
     assert uniform(value) is None
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"), [("v = Identity(i)", 1), ("v = Identity(m)", None), ("v = Neg(i)", None)]
+)
+def test_either_branch(last: str, expected: int | None) -> None:
+    text = f"""g (bool k) => (int64 y) <{CONSTANTS}> {{
+        y = If (k) <then_branch = t () => (int64 u) {{ u = Identity(i) }},
+                    else_branch = e () => (int64 v) {{ {last} }}> }}"""
+    assert uniform(from_text(HEAD + text).graph.outputs[0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"), [("Equal", False), ("Less", True), ("LessOrEqual", True), ("Greater", False)]
+)
+def test_two_numbers(op: str, expected: bool) -> None:
+    assert number(f"f = Cast<to = 1>(z)\n y = {op}(f, half)") is expected

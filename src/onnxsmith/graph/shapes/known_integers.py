@@ -96,3 +96,17 @@ def of_tensor(tensor: ir.TensorProtocol) -> Elements | None:
     if tensor.dtype not in FOLLOWED or len(tensor.shape) > 1 or tensor.size > MOST:
         return None
     return [int(number) for number in tensor.numpy().ravel()]
+
+
+def runs_to_its_limit(node: ir.Node, body: ir.Graph) -> bool:
+    """Whether the condition of a Loop is true at the start and stays true. A missing condition is true."""
+    start = node.inputs[1] if len(node.inputs) > 1 else None
+    given = body.inputs[1] if len(body.inputs) > 1 else None
+    after: ir.Value | None = body.outputs[0] if body.outputs else None
+    while after is not None and after is not given:
+        producer = after.producer()
+        if producer is None or producer.op_type != "Identity" or producer.domain:
+            break
+        after = producer.inputs[0]
+    stays = after is not None and (after is given or elements(after) == [1])
+    return stays and (start is None or elements(start) == [1])

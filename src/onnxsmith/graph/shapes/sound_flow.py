@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.seams.shape_engine import bind_scan
+from onnxsmith.graph.shapes.known_integers import runs_to_its_limit
 
 Infer = Callable[[Any, ir.Node], None]
 
@@ -46,7 +46,7 @@ def loop(infer: Infer) -> Infer:
             if index < states:
                 start = node.inputs[2 + index]
                 value.shape = _either(context, None if start is None else start.shape, result.shape)
-            elif value.shape is not None and not _runs_to_its_limit(node, body):
+            elif value.shape is not None and not runs_to_its_limit(node, body):
                 value.shape = ir.Shape([context.new_symbolic_dim(), *list(value.shape)[1:]])
 
     return careful
@@ -70,19 +70,6 @@ def _either(context: Any, a: ir.Shape | None, b: ir.Shape | None) -> ir.Shape | 
     if a is None or b is None or len(a) != len(b):
         return None
     return ir.Shape([x if x == y else context.new_symbolic_dim() for x, y in zip(a, b, strict=True)])
-
-
-def _runs_to_its_limit(node: ir.Node, body: ir.Graph) -> bool:
-    """Whether the loop's condition is true at the start and stays true."""
-
-    def is_true(value: ir.Value | None) -> bool:
-        tensor = None if value is None or value.is_graph_input() else ir.convenience.get_const_tensor(value)
-        return tensor is not None and bool(np.asarray(tensor.numpy()).all())
-
-    condition, after = node.inputs[1], body.outputs[0]
-    maker = after.producer()
-    passed_on = maker is not None and maker.op_type == "Identity" and maker.inputs[0] is body.inputs[1]
-    return (condition is None or is_true(condition)) and (after is body.inputs[1] or passed_on or is_true(after))
 
 
 def enter_bodies(context: Any, node: ir.Node) -> None:

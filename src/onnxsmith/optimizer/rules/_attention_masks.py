@@ -9,11 +9,12 @@ A mask shows a key to every query if its first column has the same truth value i
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +23,13 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts, symbols
 from onnxsmith.graph.shapes.affine import Affine, affine
 from onnxsmith.graph.shapes.uniform_tensors import uniform
+from onnxsmith.graph.shapes.value_analysis import MOVING, Analysis
 from onnxsmith.optimizer.rules._patterns import integer, two_ways
-from onnxsmith.optimizer.rules._ranges import largest
+from onnxsmith.optimizer.rules._ranges import is_whole, largest
 from onnxsmith.optimizer.rules.base import NoMatch
 
 _DEEPEST = 8
 """Limits the operators that are followed back from a mask. A choice that bounds the cost."""
-_MOVING = ("Expand", "Identity", "Unsqueeze", "Reshape", "Slice", "Squeeze", "Transpose", "Gather")
-"""Lists operators whose result has elements of their first input only."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def kind(value: ir.Value, dtype: ir.DataType, *, guarded: bool = False, depth: i
     array, number = facts.constant(value), uniform(value)
     if array is not None or (number is not None and math.isfinite(number)):
         return _of_numbers(np.array(number) if array is None else array, value, lowest, guarded)
-    if _bound(value, depth) < -lowest / 2:
+    if largest(value) < -lowest / 2:
         return Kind.SMALL
     node = value.producer()
     if node is None or node.domain or depth == 0:
@@ -173,7 +173,7 @@ def kind(value: ir.Value, dtype: ir.DataType, *, guarded: bool = False, depth: i
         number = uniform(source)
         if number is not None and is_first_column(value, wanted=False):
             return Kind.SHOWING if number == -math.inf else Kind.HUGE if number < lowest / 2 else Kind.SMALL
-    if node.op_type in _MOVING and source is not None:
+    if node.op_type in MOVING and source is not None:
         moved = kind(source, dtype, guarded=guarded, depth=depth - 1)
         if moved is not Kind.SHOWING or guarded or keeps_rows(node):
             return moved
@@ -221,58 +221,23 @@ def _is_zero_otherwise(condition: ir.Value | None, sides: Sequence[ir.Value | No
 def _is_huge_factor(value: ir.Value, factor: ir.Value, lowest: float) -> bool:
     """Whether integers are multiplied by a number that makes all but 0 swallow a score."""
     number = uniform(factor)
-    return number is not None and abs(number) >= -lowest / 2 and math.isfinite(number) and _is_whole(value, _DEEPEST)
-
-
-def _is_whole(value: ir.Value | None, depth: int) -> bool:
-    """Whether all elements of a floating-point value are integers: whether it consists of casts of integers, their sums
-    and products."""
-    array, node = facts.constant(value), value.producer() if value is not None else None
-    if array is not None:
-        return array.dtype.kind == "f" and bool((np.isfinite(array) & (array == np.round(array))).all())
-    if node is None or node.domain or depth == 0:
-        return False
-    if node.op_type == "Cast":
-        dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
-        return dtype is not None and (dtype.is_integer() or dtype is ir.DataType.BOOL)
-    if node.op_type in ("Add", "Sub", "Mul", "Neg"):
-        return all(_is_whole(one, depth - 1) for one in node.inputs)
-    return node.op_type in _MOVING and _is_whole(node.inputs[0], depth - 1)
-
-
-def _bound(value: ir.Value | None, depth: int) -> float:
-    """Returns a bound of the absolute values of a floating-point value; infinity if none is known."""
-    array, node = facts.constant(value), value.producer() if value is not None else None
-    if array is not None:
-        return float(np.abs(array).max(initial=0.0)) if np.isfinite(array).all() else math.inf
-    if node is None or node.domain or depth == 0:
-        return math.inf
-    if node.op_type in ("Add", "Sub"):
-        return sum(_bound(one, depth - 1) for one in node.inputs)
-    if node.op_type == "Mul":
-        first, second = (_bound(one, depth - 1) for one in node.inputs)
-        return first * second if first and second else 0.0
-    if node.op_type == "Where":
-        return max(_bound(one, depth - 1) for one in node.inputs[1:])
-    if node.op_type == "Neg" or node.op_type in _MOVING:
-        return _bound(node.inputs[0], depth - 1)
-    source = node.inputs[0] if node.inputs else None
-    if node.op_type == "Cast" and source is not None and source.dtype is ir.DataType.BOOL:
-        return 1.0
-    return largest(value)
+    return number is not None and abs(number) >= -lowest / 2 and math.isfinite(number) and is_whole(value)
 
 
 def _lowest(dtype: ir.DataType) -> float:
     return float(np.finfo(dtype.numpy()).min)
 
 
+Truths = frozenset[bool]
+"""The truth values that the first column may have; none for an empty column."""
+_BOTH = frozenset((False, True))
 _ORDERED = {
     "Less": (True, 1),
     "LessOrEqual": (True, 0),
     "Greater": (False, 1),
     "GreaterOrEqual": (False, 0),
 }
-"""Says for each comparison whether the second operand must be the larger, and the least difference."""
+"""Tells for each comparison whether the second operand must be the larger, and the least difference."""
 
 
 def sees_a_key(condition: ir.Value | None, wanted: bool) -> bool:
@@ -283,41 +248,30 @@ def sees_a_key(condition: ir.Value | None, wanted: bool) -> bool:
     return is_first_column(condition, wanted=wanted)
 
 
-def is_first_column(value: ir.Value | None, *, wanted: bool, depth: int = _DEEPEST) -> bool:
+def is_first_column(value: ir.Value | None, *, wanted: bool) -> bool:
     """Whether the first element of each row, along the last axis, is `wanted`. A number counts as true if it is not
     0."""
-    array = facts.constant(value)
-    if array is not None:
-        return array.ndim > 0 and array.dtype.kind in "biuf" and bool(((array[..., :1] != 0) == wanted).all())
-    number = uniform(value)
-    if number is not None:
-        return bool(number) == wanted
-    node = value.producer() if value is not None else None
-    if node is None or node.domain or depth == 0:
-        return False
-    source = node.inputs[0]
-    match node.op_type:
-        case "Not":
-            return is_first_column(source, wanted=not wanted, depth=depth - 1)
-        case "Cast" | "Identity" | "Expand":
-            return _is_cast_exactly(node) and is_first_column(source, wanted=wanted, depth=depth - 1)
-        case "Unsqueeze":
-            return keeps_rows(node) and is_first_column(source, wanted=wanted, depth=depth - 1)
-        case "Equal":
-            a, b = node.inputs
-            other = b if uniform(a) == 0 else a if uniform(b) == 0 else None
-            return other is not None and is_first_column(other, wanted=not wanted, depth=depth - 1)
-        case "And" | "Or":
-            found = (is_first_column(one, wanted=wanted, depth=depth - 1) for one in node.inputs)
-            return all(found) if (node.op_type == "And") == wanted else any(found)
-        case "Slice":
-            return _starts_at_0(node) and is_first_column(source, wanted=wanted, depth=depth - 1)
-        case "Trilu":
-            return _of_triangle(node, wanted)
-        case "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual":
-            return _of_comparison(node, wanted)
-        case _:
-            return False
+    found = _FirstColumn().of(value)
+    return found is not None and found <= {wanted}
+
+
+def _opposite(found: Truths | None) -> Truths | None:
+    return None if found is None else frozenset(not truth for truth in found)
+
+
+def _compared_with_0(walk: _FirstColumn, node: ir.Node) -> Truths | None:
+    a, b = node.inputs
+    return _opposite(walk.of(b if uniform(a) == 0 else a if uniform(b) == 0 else None))
+
+
+def _combined(walk: _FirstColumn, node: ir.Node) -> Truths:
+    first, second = (_BOTH if found is None else found for found in map(walk.of, node.inputs))
+    decide = all if node.op_type == "And" else any
+    return frozenset(decide(pair) for pair in itertools.product(first, second))
+
+
+def _cut(walk: _FirstColumn, node: ir.Node) -> Truths | None:
+    return walk.first(node) if _starts_at_0(node) else None
 
 
 def keeps_rows(node: ir.Node) -> bool:
@@ -329,13 +283,10 @@ def keeps_rows(node: ir.Node) -> bool:
     return node.op_type in ("Expand", "Identity")
 
 
-def _is_cast_exactly(node: ir.Node) -> bool:
-    """Whether a Cast keeps zeros and non-zeros: whether it casts from bool or integers, or to bool."""
-    source = node.inputs[0]
-    if node.op_type != "Cast" or source is None or source.dtype is None:
-        return node.op_type != "Cast"
-    to = node.outputs[0].dtype
-    return to is ir.DataType.BOOL or source.dtype is ir.DataType.BOOL
+def _cast(walk: _FirstColumn, node: ir.Node) -> Truths | None:
+    """Follows a Cast that keeps zeros and non-zeros: from or to bool."""
+    dtypes = [value.dtype for value in (*node.inputs, *node.outputs) if value is not None]
+    return walk.first(node) if ir.DataType.BOOL in dtypes else None
 
 
 def _starts_at_0(node: ir.Node) -> bool:
@@ -351,16 +302,21 @@ def _starts_at_0(node: ir.Node) -> bool:
     return all(start == 0 and isinstance(step, int) and step > 0 for start, step in cut)
 
 
-def _of_triangle(node: ir.Node, wanted: bool) -> bool:
-    """Whether a Trilu makes the first column `wanted`. An upper triangle above the diagonal has zeros there; a lower
-    triangle with the diagonal keeps the input's column."""
+def _triangle(walk: _FirstColumn, node: ir.Node) -> Truths | None:
+    """Follows a Trilu: an upper triangle above the diagonal has zeros in its first column; a lower triangle with the
+    diagonal keeps the input's column."""
     given = node.inputs[1] if len(node.inputs) > 1 else None
     diagonal = 0 if given is None else (facts.integers(given) or (None,))[0]
-    if not isinstance(diagonal, int):
-        return False
-    if integer(node, "upper", 1) == 1:
-        return diagonal >= 1 and not wanted
-    return integer(node, "upper", 1) == 0 and diagonal >= 0 and is_first_column(node.inputs[0], wanted=wanted)
+    upper = integer(node, "upper", 1)
+    if not isinstance(diagonal, int) or upper not in (0, 1):
+        return None
+    if upper:
+        return frozenset((False,)) if diagonal >= 1 else None
+    return walk.first(node) if diagonal >= 0 else None
+
+
+def _compared(_: _FirstColumn, node: ir.Node) -> Truths | None:
+    return next((frozenset((truth,)) for truth in (True, False) if _of_comparison(node, truth)), None)
 
 
 def _of_comparison(node: ir.Node, wanted: bool) -> bool:
@@ -387,3 +343,31 @@ def _of_comparison(node: ir.Node, wanted: bool) -> bool:
 def _in_front(value: Affine, rank: int) -> list[facts.Element]:
     """Returns the steps along all axes but the last, of a value that is broadcast to this rank."""
     return [*(0,) * (rank - len(value.steps)), *value.steps][:-1]
+
+
+class _FirstColumn(Analysis[Truths]):
+    most = 16
+    """Limits the values that are visited. A choice: each of them begins a search for a number, which recurses, too."""
+    rules: ClassVar = {
+        **dict.fromkeys(("And", "Or"), _combined),
+        **dict.fromkeys(("Expand", "Identity"), Analysis.first),
+        **dict.fromkeys(_ORDERED, _compared),
+        "Cast": _cast,
+        "Equal": _compared_with_0,
+        "Not": lambda walk, node: _opposite(walk.first(node)),
+        "Slice": _cut,
+        "Trilu": _triangle,
+        "Unsqueeze": lambda walk, node: walk.first(node) if keeps_rows(node) else None,
+    }
+
+    def fact(self, value: ir.Value) -> Truths | None:
+        array = facts.constant(value)
+        if array is not None:
+            is_column = array.ndim > 0 and array.dtype.kind in "biuf"
+            return frozenset((array[..., :1] != 0).ravel().tolist()) if is_column else None
+        number = uniform(value)
+        return self.computed(value) if number is None else frozenset((bool(number),))
+
+    def join(self, a: Truths, b: Truths) -> Truths:
+        """Returns the truth values of both columns."""
+        return a | b

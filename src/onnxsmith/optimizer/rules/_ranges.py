@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.shapes.value_analysis import MOVING, Analysis
 from onnxsmith.optimizer.rules._patterns import FLOATS, fits, two_ways
 
 CLAMPS = ("Clip", "Relu", "Max", "Min")
@@ -104,51 +106,116 @@ def write_clamp(tape: ir.tape.Tape, found: Clamp, opset: int) -> ir.Value:
     return tape.op("Clip", inputs if inputs[2] is not None else inputs[:2])
 
 
-_NOT_NEGATIVE = ("Abs", "Exp", "HardSigmoid", "Sigmoid", "Softmax", "Softplus", "Sqrt")
-_WITHIN_ONE = ("Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh")
-_KEEPING = ("Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
-"""Lists operators whose result has elements of their first input only."""
-_DEEPEST = 4
-"""Limits the operators that are followed back. A choice that bounds the cost."""
+_ROUNDING = 2.0**-8
+"""Widens the bounds of sums and products: float16, the coarsest dtype here, rounds normal numbers by less than this
+share."""
+
+
+@dataclass(frozen=True)
+class _Range:
+    """The least and the largest number of a value, and whether all finite numbers are whole. NaN does not count."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    whole: bool = False
+
+
+def _sum(walk: _Ranges, node: ir.Node) -> _Range:
+    a, b = walk.both(node)
+    if node.op_type == "Sub":
+        b = _Range(-b.high, -b.low, b.whole)
+    return _rounded(a.low + b.low, a.high + b.high, a.whole and b.whole)
+
+
+def _product(walk: _Ranges, node: ir.Node) -> _Range:
+    a, b = walk.both(node)
+    ends = [x * y if x and y else 0.0 for x in (a.low, a.high) for y in (b.low, b.high)]
+    return _rounded(min(ends), max(ends), a.whole and b.whole)
+
+
+def _rounded(low: float, high: float, whole: bool) -> _Range:
+    return _Range(low - abs(low) * _ROUNDING, high + abs(high) * _ROUNDING, whole)
+
+
+def _negative(walk: _Ranges, node: ir.Node) -> _Range | None:
+    found = walk.first(node)
+    return None if found is None else _Range(-found.high, -found.low, found.whole)
+
+
+def _clamped(walk: _Ranges, node: ir.Node) -> _Range | None:
+    bounds = clamp(node)
+    if bounds is None:
+        return None
+    found = walk.of(bounds.source) or _Range()
+    whole = found.whole and all(math.isinf(end) or end.is_integer() for end in (bounds.low, bounds.high))
+    return _Range(bounds.of(found.low), bounds.of(found.high), whole)
+
+
+def _cast(walk: _Ranges, node: ir.Node) -> _Range | None:
+    """Returns the range of the integers or bools that are cast to float."""
+    dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
+    if dtype is ir.DataType.BOOL:
+        return _Range(0.0, 1.0, True)
+    if dtype is None or not dtype.is_integer():
+        return None
+    numbers = 2.0**dtype.bitwidth
+    return _Range(-numbers / 2, numbers / 2, True) if dtype.is_signed() else _Range(0.0, numbers, True)
+
+
+class _Ranges(Analysis[_Range]):
+    rules: ClassVar = {
+        **dict.fromkeys(MOVING, Analysis.first),
+        **dict.fromkeys(("Cos", "Erf", "Sin", "Softsign", "Tanh"), lambda _, __: _Range(-1.0, 1.0)),
+        **dict.fromkeys(("HardSigmoid", "Sigmoid", "Softmax"), lambda _, __: _Range(0.0, 1.0)),
+        **dict.fromkeys(("Abs", "Exp", "Softplus", "Sqrt"), lambda _, __: _Range(0.0)),
+        **dict.fromkeys(("Add", "Sub"), _sum),
+        **dict.fromkeys(CLAMPS, _clamped),
+        "Cast": _cast,
+        "Mul": _product,
+        "Neg": _negative,
+        "Where": lambda walk, node: walk.joined(node.inputs[1:]),
+    }
+
+    def fact(self, value: ir.Value) -> _Range | None:
+        if value.dtype not in FLOATS:
+            return None
+        array = facts.constant(value)
+        if array is not None:
+            finite = bool(array.size) and bool(np.isfinite(array).all())
+            whole = bool((array == np.round(array)).all())
+            return _Range(float(array.min()), float(array.max()), whole) if finite else None
+        found, most = self.computed(value), float(np.finfo(value.dtype.numpy()).max)
+        if found is None:
+            return None
+        # A larger number overflows to infinity. Bounds that cannot be computed, inf - inf, are unknown.
+        low, high = (found.low if found.low > -most else -math.inf, found.high if found.high < most else math.inf)
+        return replace(found, low=low, high=high)
+
+    def both(self, node: ir.Node) -> list[_Range]:
+        """Returns the ranges of two operands."""
+        return [self.of(value) or _Range() for value in node.inputs]
+
+    def join(self, a: _Range, b: _Range) -> _Range:
+        """Returns the range of both."""
+        return _Range(min(a.low, b.low), max(a.high, b.high), a.whole and b.whole)
 
 
 def not_negative(value: ir.Value | None) -> bool:
-    """Whether the last few operators prove that no number in a floating-point value is negative. The value may still
-    have -0.0 and NaN."""
-    if value is None or value.dtype not in FLOATS:
-        return False
-    for _ in range(_DEEPEST):
-        node = value.producer() if value is not None else None
-        if node is None or node.domain or value is not node.outputs[0]:
-            return False
-        if node.op_type in _NOT_NEGATIVE:
-            return True
-        bounds = clamp(node)
-        if bounds is not None:
-            return bounds.low >= 0
-        if node.op_type not in _KEEPING:
-            return False
-        value = node.inputs[0]
-    return False
+    """Whether the operators that make a floating-point value prove that none of its numbers is negative. The value may
+    still have -0.0 and NaN."""
+    found = _Ranges().of(value) if value is not None and value.dtype in FLOATS else None
+    return found is not None and found.low >= 0
 
 
 def largest(value: ir.Value | None) -> float:
-    """Returns a bound of the absolute values of a floating-point value, from the last few operators; infinity if there
-    is none. NaN and infinities do not count."""
-    for _ in range(_DEEPEST):
-        node = value.producer() if value is not None else None
-        if node is None or node.domain or value is not node.outputs[0]:
-            return math.inf
-        if node.op_type in _WITHIN_ONE:
-            return 1.0
-        source = node.inputs[0] if node.inputs else None
-        if node.op_type == "Cast":
-            dtype = source.dtype if source is not None else None
-            return 2.0**dtype.bitwidth if dtype is not None and dtype.is_integer() else math.inf
-        bounds = clamp(node)
-        if bounds is not None:
-            return max(abs(bounds.low), abs(bounds.high))
-        if node.op_type not in _KEEPING:
-            return math.inf
-        value = source
-    return math.inf
+    """Returns a bound of the absolute values of a floating-point value; infinity if there is none. NaN does not
+    count."""
+    found = _Ranges().of(value) or _Range()
+    return max(-found.low, found.high)
+
+
+def is_whole(value: ir.Value | None) -> bool:
+    """Whether the numbers of a floating-point value are proven to be integers: casts of integers, their sums and
+    products."""
+    found = _Ranges().of(value)
+    return found is not None and found.whole

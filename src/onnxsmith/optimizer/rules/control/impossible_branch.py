@@ -2,95 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.shapes.uniform_tensors import Uniform
+from onnxsmith.graph.shapes.value_analysis import Analysis
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 _SAME_RANK = (
     *("Abs", "Cast", "CastLike", "Clip", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish"),
-    *("Identity", "LeakyRelu", "Log", "Neg", "Not", "Pad", "Reciprocal", "Relu", "Sigmoid", "Sign", "Slice", "Softmax"),
-    *("Sqrt", "Swish", "Tanh", "Tile", "Transpose"),
+    *("Identity", "LeakyRelu", "Log", "Neg", "Not", "Reciprocal", "Relu", "Sigmoid", "Sign", "Softmax", "Sqrt"),
+    *("Swish", "Tanh", "Transpose", "Slice", "Pad", "Tile"),
 )
-_SAME_NUMBER = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
-_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
-    "Equal": lambda a, b: a == b,
-    "Greater": lambda a, b: a > b,
-    "GreaterOrEqual": lambda a, b: a >= b,
-    "Less": lambda a, b: a < b,
-    "LessOrEqual": lambda a, b: a <= b,
-    "And": lambda a, b: bool(a and b),
-    "Or": lambda a, b: bool(a or b),
-}
-_DEEPEST = 24
-"""Limits the operators that are followed back. A choice that bounds the cost."""
-
-
-class _Supposed:
-    """Infers the ranks and single numbers that follow if `condition` has the value `holds`."""
-
-    def __init__(self, condition: ir.Value, *, holds: bool) -> None:
-        self._numbers: dict[ir.Value, int | bool | None] = {condition: holds}
-        self._ranks: dict[ir.Value, int | None] = {}
-
-    def rank(self, value: ir.Value | None, depth: int = _DEEPEST) -> int | None:
-        """Returns the rank of a value, or None."""
-        if value is None:
-            return None
-        if value not in self._ranks:
-            dims = facts.dims(value)
-            self._ranks[value] = len(dims) if dims is not None else None
-            if dims is None and depth > 0:
-                self._ranks[value] = self._rank(value, value.producer(), depth - 1)
-        return self._ranks[value]
-
-    def _rank(self, value: ir.Value, node: ir.Node | None, depth: int) -> int | None:
-        if node is None or node.domain:
-            return None
-        if node.op_type == "If":
-            holds = self.number(node.inputs[0], depth)
-            if holds is None:
-                return None
-            branch = node.attributes["then_branch" if holds else "else_branch"]
-            return None if branch.is_ref() else self.rank(branch.as_graph().outputs[value.index() or 0], depth)
-        before = self.rank(node.inputs[0], depth) if node.inputs else None
-        if before is None or node.op_type in _SAME_RANK:
-            return before
-        if node.op_type in ("Squeeze", "Unsqueeze"):
-            count = _axes(node)
-            return None if count is None else before + (count if node.op_type == "Unsqueeze" else -count)
-        return None
-
-    def number(self, value: ir.Value | None, depth: int = _DEEPEST) -> int | bool | None:
-        """Returns the integer or Boolean of a value with one element, or None."""
-        if value is None:
-            return None
-        if value not in self._numbers:
-            array = facts.constant(value)
-            known = array is not None and array.size == 1 and array.dtype.kind in "iub"
-            self._numbers[value] = array.item() if array is not None and known else None
-            node = value.producer()
-            if array is None and depth > 0 and node is not None and not node.domain:
-                self._numbers[value] = self._number(node, depth - 1)
-        return self._numbers[value]
-
-    def _number(self, node: ir.Node, depth: int) -> int | bool | None:
-        if node.op_type in _SAME_NUMBER:
-            return self.number(node.inputs[0], depth)
-        if node.op_type == "Not":
-            inner = self.number(node.inputs[0], depth)
-            return None if inner is None else not inner
-        if node.op_type in _COMPARED:
-            a, b = (self.number(value, depth) for value in node.inputs[:2])
-            return None if a is None or b is None else _COMPARED[node.op_type](a, b)
-        shape = node.inputs[0].producer() if node.op_type in ("Size", "Shape") and node.inputs[0] is not None else None
-        if shape is None or shape.op_type != "Shape" or shape.domain or shape.attributes or node.attributes:
-            return None
-        return self.rank(shape.inputs[0], depth)
 
 
 def _axes(node: ir.Node) -> int | None:
@@ -102,19 +28,66 @@ def _axes(node: ir.Node) -> int | None:
     return None if array is None else int(array.size)
 
 
-def _fails(node: ir.Node, supposed: _Supposed) -> bool:
+def _moved(walk: _Ranks, node: ir.Node) -> int | None:
+    """Returns the rank after a Squeeze or Unsqueeze."""
+    before, count = walk.first(node), _axes(node)
+    if before is None or count is None:
+        return None
+    return before + (count if node.op_type == "Unsqueeze" else -count)
+
+
+def _length(walk: _Numbers, node: ir.Node) -> int | None:
+    """Returns the rank of a value as the size of its shape."""
+    shape = node.inputs[0].producer() if node.inputs[0] is not None else None
+    if shape is None or shape.op_type != "Shape" or shape.domain or shape.attributes or node.attributes:
+        return None
+    return walk.ranks.of(shape.inputs[0])
+
+
+class _Numbers(Uniform):
+    rules: ClassVar = {**Uniform.rules, "Shape": _length, "Size": _length}
+
+    def __init__(self, ranks: _Ranks, condition: ir.Value, *, holds: bool) -> None:
+        super().__init__(ranks)
+        self.ranks = ranks
+        self._facts[condition] = holds
+
+
+class _Ranks(Analysis[int]):
+    """Finds the ranks of values if `condition` has the value `holds`."""
+
+    rules: ClassVar = {**dict.fromkeys(_SAME_RANK, Analysis.first), "Squeeze": _moved, "Unsqueeze": _moved}
+
+    def __init__(self, condition: ir.Value, *, holds: bool) -> None:
+        super().__init__()
+        self._numbers = _Numbers(self, condition, holds=holds)
+
+    def fact(self, value: ir.Value) -> int | None:
+        dims = facts.dims(value)
+        return len(dims) if dims is not None else self.computed(value)
+
+    def branches(self, node: ir.Node) -> list[ir.Graph]:
+        """Returns the branch that the condition chooses, or both branches if the condition is unknown."""
+        holds = self._numbers.first(node)
+        if holds is None:
+            return super().branches(node)
+        branch = node.attributes["then_branch" if holds else "else_branch"]
+        return [] if branch.is_ref() else [branch.as_graph()]
+
+
+def _fails(node: ir.Node, ranks: _Ranks) -> bool:
     """Whether an operator must fail because its input has the wrong rank."""
     if node.domain:
         return False
     if node.op_type in ("LSTM", "GRU", "RNN"):
         wanted: int | None = 3
     elif node.op_type in ("Conv", "ConvTranspose"):
-        wanted = supposed.rank(node.inputs[1])
+        wanted = ranks.ask(node.inputs[1])
     elif node.op_type == "Transpose" and "perm" in node.attributes and not node.attributes["perm"].is_ref():
         wanted = len(node.attributes["perm"].as_ints())
     else:
         wanted = 2 if node.op_type == "Gemm" else None
-    found = supposed.rank(node.inputs[0]) if wanted is not None else None
+    found = ranks.ask(node.inputs[0]) if wanted is not None else None
     return found is not None and found != wanted
 
 
@@ -166,10 +139,10 @@ class ImpossibleBranch(Rule):
         maker = condition.producer() if condition is not None else None
         if condition is None or maker is None or facts.is_constant(condition):
             return None
-        cases = {holds: _Supposed(condition, holds=holds) for holds in (True, False)}
+        cases = {holds: _Ranks(condition, holds=holds) for holds in (True, False)}
         if not any(_differ(value, cases) for value in node.outputs):
             return None
-        failing = [holds for holds, supposed in cases.items() if any(_fails(one, supposed) for one in _after(node))]
+        failing = [holds for holds, ranks in cases.items() if any(_fails(one, ranks) for one in _after(node))]
         if not failing:
             return None
         if len(failing) > 1:
@@ -187,9 +160,9 @@ class ImpossibleBranch(Rule):
         return {condition: tape.initializer(ir.tensor(array), name=f"{condition.name}_folded")}
 
 
-def _differ(value: ir.Value, cases: dict[bool, _Supposed]) -> bool:
-    ranks = [supposed.rank(value) for supposed in cases.values()]
-    return None not in ranks and ranks[0] != ranks[1]
+def _differ(value: ir.Value, cases: dict[bool, _Ranks]) -> bool:
+    found = [ranks.ask(value) for ranks in cases.values()]
+    return None not in found and found[0] != found[1]
 
 
 def _after(node: ir.Node) -> list[ir.Node]:

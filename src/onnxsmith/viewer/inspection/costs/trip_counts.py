@@ -31,7 +31,7 @@ def trips(node: ir.Node, body: ir.Graph) -> tuple[Dim, str]:
             symbol,
             f"{node.op_type} {label}: the number of runs is unknown, so it is the symbol {symbol}, 1 by default",
         )
-    if node.op_type == "Loop" and not _whole(node, body):
+    if node.op_type == "Loop" and not known_integers.runs_to_its_limit(node, body):
         return found, f"Loop {label}: counted for {found} runs; its condition may end it earlier"
     return found, ""
 
@@ -54,17 +54,3 @@ def _counted(node: ir.Node) -> Dim | None:
     if isinstance(found[0], int):
         return max(found[0], 0) if found[0] < _ENDLESS else None
     return symbols.largest([found[0], 0]) if found[0] is not None else None
-
-
-def _whole(node: ir.Node, body: ir.Graph) -> bool:
-    """Whether the condition is always true, so that the loop runs its whole trip count."""
-    start = operand(node, 1)
-    given = body.inputs[1] if len(body.inputs) > 1 else None
-    kept: ir.Value | None = body.outputs[0] if body.outputs else None
-    while kept is not None and kept is not given:
-        producer = kept.producer()
-        if producer is None or producer.op_type != "Identity":
-            break
-        kept = producer.inputs[0]
-    stays = kept is not None and (kept is given or known_integers.elements(kept) == [1])
-    return stays and (start is None or known_integers.elements(start) == [1])
