@@ -20,7 +20,7 @@ SAFETENSORS_CODES = {
     **{f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     "float8e4m3fn": "F8_E4M3", "float8e5m2": "F8_E5M2",
 }  # fmt: skip
-"""The codes of the dtypes that every reader of the format knows, by ONNX's name in small letters."""
+"""Maps ONNX's names of dtypes, in small letters, to the codes that every reader of the format knows."""
 
 
 def safetensors_start(head: Mapping[str, Any]) -> bytes:

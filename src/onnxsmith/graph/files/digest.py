@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 
 _WHOLE = 256 * 2**20
-"""`bounded` reads a data file in full up to this many bytes. A choice: they take a second from a fast disk."""
+"""Limits the bytes of a data file that `bounded` reads in full. A choice: they take a second from a fast disk."""
 _PIECE = 2**20
-"""Bytes of each piece that `bounded` reads of a larger file. A choice."""
+"""Sets the bytes of each piece that `bounded` reads of a larger file. A choice."""
 
 
 def sha256(file: Path) -> str:

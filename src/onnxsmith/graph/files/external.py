@@ -21,7 +21,7 @@ from onnxsmith.graph.files import tensor_validation
 from onnxsmith.graph.structure import carried_fields, name_validation, sparse, walk
 
 EXTERNAL_FROM = 1024
-"""Tensors up to this many bytes stay in the model file, so that shapes and scalars need no second read. The same as
+"""Limits the bytes of tensors that stay in the model file, so that shapes and scalars need no second read. The same as
 onnx's default (`size_threshold` of `convert_model_to_external_data`)."""
 _KEPT = "onnxsmith.kept"
 """Marks a tensor whose file was removed. Another file may have its name by now, so only the mapping may be read."""

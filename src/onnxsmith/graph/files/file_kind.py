@@ -20,7 +20,7 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
 )
 
 _MODEL_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
-"""Field number → wire type of `ModelProto`, from onnx.proto."""
+"""Maps the field numbers of `ModelProto` to wire types, from onnx.proto."""
 
 
 def not_a_model(data: bytes, path: Path) -> OnnxsmithError:

@@ -24,13 +24,13 @@ from onnxsmith.graph.files import external, tensor_validation
 from onnxsmith.graph.structure import name_validation, sparse, utf8_checks
 
 PROTOBUF_LIMIT = 2**31 - 1
-"""Bytes of the largest protocol buffer message, whose size is a signed 32-bit number. A larger model needs external
+"""Limits the bytes of a protocol buffer message, whose size is a signed 32-bit number. A larger model needs external
 data."""
 
 TEXT_SUFFIXES = {".onnxtxt"}
 _DEEPEST_TEXT = 500
-"""Nesting depth up to which ONNX text is parsed. A choice: far above real models, far below the depth at which the
-stack overflows."""
+"""Limits the nesting depth of ONNX text that is parsed. A choice: far above real models, far below the depth at which
+the stack overflows."""
 
 Source = str | Path | onnx.ModelProto | ir.Model
 

@@ -36,8 +36,8 @@ from onnxsmith.graph.structure.file_paths import as_text
 from onnxsmith.graph.structure.walk import initializer_tensors
 
 INLINE_LIMIT = 1_900_000_000
-"""Bytes of weights above which they become external data. A choice below the 2**31 - 1 bytes of a message, because
-nodes and names need room, too."""
+"""Limits the bytes of weights that stay in the model file; more become external data. A choice below the 2**31 - 1
+bytes of a message, because nodes and names need room, too."""
 
 
 class Stage:

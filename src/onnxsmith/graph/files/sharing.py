@@ -15,7 +15,7 @@ from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.structure import model_copy, walk
 
 LARGE = 2**24
-"""Weights of at least this many bytes are moved. A choice: serialising a message needs about three copies of them."""
+"""Sets the bytes from which a weight is moved. A choice: serialising a message needs about three copies of it."""
 
 
 def held(model: ir.Model) -> int:

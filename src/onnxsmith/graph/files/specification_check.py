@@ -38,7 +38,7 @@ _DIFFERENCES = (
         "the operator gives {dtype}, and the file declares {other}. ",
     ),
 )
-"""Messages of onnx's strict inference, and plain texts with the same meaning."""
+"""Translates messages of onnx's strict inference into plain texts with the same meaning."""
 
 
 def check(model: ir.Model, *, where: str = "the model", file: Path | None = None) -> tuple[Problem, ...]:

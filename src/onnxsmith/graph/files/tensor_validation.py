@@ -20,7 +20,8 @@ _NUMBERS_IN = {
     "uint64_data": {"UINT32", "UINT64"},
     "string_data": {"STRING"},
 }
-"""Field → dtypes that it may hold, from onnx.proto. `int32_data` may hold all other dtypes of at most 32 bits."""
+"""Maps fields to the dtypes that they may hold, from onnx.proto. `int32_data` may hold all other dtypes of at most 32
+bits."""
 
 
 _HOLDING = frozenset(
@@ -29,7 +30,7 @@ _HOLDING = frozenset(
         *(onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS),
     )
 )
-"""The attribute types that hold tensors, or graphs, in which tensors may be."""
+"""Lists the attribute types that hold tensors, or graphs, in which tensors may be."""
 
 
 def tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

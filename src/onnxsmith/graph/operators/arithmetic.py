@@ -20,7 +20,7 @@ UFUNCS = {
     "greater": "Greater", "greater_equal": "GreaterOrEqual", "equal": "Equal", "bitwise_and": "And",
     "bitwise_or": "Or", "bitwise_xor": "Xor",
 }  # fmt: skip
-"""The functions that numpy calls for `array + x` and the like."""
+"""Names the functions that numpy calls for `array + x` and the like."""
 _BITWISE = {"And": "BitwiseAnd", "Or": "BitwiseOr", "Xor": "BitwiseXor"}
 
 

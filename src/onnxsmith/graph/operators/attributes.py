@@ -17,7 +17,7 @@ from onnxsmith.graph.operators.operands import is_tensor, listed, near_argument,
 from onnxsmith.graph.structure.schema import Schema
 
 OF_DTYPES = ("to", "dtype", "stash_type", "output_datatype", "output_dtype", "kernel_type", "softmax_precision")
-"""Attributes that hold the number of a dtype. Their schemas only say "integer"."""
+"""Lists attributes that hold the number of a dtype. Their schemas only say "integer"."""
 _TYPE = ir.AttributeType
 
 
@@ -243,4 +243,4 @@ CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     ("RoiAlign", "mode"): ("avg", "max"),
     ("StringNormalizer", "case_change_action"): ("NONE", "LOWER", "UPPER"),
 }  # fmt: skip
-"""The allowed texts by (operator, attribute). ("", attribute) stands for every operator."""
+"""Lists the allowed texts by (operator, attribute). ("", attribute) stands for every operator."""

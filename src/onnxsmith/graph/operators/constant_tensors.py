@@ -19,8 +19,8 @@ _USUAL = {
     "f": _FLOATS,
     "s": (ir.DataType.STRING,),
 }
-"""By kind of Python value: the dtypes to try, in order, if nothing demands a dtype. The first that the operator allows
-is used."""
+"""Lists by kind of Python value the dtypes to try, in order, if nothing demands a dtype. The first that the operator
+allows is used."""
 _KINDS = {"b": "bool", "i": "whole number", "f": "float", "s": "text"}
 
 

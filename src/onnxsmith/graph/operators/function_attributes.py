@@ -14,7 +14,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.structure import walk
 
 PARAMETER = "onnxsmith.parameter"
-"""Key of an attribute's `meta`: the name of the function's attribute that it refers to."""
+"""Is the key of an attribute's `meta` that holds the name of the function's attribute to which it refers."""
 
 
 @dataclass(frozen=True, eq=False)

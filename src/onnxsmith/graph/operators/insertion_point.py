@@ -11,8 +11,7 @@ import onnx_ir as ir
 from onnxsmith.graph.structure import captures, walk
 
 _SHARED = 64
-"""Equal constants of at most this many bytes share an initializer. A choice: axes, shapes and scalars, but no
-weights."""
+"""Limits the bytes of equal constants that share an initializer. A choice: axes, shapes and scalars, but no weights."""
 
 
 class Place:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from onnxsmith.graph.operators.operator_methods import Operators
 
 LINE = "onnxsmith.line"
-"""Key of a node's `meta`: the user's line that made it."""
+"""Is the key of a node's `meta` that holds the user's line that made it."""
 
 
 class Maker:
@@ -326,4 +326,4 @@ _REPLACED = {
     "Upsample": "use g.Resize(x, scales=[…])",
     "Scatter": "use g.ScatterElements",
 }
-"""Deprecated operators and their replacements."""
+"""Maps deprecated operators to their replacements."""

@@ -15,10 +15,10 @@ from onnxsmith.graph.structure.schema import Parameter
 from onnxsmith.graph.structure.type_texts import of_dtype, type_text
 
 _VECTORS = {"K", "axes", "starts", "ends", "steps", "split", "shape", "repeats", "pads", "sizes", "scales"}
-"""Operands that are vectors in every operator. So a single Python number becomes a vector of one element."""
+"""Lists operands that are vectors in every operator. So a single Python number becomes a vector of one element."""
 
 Typed = ir.Value | ir.TensorProtocol | None
-"""An operand: a value of the graph, a tensor that becomes a constant, or None for a missing one."""
+"""Is an operand: a value of the graph, a tensor that becomes a constant, or None for a missing operand."""
 
 
 def typed(op: str, operands: Sequence[Operand], values: Sequence[ir.Value | None], where: str) -> list[Typed]:

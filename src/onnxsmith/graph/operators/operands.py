@@ -139,7 +139,7 @@ _SYNONYMS = {
     "weight": ("W", "scale", "Scale"), "bias": ("B",),
     "dtype": ("to",), "axis": ("axes",), "axes": ("axis",), "upscale_factor": ("blocksize",),
 }  # fmt: skip
-"""Names of attributes and operands in torch and numpy, with their ONNX names."""
+"""Maps names of attributes and operands in torch and numpy to their ONNX names."""
 
 
 def near_argument(name: str, names: Iterable[str]) -> str | None:

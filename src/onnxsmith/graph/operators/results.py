@@ -13,10 +13,10 @@ from onnxsmith.graph.operators.naming import Naming
 from onnxsmith.graph.structure.schema import Schema
 
 EXPLICIT = "onnxsmith.explicit"
-"""Key of a value's `meta`: the user chose its name."""
+"""Is the key of a value's `meta` that says that the user chose its name."""
 
 Wishes = list[str | bool]
-"""For each result: its name, True for a generated name, False for a result that is left out."""
+"""Holds for each result its name, True for a generated name, or False for a result that is left out."""
 
 
 def wished(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onnxsmith.graph.operators.operator_methods import Operators
 
 _END = 2**63 - 1
-"""The end of a Slice that stands for the end of the axis (ONNX, operator Slice)."""
+"""Stands for the end of the axis as the end of a Slice (ONNX, operator Slice)."""
 
 
 @dataclass

@@ -19,7 +19,7 @@ _METHODS = {
     "T": "Transpose", "permute": "Transpose", "view": "Reshape", "mean": "ReduceMean", "sum": "ReduceSum",
     "max": "ReduceMax", "min": "ReduceMin", "astype": "Cast", "to": "Cast", "type": "Cast",
 }  # fmt: skip
-"""Methods of numpy and torch whose operators have other names."""
+"""Maps methods of numpy and torch to operators that have other names."""
 
 
 class Tensor:

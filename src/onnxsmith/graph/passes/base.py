@@ -20,7 +20,7 @@ class PassResult:
 
 
 May = Callable[[str], bool]
-"""Called with the place before each change. If it returns False, the change is not made."""
+"""Is called with the place before each change. If it returns False, the change is not made."""
 
 
 def always(where: str) -> bool:

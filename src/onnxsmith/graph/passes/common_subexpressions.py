@@ -12,8 +12,8 @@ from onnxsmith.graph.structure import attribute_keys, provenance, walk
 from onnxsmith.graph.structure.value_replacement import take_over
 
 _UNREPEATABLE = walk.RANDOM | {"Dropout"}
-"""Operators that are never merged: nodes with equal seeds may still draw different numbers, because a runtime continues
-its stream of random numbers."""
+"""Lists operators that are never merged: nodes with equal seeds may still draw different numbers, because a runtime
+continues its stream of random numbers."""
 
 
 class CommonSubexpressions(Pass):

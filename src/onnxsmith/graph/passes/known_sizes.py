@@ -15,10 +15,10 @@ from onnxsmith.graph.structure.uses import freed
 from onnxsmith.graph.structure.value_replacement import take_over
 
 _SINCE = 15
-"""The opset since which Shape has a start and an end."""
+"""Is the opset since which Shape has a start and an end."""
 _MOST_PLACES = 8
-"""Tensors remembered for each size. A choice: several, because a vector of sizes needs a tensor that has all of them
-side by side."""
+"""Limits the tensors remembered for each size. A choice: several, because a vector of sizes needs a tensor that has all
+of them side by side."""
 _Places = dict[facts.Element, list[tuple[ir.Value, int]]]
 
 

@@ -33,7 +33,7 @@ from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import walk
 
 _ALIKE = 0.6
-"""Names of operators are similar from this ratio of common letters on: HardSigmoid and Sigmoid. A choice."""
+"""Sets the ratio of common letters from which names of operators are similar: HardSigmoid and Sigmoid. A choice."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _noted(rating: Rating, note: str) -> Rating:
 # Describes in words how a node of a model differs from a node of a pattern.
 
 _SHOWN = 4
-"""The most elements of a constant that a sentence shows. A choice."""
+"""Limits the elements of a constant that a sentence shows. A choice."""
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 

@@ -30,9 +30,9 @@ from onnxsmith.graph.patterns.pattern_validation import choices
 from onnxsmith.graph.patterns.search_plan import Key, Plan, operands
 
 Way = dict[Key, Any]
-"""One way to match a part of a pattern: values, nodes and attributes by their keys."""
+"""Is one way to match a part of a pattern: values, nodes and attributes by their keys."""
 _MOST = 5000
-"""The most ways to match one part of a pattern at one node. A choice: patterns of 20 operators in real graphs have
+"""Limits the ways to match one part of a pattern at one node. A choice: patterns of 20 operators in real graphs have
 few."""
 
 

@@ -89,7 +89,7 @@ class Either:
 
 
 Operand = Variable | Number | Numbers | Exact | Anything | Rest | Result | Either | None
-"""An operand of a pattern's node. None stands for an operand that must be left out."""
+"""Is an operand of a pattern's node. None stands for an operand that must be left out."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Absent:
 
 
 Wanted = AttributeVariable | Absent | Number | Exact | int | float | str | tuple[Any, ...]
-"""The demand on an attribute: a variable, left out, a number within a tolerance, a tensor, or a value."""
+"""Is the demand on an attribute: a variable, left out, a number within a tolerance, a tensor, or a value."""
 
 
 @dataclass(frozen=True)

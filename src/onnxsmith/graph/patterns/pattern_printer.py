@@ -31,7 +31,7 @@ _PLAIN = {
     ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64,
 }  # fmt: skip
 _BITS = {ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
-"""Dtypes whose elements ONNX text writes as bit patterns."""
+"""Lists dtypes whose elements ONNX text writes as bit patterns."""
 
 
 def text(pattern: Pattern) -> str:

@@ -32,7 +32,7 @@ from onnxsmith.graph.patterns.pattern_validation import checked, invalid
 from onnxsmith.graph.structure import schema
 
 CONSTANT_PREFIX = "c_"
-"""A variable whose name has this prefix stands for a constant."""
+"""Begins the names of variables that stand for constants."""
 
 
 class Const:

@@ -21,11 +21,11 @@ from onnxsmith.graph.patterns.pattern import (
 from onnxsmith.graph.structure import schema
 
 DEEPEST = 100
-"""The most operators between a result of a pattern and its variables. A choice: far above any pattern that a person
+"""Limits the operators between a result of a pattern and its variables. A choice: far above any pattern that a person
 writes."""
 
 RESERVED = frozenset({"_", "true", "false", "inf", "nan"})
-"""Words of pattern text that cannot be names of variables."""
+"""Lists words of pattern text that cannot be names of variables."""
 
 
 def checked(pattern: Pattern, where: str, *, is_replacement: bool = False) -> Pattern:

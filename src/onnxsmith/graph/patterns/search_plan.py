@@ -20,8 +20,8 @@ from onnxsmith.graph.patterns.pattern import (
 from onnxsmith.graph.patterns.pattern_validation import choices
 
 Key = str | int | tuple[str]
-"""A part of the pattern that a way binds: a variable (its name), a node (its index), an attribute variable (its name in
-a tuple)."""
+"""Is a part of the pattern that a way binds: a variable (its name), a node (its index), an attribute variable (its name
+in a tuple)."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from onnxsmith.graph.structure import type_texts, walk
 from onnxsmith.graph.structure.walk import op_name
 
 FIRST = 64
-"""Elements of a tensor, or items of an attribute, that are shown. A choice: a few lines."""
+"""Limits the elements of a tensor, or items of an attribute, that are shown. A choice: a few lines."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Style:
 
 
 ONNX = Style({}, ",")
-"""`float[N,3]`, as in ONNX text."""
+"""Writes types as ONNX text does: `float[N,3]`."""
 
 
 def value_type(value: ir.Value | None, style: Style = ONNX) -> str:

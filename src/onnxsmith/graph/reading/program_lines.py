@@ -16,7 +16,8 @@ from onnxsmith.graph.structure import provenance
 from onnxsmith.graph.structure.walk import node_label, op_name
 
 _CALL = re.compile(r"%(\w+) .*?target=([^\]]+)\]\(args = \((.*?),?\), kwargs = \{(.*)\}\)\Z", re.DOTALL)
-"""A node of torch.fx: `%relu : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,), …)`."""
+"""Matches a node of torch.fx: `%relu : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,),
+…)`."""
 _OPERATION = re.compile(r"\btorch\.ops\.")
 
 

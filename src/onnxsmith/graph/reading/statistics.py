@@ -19,7 +19,7 @@ from onnxsmith.base.report.parts.tables import Statistics
 from onnxsmith.graph.reading.exact_text import flat
 
 _PIECE = 1 << 18
-"""Elements in one piece. A choice: 2 MiB as float64."""
+"""Sets the elements in one piece. A choice: 2 MiB as float64."""
 
 
 def statistics(tensor: ir.TensorProtocol) -> Statistics | None:

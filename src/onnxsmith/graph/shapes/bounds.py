@@ -12,7 +12,7 @@ from onnxsmith.graph.shapes import polynomials
 from onnxsmith.graph.shapes.polynomials import Atom, Monomial, Poly
 
 Least = frozenset[tuple[str, int]]
-"""Names with their least values."""
+"""Holds names with their least values."""
 LEAST: ContextVar[Least] = ContextVar("least", default=frozenset())
 
 

@@ -21,10 +21,10 @@ from onnxsmith.graph.structure.signature import Dim, Signature
 
 _NAME = re.compile(r"[^\W\d][\w.]*(?![\w.]|\s*\()")
 _MOST = 1 << 40
-"""The largest value that counts as a size. A choice: larger than any tensor. A larger power is not computed."""
+"""Limits the values that count as a size. A choice: larger than any tensor. A larger power is not computed."""
 
 _DIVISIBLE = 720720
-"""A size at which every usual expression has a value: it is lcm(1, …, 16), so all numbers up to 16 divide it."""
+"""Is a size at which every usual expression has a value: it is lcm(1, …, 16), so all numbers up to 16 divide it."""
 
 
 def _broadcast(*sizes: Fraction) -> Fraction:

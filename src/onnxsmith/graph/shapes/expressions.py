@@ -14,9 +14,9 @@ from onnxsmith.graph.shapes.polynomials import Poly, UnreadableError
 Call = Callable[[Sequence[Poly]], Poly]
 _TOKEN = re.compile(r"\s*(?:(\d+)|([^\W\d][\w.]*)|(\*\*|//|[-+*/%(),]))")
 _MOST_POWER = 8
-"""The largest exponent. A choice: a tensor has few axes, and larger powers make huge polynomials."""
+"""Limits the exponent. A choice: a tensor has few axes, and larger powers make huge polynomials."""
 _Ratio = tuple[Poly, Poly]
-"""The numerator and the denominator."""
+"""Holds the numerator and the denominator."""
 
 
 def read(text: str, calls: Mapping[str, Call]) -> Poly:

@@ -20,11 +20,11 @@ from onnxsmith.graph.shapes.symbols import canonical
 from onnxsmith.graph.structure import walk
 
 _ARRAY = "onnxsmith.array"
-"""Key of a tensor's `meta`: its array."""
+"""Is the key of a tensor's `meta` that holds its array."""
 UNFOLDED = "onnxsmith.unfolded"
-"""Key of a node's `meta`: marks a node with constant inputs that folding left as it is."""
+"""Is the key of a node's `meta` that marks a node with constant inputs that folding left as it is."""
 _SHORT = 1024
-"""Arrays of at most this many bytes are kept. A choice: numbers, axes and shapes, which rules read often."""
+"""Limits the bytes of an array that is kept. A choice: numbers, axes and shapes, which rules read often."""
 
 
 def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:

@@ -26,10 +26,10 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.value_replacement import DECLARED
 
 _MOST_NOTES = 10
-"""The most notes in a report. A choice: nobody reads more."""
+"""Limits the notes in a report. A choice: nobody reads more."""
 _MOST_TURNS = 4
-"""Attempts to find stable shapes for a loop's state, each with fewer known dimensions. A choice. After the last, all
-dimensions are unknown."""
+"""Limits the attempts to find stable shapes for a loop's state, each with fewer known dimensions. A choice. After the
+last, all dimensions are unknown."""
 
 
 @dataclass

@@ -19,15 +19,15 @@ from onnxsmith.graph.shapes.single_node import by_rule
 from onnxsmith.graph.structure.tensor_keys import contents
 
 _MOST = 64
-"""Elements of the longest constant that is a part of a key. A choice: shapes, axes and scales are far shorter."""
+"""Limits the elements of a constant that is a part of a key. A choice: shapes, axes and scales are far shorter."""
 _WEIGHTED = frozenset(
     {
         *("Add", "Conv", "ConvTranspose", "DequantizeLinear", "Div", "Gather", "Gemm", "MatMul", "MatMulInteger"),
         *("Mul", "PRelu", "QuantizeLinear", "Sub", "Transpose", "Where"),
     }
 )
-"""Operators that may have longer constants as operands, because their rules read only dtype and shape. Rules of other
-operators may read every element, such as the rule of Unique."""
+"""Lists operators that may have longer constants as operands, because their rules read only dtype and shape. Rules of
+other operators may read every element, such as the rule of Unique."""
 _PLAIN = frozenset({ir.AttributeType.FLOAT, ir.AttributeType.INT, ir.AttributeType.STRING})
 _LISTS = frozenset({ir.AttributeType.FLOATS, ir.AttributeType.INTS, ir.AttributeType.STRINGS})
 

@@ -30,9 +30,9 @@ from onnxsmith.graph.shapes.symbols import Element
 Rule = Callable[[ir.Node], Elements | None]
 """Returns the elements of the first result, or None if nothing is known."""
 _ALL = 2**31 - 1
-"""The default end of `Shape`, beyond any rank. Exporters also write it for an open end of a Slice."""
+"""Is the default end of `Shape`, beyond any rank. Exporters also write it for an open end of a Slice."""
 _EXACT = 2**53
-"""The largest sum or product that is exact in a double: onnxruntime reduces 64-bit integers in double."""
+"""Is the largest sum or product that is exact in a double: onnxruntime reduces 64-bit integers in double."""
 
 
 def around(rule: Rule) -> Callable[[Callable[[Any, ir.Node], None]], Callable[[Any, ir.Node], None]]:
@@ -328,4 +328,4 @@ RULES: dict[str, Rule] = {
     "Sum": _variadic(symbols.total),
     "Where": _where,
 }
-"""The rules by operator of ONNX's own domain."""
+"""Maps operators of ONNX's own domain to rules."""

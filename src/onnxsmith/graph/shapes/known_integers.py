@@ -19,15 +19,15 @@ from onnxsmith.graph.shapes.symbols import Element
 Elements = list[Element | None]
 
 MOST = 64
-"""Elements of the longest tensor that is followed. A choice: shapes and their pieces are far shorter."""
+"""Limits the elements of a tensor that is followed. A choice: shapes and their pieces are far shorter."""
 FOLLOWED = {ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL}
 _RANGES = {
     ir.DataType.INT64: (-(2**63), 2**63 - 1, 2**31),
     ir.DataType.INT32: (-(2**31), 2**31 - 1, 2**16),
     ir.DataType.BOOL: (0, 1, 1),
 }
-"""For each dtype: its least and largest number, and the largest product of sizes assumed in the comparison with these.
-An expression that may leave the range may overflow, and is not followed."""
+"""Holds for each dtype its least and largest number, and the largest product of sizes assumed in the comparison with
+these. An expression that may leave the range may overflow, and is not followed."""
 
 
 def elements(value: ir.Value | None) -> Elements | None:

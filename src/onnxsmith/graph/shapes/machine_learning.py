@@ -12,7 +12,7 @@ from onnxsmith.graph.structure import schema
 
 DOMAIN = "ai.onnx.ml"
 _SAME_SHAPE = frozenset({"Imputer", "Normalizer", "Scaler"})
-"""Operators whose result has the shape of the operand (ai.onnx.ml, "Maps each element" in their descriptions)."""
+"""Lists operators whose result has the shape of the operand (ai.onnx.ml, "Maps each element" in their descriptions)."""
 
 
 def infer(context: Any, node: ir.Node) -> None:
@@ -53,8 +53,8 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "TreeEnsembleClassifier": ("classlabels_int64s", "classlabels_strings"),
     "TreeEnsembleRegressor": ("n_targets",),
 }
-"""Operators whose result has a number of columns given by an attribute (ai.onnx.ml: "number of targets", "the class
-labels", "the size of each input"). The first result of classifiers is a vector of labels."""
+"""Lists operators whose result has a number of columns given by an attribute (ai.onnx.ml: "number of targets", "the
+class labels", "the size of each input"). The first result of classifiers is a vector of labels."""
 
 
 def _columns(node: ir.Node) -> int | None:

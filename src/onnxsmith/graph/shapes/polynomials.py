@@ -22,14 +22,14 @@ class Call:
 
 
 Atom = str | Call
-"""A name, or a call."""
+"""Is a name, or a call."""
 Monomial = tuple[Atom, ...]
-"""Factors, sorted by their text. A power repeats its factor; the empty monomial is 1."""
+"""Holds factors, sorted by their text. A power repeats its factor; the empty monomial is 1."""
 Poly = tuple[tuple[Monomial, int], ...]
-"""Terms, sorted: monomials with their coefficients."""
+"""Holds terms, sorted: monomials with their coefficients."""
 
 _MOST_TERMS = 64
-"""Terms of the largest polynomial. A choice that bounds the cost."""
+"""Limits the terms of a polynomial. A choice that bounds the cost."""
 
 
 class UnreadableError(ValueError):
@@ -230,4 +230,4 @@ def _text_of(atom: Atom) -> str:
 
 
 Functions = Mapping[str, Callable[[Sequence[Poly]], Poly]]
-"""Constructors of calls by the function name in a text, `//` included."""
+"""Maps function names in a text, `//` included, to constructors of calls."""

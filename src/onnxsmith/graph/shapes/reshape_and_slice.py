@@ -20,7 +20,7 @@ from onnxsmith.graph.shapes.symbols import Element
 
 Infer = Callable[[Any, ir.Node], None]
 _TO_THE_END = 2**31 - 1
-"""The end that exporters write for an open end; some write the largest 64-bit integer."""
+"""Is the end that exporters write for an open end; some write the largest 64-bit integer."""
 
 
 def dims(value: ir.Value | None) -> Elements | None:
@@ -303,4 +303,4 @@ RULES: dict[str, Callable[[Infer], Infer]] = {
     "Squeeze": squeeze,
     "Tile": tile,
 }
-"""The rules by operator of ONNX's own domain."""
+"""Maps operators of ONNX's own domain to rules."""

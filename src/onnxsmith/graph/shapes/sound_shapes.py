@@ -30,7 +30,7 @@ from onnxsmith.graph.structure.signature import names_something
 
 Dim = int | ir.SymbolicDim
 Infer = Callable[[Any, ir.Node], None]
-"""A function of (the engine's context, a node) that sets the shapes of the node's outputs."""
+"""Sets the shapes of a node's outputs, given the engine's context and the node."""
 
 _BROADCASTING = (
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",

@@ -12,7 +12,7 @@ from onnxsmith.graph.shapes import facts, known_integers
 from onnxsmith.graph.structure import carried_fields
 
 _MOST = 1024
-"""Elements of the largest constant that inference may read. A choice: shapes, scales and axes are shorter."""
+"""Limits the elements of a constant that inference may read. A choice: shapes, scales and axes are shorter."""
 _PREFIX = re.compile(r"^(\[\w+\]|\(op_type:[^)]*\):?|\s)+")
 
 

@@ -21,9 +21,9 @@ from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.walk import node_label, op_name
 
 _SHOWN = 3
-"""The most nodes that a note names. A choice: one line."""
+"""Limits the nodes that a note names. A choice: one line."""
 _LONGEST = 200
-"""The most characters of a reason. A choice: some errors repeat a whole node."""
+"""Limits the characters of a reason. A choice: some errors repeat a whole node."""
 
 
 def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:

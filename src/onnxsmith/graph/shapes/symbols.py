@@ -20,12 +20,12 @@ from onnxsmith.graph.shapes.bounds import LEAST, Least
 from onnxsmith.graph.shapes.polynomials import Poly, UnreadableError
 
 Element = int | str
-"""An integer, or the text of an expression."""
+"""Is an integer, or the text of an expression."""
 
 _MOST_SIZE = 1 << 24
-"""The largest number that `needed` tries as a least size. A choice that bounds the search."""
+"""Limits the numbers that `needed` tries as a least size. A choice that bounds the search."""
 _MOST_NAMES = 64
-"""The most different expressions in a sum. A choice: the most terms of a polynomial."""
+"""Limits the different expressions in a sum. A choice: the most terms of a polynomial."""
 
 
 @contextmanager

@@ -21,7 +21,7 @@ MOVING = (
     *("Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
     *("Tile", "Transpose", "Unsqueeze"),
 )
-"""Operators whose results have elements of their first input only."""
+"""Lists operators whose results have elements of their first input only."""
 _MOST = 48
 """Limits the values whose producers one question visits. A choice: position arithmetic of real models takes fewer."""
 

@@ -16,11 +16,11 @@ import onnx_ir as ir
 from onnxsmith.graph.structure import name_validation, sparse, walk
 
 _TYPE = "onnxsmith.type"
-"""Key of a value's `meta`: the type declaration that onnx-ir cannot hold."""
+"""Is the key of a value's `meta` that holds the type declaration that onnx-ir cannot hold."""
 _PLACE = "onnxsmith.place"
-"""Metadata key of a placeholder while onnx-ir reads or writes: the number of the carried part."""
+"""Is the metadata key of a placeholder while onnx-ir reads or writes. It holds the number of the carried part."""
 _LEFT_OUT = "onnxsmith.left_out"
-"""Key of the graph's `meta`: names of the dropped parts."""
+"""Is the key of the graph's `meta` that holds names of the dropped parts."""
 
 
 def odd_type(value: ir.Value) -> onnx.TypeProto | None:

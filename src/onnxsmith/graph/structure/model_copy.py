@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnxsmith.graph.structure import walk
 
 _SMALL = 1024
-"""Tensor messages of at most this many bytes are copied. A choice: copying them is cheaper than a lazy tensor."""
+"""Limits the bytes of tensor messages that are copied. A choice: copying them is cheaper than a lazy tensor."""
 
 
 def cloned(model: ir.Model) -> ir.Model:

@@ -50,11 +50,11 @@ class Kinds:
     """The special parts of a message's nodes, found in one walk. Most models have none, and need no further walks."""
 
     sparse: bool
-    """Whether there are sparse tensors, as attributes or as initializers."""
+    """Says whether there are sparse tensors, as attributes or as initializers."""
     devices: bool
-    """Whether a node has device configurations."""
+    """Says whether a node has device configurations."""
     lost: tuple[str, ...]
-    """The parts that neither onnx-ir nor `carried_fields.py` keeps, though a run may need them."""
+    """Names the parts that neither onnx-ir nor `carried_fields.py` keeps, though a run may need them."""
 
 
 _SPARSE = (onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS)

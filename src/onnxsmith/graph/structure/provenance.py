@@ -25,7 +25,7 @@ _LINE = "pkg.torch.onnx.fx_node"
 _NAMESPACE = "namespace"
 _PREFIX = "pkg.torch.onnx."
 _EXPORTERS = re.compile(rf"pkg\.(torch\.onnx|torch\.export|onnxscript)\.|{_NAMESPACE}\Z")
-"""The keys under which torch and onnxscript write."""
+"""Lists the keys under which torch and onnxscript write."""
 _MERGED = "onnxsmith.merged"
 _SCALED = "onnxsmith.scaled"
 _FOLDED = "pkg.onnxscript.optimizer.folded_from"
@@ -157,7 +157,7 @@ def fx_name(node: ir.Node) -> str:
 
 
 _SIMPLE = re.compile(r"\[(?:'[\w./: ]*'(?:, |(?=\])))*\]")
-"""A list of texts without quotes and escapes, as `repr` writes it. Its items are the texts between quotes."""
+"""Matches a list of texts without quotes and escapes, as `repr` writes it. Its items are the texts between quotes."""
 
 
 def _strings(text: str) -> list[str]:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnxsmith.graph.structure import carried_fields, dim_relations
 
 Dim = int | str
-"""A size, or a symbolic dimension: a name (`batch`) or an expression over names (`3*height`)."""
+"""Is a size, or a symbolic dimension: a name (`batch`) or an expression over names (`3*height`)."""
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from onnxsmith.base.problem import problem
 from onnxsmith.graph.structure import name_validation
 
 _MESSAGE = "onnxsmith.sparse"
-"""Key of a tensor's `meta`: the sparse message that it was read from."""
+"""Is the key of a tensor's `meta` that holds the sparse message from which it was read."""
 LARGEST = 2**31 - 1
-"""Bytes of the largest dense tensor that is expanded: the size limit of a message, which onnxruntime has, too."""
+"""Limits the bytes of a dense tensor that is expanded. It is the size limit of a message, which onnxruntime has,
+too."""
 
 
 def check_all(proto: onnx.ModelProto, where: str) -> None:

@@ -10,11 +10,12 @@ import onnx_ir as ir
 Contents = tuple[ir.DataType, tuple[int, ...], bytes]
 
 DERIVED = "onnxsmith.derived"
-"""Key of a tensor's `meta`: marks a tensor whose values are computed again at every read."""
+"""Is the key of a tensor's `meta` that marks a tensor whose values are computed again at every read."""
 _SHORT = 64
-"""Bytes up to which the key is the content itself. A choice: a SHA-256 digest has 32 bytes, and hashing takes time."""
+"""Limits the bytes for which the key is the content itself. A choice: a SHA-256 digest has 32 bytes, and hashing takes
+time."""
 _GLIMPSE = 4096
-"""Bytes of each of three samples. A choice: one page of memory."""
+"""Sets the bytes of each of three samples. A choice: one page of memory."""
 
 
 def outline(tensor: ir.TensorProtocol) -> tuple[ir.DataType, tuple[int, ...]]:

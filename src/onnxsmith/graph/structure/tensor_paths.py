@@ -17,7 +17,7 @@ from onnxsmith.graph.structure.walk import named_subgraphs
 
 Kind = Literal["input", "constant", "node", "body input"]
 _SUGGESTED = 5
-"""Names in a suggestion. A choice: one line."""
+"""Limits the names in a suggestion. A choice: one line."""
 
 
 @dataclass(frozen=True, eq=False)

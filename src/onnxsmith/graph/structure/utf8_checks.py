@@ -12,8 +12,8 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.structure import walk
 
 _TENSORS = {"t", "tensors", "initializer", "sparse_tensor", "sparse_initializer", "training_info"}
-"""Fields whose texts are not checked here: they hold tensors, which `tensor_validation.check` checks, or are never
-read."""
+"""Lists fields whose texts are not checked here: they hold tensors, which `tensor_validation.check` checks, or are
+never read."""
 
 
 def check_metadata(model: ir.Model, where: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 DECLARED = "onnxsmith.declared"
-"""Key of a value's `meta`: the shape that the file declares under the value's name."""
+"""Is the key of a value's `meta` that holds the shape that the file declares under the value's name."""
 
 
 def can_be_output(value: ir.Value, graph: ir.Graph | ir.Function | None) -> bool:

@@ -29,11 +29,11 @@ _NEEDED = {
     ir.DataType.FLOAT8E5M2FNUZ: 9, ir.DataType.INT4: 10, ir.DataType.UINT4: 10, ir.DataType.FLOAT4E2M1: 11,
     ir.DataType.FLOAT8E8M0: 12, ir.DataType.INT2: 13, ir.DataType.UINT2: 13,
 }  # fmt: skip
-"""Maps a dtype to the IR version in which it appeared (onnx.proto, enumeration Version)."""
+"""Maps dtypes to the IR version in which they appeared (onnx.proto, enumeration Version)."""
 _OPSETS = 3
-"""The first IR version that imports opsets (onnx.proto, enumeration Version)."""
+"""Is the first IR version that imports opsets (onnx.proto, enumeration Version)."""
 FUNCTIONS = 8
-"""The first IR version with local functions (onnx.proto, enumeration Version)."""
+"""Is the first IR version with local functions (onnx.proto, enumeration Version)."""
 
 
 def least_ir(model: ir.Model) -> int:

@@ -22,8 +22,8 @@ def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
 _TENSOR, _TENSORS = ir.AttributeType.TENSOR, ir.AttributeType.TENSORS
 _GRAPH, _GRAPHS = ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS
 FLAT = "onnxsmith.flat"
-"""Key of a graph's `meta`: marks a graph that has no branches or bodies and will not get any. Walks then skip the
-search for them."""
+"""Is the key of a graph's `meta` that marks a graph that has no branches or bodies and will not get any. Walks then
+skip the search for them."""
 
 
 def holds_subgraphs(attribute: ir.Attr) -> bool:
@@ -138,7 +138,7 @@ def _descend(root: ir.Graph, graph: ir.Graph) -> list[ir.Graph]:
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 )
-"""Operators that draw random numbers."""
+"""Lists operators that draw random numbers."""
 
 
 def random_nodes(model: ir.Model) -> list[ir.Node]:
@@ -197,7 +197,7 @@ def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
 
 
 FIRST_WITH_CONSTANTS = 4
-"""The first IR version in which an initializer need not be a graph input (onnx.proto: IR_VERSION_2019_1_22)."""
+"""Is the first IR version in which an initializer need not be a graph input (onnx.proto: IR_VERSION_2019_1_22)."""
 
 
 def has_own_initializers(model: ir.Model) -> bool:

@@ -30,7 +30,7 @@ from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.graph.surgery.nested_plan import Carriage
 
 Which = Iterable[str] | Callable[[Place], bool]
-"""Names of tensors, or a function that chooses among the computed tensors."""
+"""Holds names of tensors, or is a function that chooses among the computed tensors."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from onnxsmith.graph.surgery.float64_copy import retyped
 
 _FLOAT, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
 _CASTS = 6
-"""The first opset whose Cast names a dtype by a number."""
+"""Is the first opset whose Cast names a dtype by a number."""
 
 
 def is_double(model: ir.Model) -> bool:

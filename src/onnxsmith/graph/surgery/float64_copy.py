@@ -19,10 +19,10 @@ _MADE = {
     "SequenceEmpty": "dtype", "HannWindow": "output_datatype", "HammingWindow": "output_datatype",
     "BlackmanWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
 }  # fmt: skip
-"""Operators with an attribute that sets the dtype of the result, and that attribute."""
+"""Maps operators to their attribute that sets the dtype of the result."""
 _FLOATS_BY_DEFAULT = ("HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix", "SequenceEmpty")
 _MOST = 2**26
-"""The most bytes of float32 weights for which a copy is made. A choice: 64 MiB become 128 MiB."""
+"""Limits the bytes of float32 weights for which a copy is made. A choice: 64 MiB become 128 MiB."""
 
 
 def widened(model: ir.Model) -> ir.Model | None:

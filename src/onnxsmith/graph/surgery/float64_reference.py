@@ -11,7 +11,7 @@ from onnxsmith.graph.structure.model_copy import cloned
 
 _NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _DTYPE_ATTRIBUTES = {"to", "dtype", "stash_type", "softmax_precision", "output_dtype"}
-"""Attributes that hold a dtype as a number."""
+"""Lists attributes that hold a dtype as a number."""
 
 
 def doubled(model: ir.Model) -> ir.Model:

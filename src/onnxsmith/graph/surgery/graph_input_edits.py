@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnxsmith.graph.structure.model_copy import cloned
 
 WEIGHTLESS = "onnxsmith.weights"
-"""Metadata key that marks a model without its weights."""
+"""Is the metadata key that marks a model without its weights."""
 
 
 def drop_unused_inputs(model: ir.Model) -> tuple[str, ...]:

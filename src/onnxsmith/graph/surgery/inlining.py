@@ -14,11 +14,11 @@ from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 
 _CALL = "onnxsmith.call"
-"""Metadata key that marks a call during inlining; the inliner copies it to the nodes of the body."""
+"""Is the metadata key that marks a call during inlining; the inliner copies it to the nodes of the body."""
 _MODULES = "onnxsmith.modules:"
-"""Metadata key of a call during inlining: the torch modules around it."""
+"""Is the metadata key of a call during inlining that holds the torch modules around it."""
 _NAME = "onnxsmith.name"
-"""Metadata key of a function's value: its name inside the function."""
+"""Is the metadata key of a function's value that holds its name inside the function."""
 
 
 def inlined(model: ir.Model, *, only: Collection[ir.OperatorIdentifier] | None = None) -> tuple[ir.Model, str]:

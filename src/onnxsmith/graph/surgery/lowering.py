@@ -169,14 +169,15 @@ _INTRODUCED: dict[tuple[str, str], dict[str, int]] = {
     ("ScatterElements", "reduction"): {"max": 18, "min": 18},
     ("ScatterND", "reduction"): {"max": 18, "min": 18},
 }
-"""The opset since which an attribute may have a certain value (the operators' descriptions in onnx, Changelog.md)."""
+"""Holds the opset since which an attribute may have a certain value (the operators' descriptions in onnx,
+Changelog.md)."""
 
 _ALWAYS: dict[tuple[str, str], Any] = {
     ("RoiAlign", "coordinate_transformation_mode"): "output_half_pixel",
     ("BatchNormalization", "spatial"): 1,
 }
-"""The attribute value that the form without the attribute corresponds to, if it is not the default of the form with
-it."""
+"""Holds the attribute value to which the form without the attribute corresponds, if it is not the default of the form
+with it."""
 
 
 def write_older(node: ir.Node, newer: Schema, older: Schema) -> str:

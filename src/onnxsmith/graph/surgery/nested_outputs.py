@@ -23,7 +23,7 @@ from onnxsmith.graph.structure.tensor_paths import Place
 from onnxsmith.graph.surgery.nested_plan import SEQUENCES, Carriage
 
 _IDENTITY = 14
-"""The opset since which Identity takes sequences."""
+"""Is the opset since which Identity takes sequences."""
 
 
 @dataclass(frozen=True)

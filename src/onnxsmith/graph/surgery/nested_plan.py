@@ -12,14 +12,14 @@ from onnxsmith.graph.shapes import symbols
 from onnxsmith.graph.structure.tensor_paths import Body, Place
 
 SEQUENCES = 13
-"""The opset since which Loop and If accept and return sequences."""
+"""Is the opset since which Loop and If accept and return sequences."""
 _OLDEST_SCAN = 9
-"""The opset since which Scan has its present form. In opset 8 it had a batch axis and sequence lengths."""
+"""Is the opset since which Scan has its present form. In opset 8 it had a batch axis and sequence lengths."""
 _HELD = frozenset(
     {ir.DataType[f"{sign}INT{bits}"] for sign in ("", "U") for bits in (8, 16, 32, 64)}
     | {ir.DataType[name] for name in ("FLOAT", "DOUBLE", "FLOAT16", "BOOL", "STRING", "COMPLEX64", "COMPLEX128")}
 )
-"""Dtypes that sequences hold in every opset. Other dtypes are cast to a wider one, which loses nothing."""
+"""Lists dtypes that sequences hold in every opset. Other dtypes are cast to a wider dtype, which loses nothing."""
 
 
 @dataclass(frozen=True)

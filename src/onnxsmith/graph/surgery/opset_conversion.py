@@ -10,7 +10,7 @@ from onnxsmith.graph.structure import versions
 from onnxsmith.graph.structure.opset_range import refuse_unknown
 
 _SHOWN = 3
-"""The most nodes that a refusal names. A choice."""
+"""Limits the nodes that a refusal names. A choice."""
 
 
 def of(model: ir.Model) -> int:

@@ -19,11 +19,11 @@ from onnxsmith.graph.structure import carried_fields, provenance, schema, walk
 from onnxsmith.graph.surgery.inlining import inlined
 
 _HIDDEN = "onnxsmith.hidden"
-"""Domain of hidden nodes. Their own domain is in their metadata while a converter runs."""
+"""Is the domain of hidden nodes. Their own domain is in their metadata while a converter runs."""
 _ONNX = ("", "ai.onnx")
 _SKIPPED = "Skipping version conversion"
-"""onnxscript's log message for a node that it leaves in its old form, which would have another meaning in the new
-opset."""
+"""Begins onnxscript's log message for a node that it leaves in its old form, which would have another meaning in the
+new opset."""
 
 Functions = dict[ir.OperatorIdentifier, ir.Function]
 

@@ -21,15 +21,15 @@ _NOT_AS_INPUTS = {
     "Resize", "Upsample", "Range", "Clip", "Pow", "Pad", "OneHot", "ConstantOfShape", "TopK", "NonMaxSuppression",
     "RoiAlign", "Loop", "Where",
 }  # fmt: skip
-"""Operators whose float operands are sizes, bounds, exponents or fill values: a change by an ulp can change their
+"""Lists operators whose float operands are sizes, bounds, exponents or fill values: a change by an ulp can change their
 meaning."""
 _MOVING = {"Transpose", "Reshape", "Identity", "Cast", "Squeeze", "Unsqueeze", "Flatten", "Gather", "Expand"}
-"""Operators that only move elements; the node that computes with the weight comes after them."""
+"""Lists operators that only move elements; the node that computes with the weight comes after them."""
 _PLACING = {"Concat", "ScatterElements", "ScatterND"}
-"""Operators that put the elements of a weight beside elements of other tensors."""
+"""Lists operators that put the elements of a weight beside elements of other tensors."""
 _INTEGERS = 4
-"""The accuracy level of MatMulNBits that computes with integers of 8 bits. onnxruntime's kernel then reads the scales
-when the model is loaded, and computes without them if they are not constant (1.31, 1.32)."""
+"""Is the accuracy level of MatMulNBits that computes with integers of 8 bits. onnxruntime's kernel then reads the
+scales when the model is loaded, and computes without them if they are not constant (1.31, 1.32)."""
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ RULES: dict[str, Callable[[Call], None]] = {
     "DequantizeLinear": layer_sizes.scales,
     "QLinearConv": layer_sizes.quantised_conv,
 }
-"""The size rules by operator of ONNX's own domain. A rule raises if two sizes are numbers that contradict each other;
+"""Maps operators of ONNX's own domain to size rules. A rule raises if two sizes are numbers that contradict each other;
 it accepts names and unknown sizes."""
 
 

@@ -101,7 +101,7 @@ class PadAxes(Lowering):
 
 
 _END = 2**31 - 1
-"""An end beyond the last axis, which means the end in a Slice."""
+"""Lies beyond the last axis, which means the end in a Slice."""
 
 
 class ShapePart(Lowering):

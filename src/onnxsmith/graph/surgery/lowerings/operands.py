@@ -19,10 +19,10 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "Pad": ("pads", "value"), "Slice": ("starts", "ends", "axes", "steps"), "TopK": ("k",), "DFT": ("", "axis"),
     "Dropout": ("ratio", "training_mode"),
 }  # fmt: skip
-"""The attributes that held the operands after the first operand."""
+"""Lists the attributes that held the operands after the first operand."""
 _LISTS = {"axes", "split", "pads", "starts", "ends"}
 _NEUTRAL = {"steps": 1, "training_mode": 0}
-"""Operands without an earlier form, and the value with which they have no effect."""
+"""Maps operands without an earlier form to the value with which they have no effect."""
 
 
 class AttributesForOperands(Lowering):

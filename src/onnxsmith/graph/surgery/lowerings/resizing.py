@@ -52,7 +52,7 @@ _ONLY = {
     "coordinate_transformation_mode": ("asymmetric", "half_pixel"),
     "nearest_mode": ("floor", "round_prefer_floor"),
 }
-"""The only form at opset 10, and the default at opset 11."""
+"""Is the only form at opset 10, and the default at opset 11."""
 
 
 class ResizeCoordinates(Lowering):
