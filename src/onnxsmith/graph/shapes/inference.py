@@ -19,8 +19,8 @@ from onnxsmith.base.seams import shape_engine
 from onnxsmith.graph.shapes import declared_dims, known_integers, sound_shapes, symbols
 from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.shapes.inference_reuse import Alike
-from onnxsmith.graph.shapes.loop_states import LoopStates
 from onnxsmith.graph.shapes.single_node import canonical, rule_for
+from onnxsmith.graph.shapes.sound_flow import LoopStates
 from onnxsmith.graph.shapes.symbols import Element
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.value_replacement import DECLARED

@@ -13,7 +13,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.graph.shapes import comparisons, symbols
+from onnxsmith.graph.shapes import symbols
 from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.shapes.known_integers import (
     FOLLOWED,
@@ -98,7 +98,7 @@ def _cast(node: ir.Node) -> Elements | None:
     if data is None or to is not ir.DataType.BOOL:
         return data
     # true for all elements other than 0
-    return [comparisons.truth(symbols.differ, element, 0) for element in data]
+    return [_truth(symbols.differ, element, 0) for element in data]
 
 
 def _gather(node: ir.Node) -> Elements | None:
@@ -287,34 +287,66 @@ def _absolute(element: Element) -> Element | None:
     return element if symbols.at_least(element, 0) else _negative(element) if symbols.at_least(0, element) else None
 
 
+# Comparisons for all sizes at once: 1 is true, 0 false; None depends on the sizes.
+
+
+def _truth(decide: Callable[[Element, Element], bool], a: Element | None, b: Element | None) -> int | None:
+    """Returns 1 if `decide(a, b)` is true for all sizes, 0 if `a` and `b` are the same expression, else None."""
+    if a is None or b is None:
+        return None
+    return 1 if decide(a, b) else 0 if a == b else None
+
+
+def _equal(a: Element, b: Element) -> int | None:
+    differs = _truth(symbols.differ, a, b)
+    return None if differs is None else 1 - differs
+
+
+def _less(a: Element, b: Element) -> int | None:
+    return 0 if symbols.at_least(a, b) else 1 if symbols.at_least(b, a) and symbols.differ(a, b) else None
+
+
+def _not_above(a: Element, b: Element) -> int | None:
+    above = _less(b, a)
+    return None if above is None else 1 - above
+
+
+def _both(a: Element | None, b: Element | None) -> int | None:
+    return 0 if 0 in (a, b) else 1 if a == b == 1 else None
+
+
+def _either(a: Element | None, b: Element | None) -> int | None:
+    return 1 if 1 in (a, b) else 0 if a == b == 0 else None
+
+
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("Identity", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose"), _passed_on),
     **dict.fromkeys(("Expand", "Tile"), _repeated),
     **dict.fromkeys(("ScatterND", "ScatterElements"), _scattered),
     "Abs": _each(_absolute),
     "Add": _binary(symbols.add),
-    "And": _logic(comparisons.both),
+    "And": _logic(_both),
     "Cast": _cast,
     "Ceil": lambda _: None,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
     "Div": _binary(symbols.truncate_divide),
-    "Equal": _binary(comparisons.equal),
+    "Equal": _binary(_equal),
     "Floor": lambda _: None,
     "Gather": _gather,
     "GatherElements": _gather,
     "GatherND": _gather_nd,
-    "Greater": _binary(lambda a, b: comparisons.less(b, a)),
-    "GreaterOrEqual": _binary(lambda a, b: comparisons.not_above(b, a)),
-    "Less": _binary(comparisons.less),
-    "LessOrEqual": _binary(comparisons.not_above),
+    "Greater": _binary(lambda a, b: _less(b, a)),
+    "GreaterOrEqual": _binary(lambda a, b: _not_above(b, a)),
+    "Less": _binary(_less),
+    "LessOrEqual": _binary(_not_above),
     "Max": _variadic(symbols.largest),
     "Min": _variadic(symbols.smallest),
     "Mod": _modulo,
     "Mul": _binary(symbols.multiply),
     "Neg": _each(_negative),
     "Not": _each(lambda element: 1 - element if isinstance(element, int) else None),
-    "Or": _logic(comparisons.either),
+    "Or": _logic(_either),
     "Range": _range,
     "ReduceMax": _reduced(symbols.largest),
     "ReduceMin": _reduced(symbols.smallest),

@@ -1,4 +1,5 @@
-"""Corrects the shape rules for If and Loop, where onnx-shape-inference assumes too much.
+"""Corrects the shape rules for If and Loop, where onnx-shape-inference assumes too much, and finds the shapes of a
+loop's states.
 
 If the shape of one branch is unknown, the engine gives an If the shape of the other branch. It assumes that a loop runs
 at least once, runs to its limit, and keeps the shape of its state.
@@ -85,3 +86,44 @@ def enter_bodies(context: Any, node: ir.Node) -> None:
     for start, value in zip(node.inputs[2:], body.as_graph().inputs[2:], strict=False):
         if start is not None and start.dtype is not None and value.dtype is None:
             context.set_dtype(value, start.dtype)
+
+
+class LoopStates:
+    """The states of all loops of one model. They start with the initial shapes; each dimension that an iteration
+    changes is loosened. `context` is the engine's context, which makes new symbols."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._entered: set[ir.Value] = set()
+        self._loose: set[str] = set()
+
+    def enter(self, node: ir.Node, body: ir.Graph) -> None:
+        """Gives a loop's state the shape of its initial value; `loosen` checks whether the state keeps that shape."""
+        for start, value in zip(node.inputs[2:], body.inputs[2:], strict=False):
+            if start is not None and start.shape is not None and value not in self._entered:
+                self._entered.add(value)
+                value.shape = self._context.name_anonymous_dims_in_shape(start.shape)
+
+    def loosen(self, body: ir.Graph) -> bool:
+        """Gives each dimension that an iteration changes a new name, which stands for its size in the current
+        iteration. Returns whether there were any."""
+        loosened = False
+        for value, result in zip(body.inputs[2:], body.outputs[1:], strict=False):
+            before, after = value.shape, result.shape
+            if before is None:
+                continue
+            if after is None or len(after) != len(before):
+                value.shape, loosened = None, True
+                continue
+            dims = [
+                b if b == a or (isinstance(b, ir.SymbolicDim) and b.value in self._loose) else self._loose_dim()
+                for b, a in zip(before, after, strict=True)
+            ]
+            if dims != list(before):
+                value.shape, loosened = ir.Shape(dims), True
+        return loosened
+
+    def _loose_dim(self) -> ir.SymbolicDim:
+        dim: ir.SymbolicDim = self._context.new_symbolic_dim()
+        self._loose.add(dim.value or "")
+        return dim
