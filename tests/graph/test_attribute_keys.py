@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure import attribute_keys
 
 
@@ -67,3 +68,21 @@ def test_literals() -> None:
     assert attribute_keys.literals(ir.node("Relu", [])) != attribute_keys.literals(one)
     for attribute in (_tensor([1]), ir.RefAttr("a", "p", ir.AttributeType.INT)):
         assert attribute_keys.literals(ir.Node("", "Relu", [], [attribute])) is None
+
+
+def _body(text: str, zero: str = "0.0") -> object:
+    model = from_text(f"""<ir_version: 10, opset_import: ["": 20]> g (bool c, float[2] x) => (y) {{
+        y = If (c) <then_branch = t () => (float[2] p) <float z = {{{zero}}}> {{ {text} }},
+                    else_branch = e () => (float[2] q) {{ q = Identity(x) }}> }}""")
+    return attribute_keys.of_body(model.graph)
+
+
+def test_bodies() -> None:
+    """Operators, attributes, names and stored tensors count, in nested bodies, too; declared types do not."""
+    same = _body("p = LeakyRelu<alpha = 0.5>(x)")
+    assert same == _body("p = LeakyRelu<alpha = 0.5>(x)")
+    assert same != _body("p = LeakyRelu<alpha = 0.25>(x)")
+    assert same != _body("p = Elu<alpha = 0.5>(x)")
+    assert same != _body("r = LeakyRelu<alpha = 0.5>(x)\n p = Identity(r)")
+    assert _body("p = Add(x, z)") == _body("p = Add(x, z)")
+    assert _body("p = Add(x, z)") != _body("p = Add(x, z)", "-0.0")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ class LocalFunction:
     domain: str
     name: str
     python: Callable[..., Any]
-    text: str = ""
+    key: Hashable = None
 
     def __call__(self, *operands: Any, name: str | None = None, **attributes: Any) -> Any:
         """Adds a call. Traces the Python function in every call, to check it on these operands and attributes.
@@ -44,11 +44,11 @@ class LocalFunction:
             function_attributes.refer(graph)
             untyped = [ir.Attr(key, ir.AttributeType.UNDEFINED, None) for key in attributes]
             function = ir.Function(self.domain, self.name, graph=graph, attributes=untyped)
-            text = _text(graph)
-            if not self.text:
+            key = attribute_keys.of_body(graph)
+            if self.key is None:
                 self.home.define(function)
-                self.text = text
-            elif text != self.text:
+                self.key = key
+            elif key != self.key:
                 raise problem(
                     "build/function",
                     f"the function {self.domain}::{self.name} makes other nodes in this call than in its first",
@@ -76,20 +76,3 @@ def _handle(home: Operators, given: Any) -> Tensor:
     if isinstance(given, Tensor | ir.Value):
         return home.tensor(given.value if isinstance(given, Tensor) else given)
     return home.constant(given)
-
-
-def _text(graph: ir.Graph) -> str:
-    """Returns the body as text, to compare two traces. Without shapes, because dimensions may have other names in each
-    trace."""
-    lines = []
-    for node in graph:
-        inputs = [value.name if value is not None else "" for value in node.inputs]
-        held = sorted(f"{name}={_attribute(attribute)}" for name, attribute in node.attributes.items())
-        lines.append(f"{[value.name for value in node.outputs]} {node.domain}::{node.op_type} {inputs} {held}")
-    return "\n".join([*lines, str([value.name for value in graph.outputs])])
-
-
-def _attribute(attribute: ir.Attr) -> str:
-    if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
-        return _text(attribute.as_graph())
-    return repr(attribute_keys.exact(attribute))

@@ -55,10 +55,9 @@ def _merged(graph: ir.Graph, functions: set[tuple[str, str]], may: May) -> Itera
 
 
 def _key(node: ir.Node) -> object:
-    attributes = frozenset((name, attribute_keys.exact(one)) for name, one in node.attributes.items())
     inputs = tuple(None if value is None else id(value) for value in node.inputs)
     outputs = tuple(bool(value.name) for value in node.outputs)
-    return node.op_type, node.overload, inputs, outputs, attributes
+    return node.op_type, node.overload, inputs, outputs, attribute_keys.of_holder(node)
 
 
 def _may_stand_for(first: ir.Node, node: ir.Node) -> bool:

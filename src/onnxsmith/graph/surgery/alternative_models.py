@@ -168,8 +168,7 @@ def _pairs(graph: ir.Graph, other: ir.Graph) -> dict[ir.Value, ir.Value]:
 
 
 def _key(node: ir.Node) -> object:
-    attributes = frozenset((name, attribute_keys.exact(one)) for name, one in node.attributes.items())
-    return node.op_identifier(), attributes, tuple(map(id, node.inputs)), len(node.outputs)
+    return node.op_identifier(), attribute_keys.of_holder(node), tuple(map(id, node.inputs)), len(node.outputs)
 
 
 def _is_random(node: ir.Node) -> bool:

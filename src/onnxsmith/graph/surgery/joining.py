@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Mapping
 
-import onnx
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import name_validation, walk
+from onnxsmith.graph.structure import attribute_keys, walk
 from onnxsmith.graph.structure.fresh import Names, unused
 from onnxsmith.graph.structure.model_copy import cloned
 
@@ -69,25 +68,10 @@ def joined(first: ir.Model, second: ir.Model, wires: Mapping[str, str]) -> ir.Mo
 
 
 def equal_functions(one: ir.Function, two: ir.Function) -> bool:
-    """Whether two functions are equal, up to docs, metadata and declared shapes."""
-    return _body(one) == _body(two)
+    """Whether two functions are equal, up to docs, metadata and declared types."""
+    return _key(one) == _key(two)
 
 
-def _body(function: ir.Function) -> onnx.FunctionProto:
-    """Returns the message of a function without docs, metadata and declared shapes."""
-    proto = ir.serde.serialize_function(function)
-    for field in ("doc_string", "metadata_props", "value_info"):
-        proto.ClearField(field)
-    _strip(proto.node)
-    return proto
-
-
-def _strip(nodes: Iterable[onnx.NodeProto]) -> None:
-    for node in nodes:
-        node.ClearField("doc_string")
-        node.ClearField("metadata_props")
-        for attribute in node.attribute:
-            attribute.ClearField("doc_string")
-        for graph in name_validation.subgraphs(node):
-            _strip(graph.node)
-            graph.ClearField("value_info")
+def _key(function: ir.Function) -> Hashable:
+    opsets = frozenset(function.opset_imports.items())
+    return function.identifier(), opsets, attribute_keys.of_holder(function), attribute_keys.of_body(function)

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import provenance, schema, type_texts, walk
+from onnxsmith.graph.structure.attribute_keys import exact
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.schema import Parameter, Schema
 from onnxsmith.graph.surgery.expansion import expand
@@ -227,7 +228,7 @@ def _attributes(node: ir.Node, newer: Schema, older: Schema) -> str:
         del node.attributes[name]
     for name, default in newer.defaults.items():
         before = older.defaults.get(name)
-        changed = default is not None and (before is None or before.value != default.value)
+        changed = default is not None and (before is None or exact(before) != exact(default))
         if default is not None and changed and name in older.attributes and name not in node.attributes:
             node.attributes[name] = default
     return ""
@@ -242,7 +243,7 @@ def _is_neutral(node: ir.Node, attribute: ir.Attr, newer: Schema) -> bool:
         return bool(attribute.value == always)
     default = newer.defaults.get(attribute.name)
     if default is not None:
-        return bool(attribute.value == default.value)
+        return exact(attribute) == exact(default)
     return attribute.type == ir.AttributeType.INTS and all(one == 1 for one in attribute.as_ints())
 
 

@@ -15,7 +15,7 @@ from functools import cache
 import onnx
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import carried_fields, provenance, schema, walk
+from onnxsmith.graph.structure import attribute_keys, carried_fields, provenance, schema, walk
 from onnxsmith.graph.surgery.inlining import inlined
 
 _HIDDEN = "onnxsmith.hidden"
@@ -142,7 +142,9 @@ def _is_unchanged(op_type: str, version: int, target: int) -> bool:
 
 
 def _values_of(found: schema.Schema) -> dict[str, object]:
-    return {name: None if default is None else default.value for name, default in found.defaults.items()}
+    return {
+        name: None if default is None else attribute_keys.exact(default) for name, default in found.defaults.items()
+    }
 
 
 def _takes(old: tuple[schema.Parameter, ...], new: tuple[schema.Parameter, ...]) -> bool:
