@@ -114,6 +114,15 @@ def forget(model: ir.Model) -> None:
             value.metadata_props.pop(SYM_DATA_KEY, None)
 
 
+def integer(node: ir.Node, name: str, default: int | None) -> int | None:
+    """Returns an integer attribute. None if it refers to an attribute of a function, or is not an integer: before opset
+    6 the dtype of a Cast was a string."""
+    attribute = node.attributes.get(name)
+    if attribute is None:
+        return default
+    return None if attribute.is_ref() or attribute.type != ir.AttributeType.INT else attribute.as_int()
+
+
 def opset(node: ir.Node) -> int:
     """Returns the opset (of ONNX's own domain) of the node; 0 without an import."""
     return node.graph.opset_imports.get("", 0) if node.graph is not None else 0

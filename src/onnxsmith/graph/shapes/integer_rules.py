@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from onnxsmith.graph.shapes import symbols
 from onnxsmith.graph.shapes.dims import written
+from onnxsmith.graph.shapes.facts import integer
 from onnxsmith.graph.shapes.known_integers import (
     FOLLOWED,
     MOST,
@@ -54,13 +55,6 @@ def around(rule: Rule) -> Callable[[Callable[[Any, ir.Node], None]], Callable[[A
     return wrap
 
 
-def _integer(node: ir.Node, name: str, default: int) -> int | None:
-    attribute = node.attributes.get(name)
-    if attribute is None:
-        return default
-    return None if attribute.is_ref() else attribute.as_int()
-
-
 def _numbers(value: ir.Value | None) -> list[int] | None:
     """Returns the elements if all of them are integers."""
     found = elements(value)
@@ -80,7 +74,7 @@ def _passed_on(node: ir.Node) -> Elements | None:
 
 def _shape(node: ir.Node) -> Elements | None:
     data = node.inputs[0]
-    start, end = _integer(node, "start", 0), _integer(node, "end", _ALL)
+    start, end = integer(node, "start", 0), integer(node, "end", _ALL)
     if data is None or data.shape is None or start is None or end is None:
         return None
     return [None if dim is None else symbols.canonical(dim) for dim in written(data.shape)[start:end]]
@@ -103,7 +97,7 @@ def _cast(node: ir.Node) -> Elements | None:
 
 def _gather(node: ir.Node) -> Elements | None:
     data, indices = elements(node.inputs[0]), _numbers(node.inputs[1])
-    if data is None or indices is None or rank(node.inputs[0]) != 1 or _integer(node, "axis", 0) not in (0, -1):
+    if data is None or indices is None or rank(node.inputs[0]) != 1 or integer(node, "axis", 0) not in (0, -1):
         return None
     if any(not -len(data) <= index < len(data) for index in indices):
         return None
@@ -112,7 +106,7 @@ def _gather(node: ir.Node) -> Elements | None:
 
 def _gather_nd(node: ir.Node) -> Elements | None:
     indices = node.inputs[1]
-    return _gather(node) if rank(indices) == 1 and not _integer(node, "batch_dims", 0) else None
+    return _gather(node) if rank(indices) == 1 and not integer(node, "batch_dims", 0) else None
 
 
 def _slice(node: ir.Node) -> Elements | None:
@@ -195,7 +189,7 @@ def _aligned(given: Sequence[Elements | None]) -> list[Elements] | None:
 
 
 def _modulo(node: ir.Node) -> Elements | None:
-    return None if _integer(node, "fmod", 0) != 0 else _binary(symbols.modulo)(node)
+    return None if integer(node, "fmod", 0) != 0 else _binary(symbols.modulo)(node)
 
 
 def _logic(operation: Callable[[Element | None, Element | None], int | None]) -> Rule:
@@ -249,7 +243,7 @@ def _reduced(operation: Callable[[Elements], Element | None]) -> Rule:
     def rule(node: ir.Node) -> Elements | None:
         data = elements(node.inputs[0])
         given = len(node.inputs) > 1 and node.inputs[1] is not None
-        if data is None or (not given and _integer(node, "noop_with_empty_axes", 0) != 0):
+        if data is None or (not given and integer(node, "noop_with_empty_axes", 0) != 0):
             return None
         # a vector has one axis only
         if given and _numbers(node.inputs[1]) not in ([0], [-1]):

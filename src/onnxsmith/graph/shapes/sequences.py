@@ -10,6 +10,8 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.graph.shapes.facts import integer
+
 Infer = Callable[[Any, ir.Node], None]
 Dim = int | ir.SymbolicDim
 
@@ -111,7 +113,7 @@ def _split(context: Any, node: ir.Node) -> ir.Shape | None:
     if split is not None:
         size = _chunk(split, dims[axis])
         dims[axis] = context.new_symbolic_dim() if size is None else size
-    elif _integer(node, "keepdims", 1):
+    elif integer(node, "keepdims", 1):
         dims[axis] = 1
     else:
         del dims[axis]
@@ -132,7 +134,7 @@ def _chunk(split: ir.Value, whole: Dim) -> int | None:
 
 def _concat(context: Any, node: ir.Node) -> ir.Shape | None:
     shape = _own(context, _first(node).shape)
-    is_new = bool(_integer(node, "new_axis", 0))
+    is_new = bool(integer(node, "new_axis", 0))
     axis = _axis(node, shape, default=None, more=is_new)
     if shape is None or axis is None:
         return None
@@ -144,18 +146,11 @@ def _concat(context: Any, node: ir.Node) -> ir.Shape | None:
 def _axis(node: ir.Node, shape: ir.Shape | None, *, default: int | None, more: bool = False) -> int | None:
     """Returns the axis, counted from the front; None if it is unknown or out of range. With `more`, the result has one
     axis more than the shape."""
-    axis = _integer(node, "axis", default)
+    axis = integer(node, "axis", default)
     if shape is None or axis is None:
         return None
     rank = len(shape) + more
     return axis % rank if rank and -rank <= axis < rank else None
-
-
-def _integer(node: ir.Node, name: str, default: int | None) -> int | None:
-    attribute = node.attributes.get(name)
-    if attribute is None:
-        return default
-    return None if attribute.is_ref() else attribute.as_int()
 
 
 def _first(node: ir.Node) -> ir.Value:

@@ -7,7 +7,6 @@ earlier form takes other dtypes, is replaced by its body, if the ONNX specificat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -138,28 +137,17 @@ class _Declared:
 
     def __init__(self, model: ir.Model, copy: ir.Model) -> None:
         pairs = list(zip(walk.graphs(model), walk.graphs(copy), strict=True))
-        self._values = {
-            new: (old.type, old.shape)
-            for before, after in pairs
-            for old, new in zip(_all(before), _all(after), strict=True)
-        }
+        before, after = (walk.values_of(graphs) for graphs in zip(*pairs, strict=True))
+        self._values = {new: (old.type, old.shape) for old, new in zip(before, after, strict=True)}
         self._outputs = [(after, [(one.type, one.shape) for one in before.outputs]) for before, after in pairs]
 
     def restore(self, copy: ir.Model) -> None:
-        for graph in walk.graphs(copy):
-            for value in _all(graph):
-                if not value.is_initializer():
-                    value.type, value.shape = self._values.get(value, (None, None))
+        for value in walk.values_of(walk.graphs(copy)):
+            if not value.is_initializer():
+                value.type, value.shape = self._values.get(value, (None, None))
         for graph, outputs in self._outputs:
             for value, (type_, shape) in zip(graph.outputs, outputs, strict=True):
                 value.type, value.shape = type_, shape
-
-
-def _all(graph: ir.Graph) -> Iterator[ir.Value]:
-    yield from graph.inputs
-    yield from graph.initializers.values()
-    for node in graph:
-        yield from node.outputs
 
 
 # Writes a node in an earlier form of its operator, if the earlier form can express it.

@@ -43,7 +43,8 @@ def _raised(model: ir.Model, target: int, kept: set[ir.OperatorIdentifier]) -> t
     if trouble:
         return copy, [trouble]
     functions: Functions = {name: copy.functions.pop(name) for name in list(copy.functions)}
-    types = {value.name: odd for value in _values(copy.graph) if (odd := carried_fields.odd_type(value)) is not None}
+    values = walk.values_of(walk.main_graphs(copy))
+    types = {value.name: odd for value in values if (odd := carried_fields.odd_type(value)) is not None}
     hidden = _hide(copy)
     errors = _converted(copy, target)
     _show(copy, hidden)
@@ -181,7 +182,7 @@ def _result(node: ir.Node) -> str:
 
 
 def _restore_types(copy: ir.Model, types: dict[str | None, onnx.TypeProto]) -> None:
-    for value in _values(copy.graph):
+    for value in walk.values_of(walk.main_graphs(copy)):
         if value.name in types:
             value.type = None
             carried_fields.declare(value, types[value.name])
@@ -212,10 +213,3 @@ def _restore_origin(converted: ir.Model, before: ir.Model) -> None:
         old = next((origin[value.name] for value in node.outputs if value.name in origin), None)
         if old is not None:
             provenance.inherit([node], [old])
-
-
-def _values(graph: ir.Graph) -> Iterator[ir.Value]:
-    for one in (graph, *walk.nested(graph)):
-        yield from one.inputs
-        for node in one:
-            yield from node.outputs

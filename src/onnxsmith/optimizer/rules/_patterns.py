@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts, symbols
+from onnxsmith.graph.shapes.facts import integer as integer
 from onnxsmith.graph.structure.uses import is_read_outside
 from onnxsmith.optimizer.rules.base import NoMatch, TooOld
 
@@ -43,15 +44,6 @@ def times_number(node: ir.Node | None) -> Iterator[tuple[ir.Value, float]]:
         number = facts.constant(other)
         if number is not None and number.size == 1 and fits(number.shape, value):
             yield value, number.item()
-
-
-def integer(node: ir.Node, name: str, default: int) -> int | None:
-    """Returns an integer attribute. None if it refers to an attribute of a function, or is not an integer: before opset
-    6 the dtype of a Cast was a string."""
-    attribute = node.attributes.get(name)
-    if attribute is None:
-        return default
-    return None if attribute.is_ref() or attribute.type != ir.AttributeType.INT else attribute.as_int()
 
 
 def is_number(value: ir.Value | None, wanted: float, beside: ir.Value) -> bool:
