@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -92,7 +93,7 @@ def _transpose(walk: _Analysis, node: ir.Node) -> Affine | None:
     return _made(data.start, [data.axes[axis] for axis in order])
 
 
-def _combined(walk: _Analysis, node: ir.Node, operation: Callable[[Element, Element], Element | None]) -> Affine | None:
+def _combined(operation: Callable[[Element, Element], Element | None], walk: _Analysis, node: ir.Node) -> Affine | None:
     a, b = (_widened(walk, value, node) for value in node.inputs)
     if a is None or b is None:
         return None
@@ -167,7 +168,7 @@ def _made(start: Element | None, axes: Sequence[tuple[Element | None, ir.Value |
 
 class _Analysis(Analysis[Affine]):
     rules: ClassVar = {
-        "Add": lambda walk, node: _combined(walk, node, symbols.add),
+        "Add": partial(_combined, symbols.add),
         "Cast": Analysis.first,
         "ConstantOfShape": _filled,
         "CumSum": _cumulated,
@@ -178,7 +179,7 @@ class _Analysis(Analysis[Affine]):
         "Range": _range,
         **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze"), _view),
         "Slice": _slice,
-        "Sub": lambda walk, node: _combined(walk, node, symbols.subtract),
+        "Sub": partial(_combined, symbols.subtract),
         "Transpose": _transpose,
     }
 

@@ -22,24 +22,25 @@ MOVING = (
     *("Tile", "Transpose", "Unsqueeze"),
 )
 """Lists operators whose results have elements of their first input only."""
-_MOST = 48
-"""Limits the values whose producers one question visits. A choice: position arithmetic of real models takes fewer."""
 
 
 class Analysis(Generic[Fact]):
     """Remembers the facts that it found, so that an object serves several questions about an unchanged graph. None
     stands for the fact that nothing is known. Analyses that ask each other share a budget: `partner` is the first."""
 
+    most: ClassVar[int] = 48
+    """Limits the values whose producers one question visits. A choice: position arithmetic of real models takes fewer,
+    and each step recurses."""
     rules: ClassVar[Mapping[str, Callable[[Any, ir.Node], Any]]]
     """Computes the fact about the results of a node from the walk and the node, by operator of ONNX's own domain."""
 
     def __init__(self, partner: Analysis[Any] | None = None) -> None:
         self._facts: dict[ir.Value, Fact | None] = {}
-        self._left: list[int] = [_MOST] if partner is None else partner._left
+        self._left: list[int] = [self.most] if partner is None else partner._left
 
     def ask(self, value: ir.Value | None) -> Fact | None:
-        """Returns the fact about a value, as a new question that may visit `_MOST` values."""
-        self._left[0] = _MOST
+        """Returns the fact about a value, as a new question that may visit `most` values."""
+        self._left[0] = self.most
         return self.of(value)
 
     def of(self, value: ir.Value | None) -> Fact | None:
@@ -77,7 +78,7 @@ class Analysis(Generic[Fact]):
 
     def joined(self, values: Iterable[ir.Value | None]) -> Fact | None:
         """Returns what holds for each of these values."""
-        facts = [self.of(value) for value in values]
+        facts = list(map(self.of, values))
         return reduce(lambda a, b: None if a is None or b is None else self.join(a, b), facts) if facts else None
 
     def join(self, a: Fact, b: Fact) -> Fact | None:
