@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 KEY = "onnxsmith.dims"
-"""The metadata property of the model: a JSON object from the name to the expression."""
+"""Names the metadata property of the model: a JSON object from the name to the expression."""
 
 
 def relations(model: ir.Model) -> dict[str, str]:

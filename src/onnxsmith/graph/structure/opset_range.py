@@ -7,7 +7,7 @@ import onnx.defs
 from onnxsmith.base.problem import problem
 
 OLDEST = 7
-"""The oldest opset that is written. A choice: the converters of onnx go back to it."""
+"""Is the oldest opset that is written. A choice: the converters of onnx go back to it."""
 
 
 def refuse_unknown(opset: int, instead: str = "without --opset the exporter chooses one") -> None:
