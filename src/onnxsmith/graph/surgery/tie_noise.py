@@ -17,16 +17,16 @@ from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.surgery.node_insertion import Inserter
 
 SWITCH, SEED, WHOLE = "onnxsmith.ties", "onnxsmith.ties.seed", "onnxsmith.ties.whole"
-"""The inputs that are added, scalars of float32 that are 0 by default. 1 switches the changes on; a seed draws them;
-1 changes elements of few digits as well."""
+"""Names the inputs that are added, scalars of float32 that are 0 by default. 1 switches the changes on; a seed draws
+them; 1 changes elements of few digits as well."""
 _ORDERS = {"TopK": 0, "ArgMax": 0, "ArgMin": 0, "Hardmax": 0, "NonMaxSuppression": 1}
-"""Operators that put elements in order, with the operand that has the elements."""
+"""Lists operators that put elements in order, with the operand that has the elements."""
 _DTYPES: dict[ir.DataType, type[np.floating[Any]]] = {
     ir.DataType.FLOAT: np.float32, ir.DataType.DOUBLE: np.float64,
     ir.DataType.FLOAT16: np.float16,
 }  # fmt: skip
 _LEAST_OPSET = 11
-"""The opset in which Range appeared, and Equal took floats (ONNX operator changelog)."""
+"""Is the opset in which Range appeared, and Equal took floats (ONNX operator changelog)."""
 _FRACTION = 256
 """Multiples of 1/256 are exact on purpose, and have one right order. `verification/probe.py` has the same number."""
 
