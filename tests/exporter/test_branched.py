@@ -13,7 +13,7 @@ import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.capture import Capture
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.exporter.strategies import torch_branched
+from onnxsmith.exporter.strategies import _data_sides
 from onnxsmith.exporter.tracing.data_branches import implied
 from onnxsmith.graph.surgery.alternative_models import either
 
@@ -125,7 +125,7 @@ def test_sides_the_wrong_way_round_are_refused(monkeypatch: pytest.MonkeyPatch) 
                     node.attributes[name] = ir.AttrGraph(name, graph)
         return both
 
-    monkeypatch.setattr(torch_branched, "either", turned)
+    monkeypatch.setattr(_data_sides, "either", turned)
     result = _export(Above(), torch.randn(6, 4))
     assert not result.ok
     assert "DIFFERENT" in result.report.headline
@@ -145,7 +145,7 @@ def test_a_wrong_side_that_only_a_search_reaches_is_refused(monkeypatch: pytest.
         branch.outputs[0] = twice.outputs[0]
         return both
 
-    monkeypatch.setattr(torch_branched, "either", spoiled)
+    monkeypatch.setattr(_data_sides, "either", spoiled)
     assert "DIFFERENT" in _export(Above(), torch.randn(6, 4)).report.headline
 
 

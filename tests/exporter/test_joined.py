@@ -90,7 +90,7 @@ def test_a_condition_that_is_the_wrong_way_round_is_refused(monkeypatch: pytest.
     def turned(branches: list[SizeBranch]) -> object:
         return holds([SizeBranch(one.line, ~one.condition, one.axes) for one in branches])
 
-    monkeypatch.setattr("onnxsmith.exporter.strategies.torch_joined.holds", turned)
+    monkeypatch.setattr("onnxsmith.exporter.strategies._size_sides.holds", turned)
     result = onnxsmith.export(Thinned(), (torch.rand(2, 6, 4),), dynamic="x:1=length", strategy="torch-joined")
     assert not result.ok
     assert "DIFFERENT" in result.report.headline

@@ -71,7 +71,7 @@ def export(
 
     Strategies (ways to capture) are tried in order until the graph of one agrees with the module. The report says which
     strategies failed and why. Some strategies replace lines of the module while it is traced; the report shows those
-    lines. `strategy` names the only strategy to try, by its file in `exporter/strategies`: `torch-export`, or
+    lines. `strategy` names the only strategy to try, by its class in `exporter/strategies`: `torch-export`, or
     `torchscript`. The strategy `torchscript` turns Python values that were read from a tensor into constants; such a
     graph is refused unless the strategy was named.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import onnx_ir as ir
 
 from onnxsmith._version import __version__
+from onnxsmith.base import rooms
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.simplification import Simplification
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 def option(strategy: Strategy) -> str:
     """Returns the command-line option that chooses a strategy."""
-    return "--strategy " + type(strategy).__module__.rpartition(".")[2].replace("_", "-")
+    return f"--strategy {rooms.own_name(type(strategy), Strategy)}"
 
 
 @dataclass(frozen=True)

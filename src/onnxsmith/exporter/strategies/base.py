@@ -38,22 +38,24 @@ class Captured:
     counted: Sequence[str] = ()
 
 
-def numbers_of(paths: Iterable[Captured]) -> dict[str, frozenset[int]]:
-    """Merges the numbers of several graphs of one module, by symbol."""
+def merged(numbers: Iterable[Mapping[str, frozenset[int]]]) -> dict[str, frozenset[int]]:
+    """Merges the numbers of several traces of one module, by symbol."""
     found: dict[str, frozenset[int]] = {}
-    for path in paths:
-        for symbol, some in path.numbers.items():
-            found[symbol] = found.get(symbol, frozenset()) | some
+    for some in numbers:
+        found |= {symbol: found.get(symbol, frozenset()) | more for symbol, more in some.items()}
     return found
 
 
 class Strategy(ABC):
-    """One way to capture; stateless. Its name for `--strategy` is the file's name (`torch_export.py`:
-    `torch-export`)."""
+    """One way to capture; stateless. Its name for `--strategy` is its class's name (`TorchExport`: `torch-export`), or
+    its file's if it is alone in its file."""
 
     title: ClassVar[str]
     rank: ClassVar[int]
     """Strategies are tried in the order of this number, the smallest first."""
+    tried_after: ClassVar[tuple[str, ...]] = ()
+    """The strategy is only tried if the id of an earlier strategy's problem begins with one of these; if this is empty,
+    always."""
     follows_sizes: ClassVar[bool] = False
     """Whether a dynamic axis is traced with a symbolic size. Otherwise only the verification at other sizes shows that
     an axis is dynamic, and an axis verified at one size counts as fixed."""
@@ -67,7 +69,7 @@ class Strategy(ABC):
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
         """Whether to try this strategy, if earlier strategies ended with the problems `before`. A graph that differs
         from the module adds no problem to `before`."""
-        return True
+        return not self.tried_after or any(problem.id.startswith(self.tried_after) for problem in before)
 
     @abstractmethod
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:

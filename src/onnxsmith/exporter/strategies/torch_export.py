@@ -1,15 +1,16 @@
-"""torch.export, then the current exporter of torch.onnx."""
+"""torch.export, then the current exporter of torch.onnx: with and without translations of this package, and with
+TorchDynamo."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import onnx_ir as ir
 import torch
 from torch.export import ExportedProgram
 
-from onnxsmith.base.problem import problem
+from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.words import several
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.data_branches import Decisions
@@ -26,6 +27,10 @@ _OLDEST, _NEWEST = 18, 23
 """Opsets that torch 2.13's exporter emits directly; for any other opset the model is converted."""
 
 
+STOPPED: tuple[str, ...] = ("forward/", "export/frozen-axis", "export/capture-failed")
+"""Beginnings of the ids of problems of a trace that stopped at a line."""
+
+
 class TorchExport(Strategy):
     """`torch.export.export` traces the module into an exported program; `torch.onnx` translates its operators."""
 
@@ -38,12 +43,12 @@ class TorchExport(Strategy):
     """Whether TorchDynamo interprets the bytecode. Otherwise Python runs forward on fake tensors."""
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
-        return self.decided(program, example, opset, None)
+        return self.traced(program, example, opset)
 
-    def decided(
-        self, program: TorchProgram, example: Example, opset: int | None, decisions: Decisions | None
+    def traced(
+        self, program: TorchProgram, example: Example, opset: int | None, decisions: Decisions | None = None
     ) -> Captured:
-        """Captures the program with these answers to its branches on data. The conditions become the graph's last
+        """Traces the program once, with these answers to its branches on data. The conditions become the graph's last
         outputs."""
         if isinstance(program.module, torch.jit.ScriptModule):
             raise problem(
@@ -82,6 +87,33 @@ class TorchExport(Strategy):
         branches = tuple(trace.questions.found.values())
         counted = tuple(dict.fromkeys(filter(None, trace.watch.counted)))
         return Captured(translated.model, how, bounds, notes, numbers=numbers, branches=branches, counted=counted)
+
+
+class TorchPlain(TorchExport):
+    """Captures like `torch-export`, but translates by PyTorch only, in case a translation of this package is wrong."""
+
+    title = "torch.export + torch.onnx, without translations of onnxsmith"
+    rank = 20
+    own = False
+
+    def is_worth_it(self, before: Sequence[Problem]) -> bool:
+        """Whether the module could be traced, because this strategy traces it in the same way."""
+        failed = [one.id for one in before if one.id.startswith(("export/", "forward/"))]
+        return all(one in _TRACED for one in failed)
+
+
+_TRACED = ("export/no-translation", "export/translation-failed", "forward/size-compared")
+"""Problems of modules that could be traced."""
+
+
+class TorchStrict(TorchExport):
+    """TorchDynamo interprets the bytecode of forward instead of running it, so that numpy calls on a tensor become
+    operators. It supports fewer modules than `torch-export`."""
+
+    title = "torch.export, strict + torch.onnx"
+    rank = 40
+    tried_after = STOPPED
+    strict = True
 
 
 def _translated(exported: ExportedProgram, emitted: int | None, *, folds: bool) -> torch.onnx.ONNXProgram:

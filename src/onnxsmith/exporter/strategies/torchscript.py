@@ -1,5 +1,5 @@
-"""torch.jit.trace, then the older exporter of torch.onnx: for scripted modules and modules that torch.export
-rejects."""
+"""torch.jit.trace or torch.jit.script, then the older exporter of torch.onnx: for scripted modules and modules that
+torch.export rejects."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ from onnxsmith.runtimes import _bounds as bounds
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 
 _OLDEST, _NEWEST = 7, 20
-"""Opsets that this exporter emits (torch 2.13); for any other opset the model is converted."""
+"""The oldest and newest opset that this exporter emits (torch 2.13); for any other opset the model is converted."""
 _TIME_LIMIT = 300.0
-"""Seconds for one capture, unless `ONNXSMITH_TIME_LIMIT` is set; a choice: a capture usually takes under a minute."""
+"""Limits the seconds of one capture, unless `ONNXSMITH_TIME_LIMIT` is set. A choice: a capture usually takes under a
+minute."""
 _TORCH = Path(torch.__file__).parent
 _INPUT = "onnxsmith_input_"
 _CONVERTED = ("Converting a tensor to a Python", "Iterating over a tensor", "Using len to get tensor shape")
 """Prefixes of torch's warnings about a value that a trace turns into a constant."""
 
 
-class TorchScript(Strategy):
+class Torchscript(Strategy):
     """Runs the module once on the example and records its operations. A Python value that was read from a tensor
     becomes a constant; torch warns about these lines. The lines whose values decide what is recorded are returned as
     `fixed`. Scripted modules keep their branches and loops.
@@ -61,6 +62,17 @@ class TorchScript(Strategy):
         _all_inputs(model, program)
         notes = tuple(f"{line}: a value of the example became a constant" for line in fixed)
         return Captured(model, f"{self.title}, torch {torch.__version__}", notes=notes, fixed=fixed)
+
+
+class TorchscriptScript(Torchscript):
+    """Compiles the module from its source, so that an `if` or a loop on the value of a tensor becomes If or Loop.
+
+    TorchScript supports only a part of Python, so this strategy captures fewer modules than a trace.
+    """
+
+    title = "torch.jit.script + torch.onnx (TorchScript)"
+    rank = 95
+    scripted = True
 
 
 @dataclass(frozen=True)

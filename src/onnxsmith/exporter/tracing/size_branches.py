@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -18,7 +19,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.torch.size_questions import hearing
 from onnxsmith.exporter.factory import is_models
 from onnxsmith.exporter.tracing.frozen_axes import Watch
-from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 _OF_REMAINDERS = {"Mod", "PythonMod", "FloorDiv", "CeilDiv", "CleanDiv", "CeilToInt", "FloorToInt"}
 """Functions of torch's symbolic sizes that are constant over a block of sizes, or repeat from block to block."""
@@ -109,6 +110,29 @@ def other_sizes(
         if turned and (rank, sizes) not in tried:
             tried.append((rank, sizes))
     return [sizes for _, sizes in sorted(tried, key=lambda one: one[0])]
+
+
+def accepted(
+    program: TorchProgram, example: Mapping[str, Any], proposed: Iterable[dict[str, int]], most: int
+) -> Iterator[tuple[dict[str, int], Mapping[str, Any]]]:
+    """Yields those of the proposed sizes that the module accepts, each with an example of these sizes. Runs the module
+    at no more than `most` sizes."""
+    from onnxsmith.exporter.inputs.resized_examples import resized
+
+    asked = (sizes for sizes in proposed if within(sizes, program.limits))
+    with TorchEager().prepare(program) as session:
+        for sizes in islice(asked, most):
+            try:
+                other = resized(program, example, sizes)
+                session.run(other)
+            except OnnxsmithError:
+                continue
+            yield sizes, other
+
+
+def moved(sizes: Mapping[str, int], now: Mapping[str, int]) -> str:
+    """Lists the sizes that are not those of `now`."""
+    return ", ".join(f"{dim} = {size}" for dim, size in sizes.items() if now[dim] != size)
 
 
 def turning(

@@ -1,49 +1,31 @@
-"""torch.export of both sides of the module's branches on data, joined by an If."""
+"""Traces both sides of a module's branches on data, and joins them by Ifs."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
-from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.exporter.factory import is_models
-from onnxsmith.exporter.strategies.base import Captured, Example, numbers_of
+from onnxsmith.exporter.strategies.base import Captured, Example, merged
 from onnxsmith.exporter.strategies.torch_export import TorchExport
-from onnxsmith.exporter.strategies.torch_recomposed import TorchRecomposed
 from onnxsmith.exporter.tracing.data_branches import Decisions
-from onnxsmith.graph.surgery.alternative_models import Condition, either
+from onnxsmith.exporter.tracing.idle_conversions import is_raised
+from onnxsmith.graph.surgery.alternative_models import either
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 _MOST_PATHS = 16
-"""Paths through the branches that are traced. A choice: each is one more trace, and one more copy of the nodes that
-differ."""
+"""Limits the paths through the branches that are traced. A choice: each is one more trace, and one more copy of the
+nodes that differ."""
 _MOST_QUESTIONS = 10
-"""Branches on one path. A choice: a loop on data asks in each iteration."""
-STOPS = ("forward/branch-on-data", "forward/python-value")
-
-
-class TorchBranched(TorchRecomposed):
-    """Traces once for each side of the branches on data (`if keep.numel() == 0`, `if x.sum() > 0`). The graph computes
-    the condition of the branch, and an If chooses between the graphs; nodes that both have stay before the If. A side
-    on which the module raises is not in the graph: inputs that would take it take the other side. Other lines that stop
-    the trace are replaced as in `torch-recomposed`."""
-
-    title = "torch.export of both sides of branches on data + torch.onnx"
-    rank = 35
-
-    def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """Whether a trace stopped at a branch on data, or at a number that was read from a tensor."""
-        return any(problem.id in STOPS for problem in before)
-
-    def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
-        return self.recomposed(program, example, lambda: _Sides(self, program, example, opset).captured())
+"""Limits the branches on one path. A choice: a loop on data asks in each iteration."""
 
 
 @dataclass
-class _Sides:
+class DataSides:
     """The traces of one module. `lines` collects the branches with both sides in the graph, `raising` the branches with
     a side that raises."""
 
@@ -55,7 +37,7 @@ class _Sides:
     lines: dict[str, None] = field(default_factory=dict)
     raising: dict[str, None] = field(default_factory=dict)
 
-    def captured(self) -> Captured:
+    def joined(self) -> Captured:
         """Returns the graph of all sides.
 
         Raises:
@@ -66,7 +48,7 @@ class _Sides:
         notes = [f"both sides of the branch on data at {line} were traced: the graph has an If" for line in self.lines]
         notes += [f"the side of the branch at {line} that raises is not in the graph" for line in self.raising]
         own = dict.fromkeys(note for path in self.paths for note in path.notes)
-        numbers = numbers_of(self.paths)
+        numbers = merged(path.numbers for path in self.paths)
         branches = tuple({(one.line, one.condition): one for path in self.paths for one in path.branches}.values())
         return replace(first, model=model, notes=(*notes, *own), numbers=numbers, branches=branches)
 
@@ -76,7 +58,7 @@ class _Sides:
         decisions = Decisions(answers, len(answers) if len(self.paths) == _MOST_PATHS else _MOST_QUESTIONS)
         asked = len(answers)
         try:
-            path = self.strategy.decided(self.program, self.example, self.opset, decisions)
+            path = self.strategy.traced(self.program, self.example, self.opset, decisions)
             whole, asked = path.model, len(decisions.given)
             self.paths.append(path)
         except OnnxsmithError as error:
@@ -104,7 +86,7 @@ class _Sides:
         self.lines[line] = None
         _check_alike(whole, other, line)
         name = whole.graph.outputs[-1].name or ""
-        return either(_output(name), _without_last(whole), _without_last(other))
+        return either(lambda _, values: values[name], _without_last(whole), _without_last(other))
 
 
 def _check_alike(one: ir.Model, other: ir.Model, line: str) -> None:
@@ -122,15 +104,6 @@ def _check_alike(one: ir.Model, other: ir.Model, line: str) -> None:
     )
 
 
-def _output(name: str) -> Condition:
-    """Returns the condition that a value of the first graph holds."""
-
-    def written(_tape: ir.tape.Tape, values: Mapping[str, ir.Value]) -> ir.Value:
-        return values[name]
-
-    return written
-
-
 def _without_last(model: ir.Model) -> ir.Model:
     """Returns the model without its last output."""
     model.graph.outputs.pop()
@@ -139,8 +112,6 @@ def _without_last(model: ir.Model) -> ir.Model:
 
 def _raises(error: OnnxsmithError) -> bool:
     """Whether a statement of the module raised the error that stopped the trace, and not torch's own code."""
-    from onnxsmith.exporter.tracing.idle_conversions import is_raised
-
     cause = error.__cause__
     if cause is None or not is_raised(cause.__traceback__):
         return False

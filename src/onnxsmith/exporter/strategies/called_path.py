@@ -1,4 +1,4 @@
-"""torch.export of the operators that a run of forward records, for a forward that computes derivatives."""
+"""torch.export of the code path of a call: with the flags that say "exporting" off, and of a recorded run."""
 
 from __future__ import annotations
 
@@ -8,19 +8,39 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from onnxsmith.base.problem import Problem, problem
-from onnxsmith.base.seams.torch.flags import one_symbol_a_dimension
+from onnxsmith.base.seams.base import replaced
+from onnxsmith.base.seams.torch.flags import exporting, one_symbol_a_dimension
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.exporter.tracing.flat_module import Flat, own_name
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
 
 _DERIVATIVES = re.compile(r"TensorWrapper|doesn't have storage|has no attribute 'constant'|requires_grad|requires grad")
-"""Parts of torch.export's messages about tensors of torch.func or torch.autograd, which it cannot trace."""
+"""Matches torch.export's messages about tensors of torch.func or torch.autograd, which it cannot trace."""
 _CONSTANT = {"forward/data-attribute", "export/constant-input"}
 """Problems of a trace that stored a tensor of torch.func or torch.autograd as a constant."""
+
+
+class TorchCalled(TorchExport):
+    """Traces with `torch.compiler.is_exporting()`, `is_compiling()` and `torch.onnx.is_in_onnx_export()` False, so that
+    the module's branches on them go the same way as in a call. It is tried if a graph of the traced path differs from
+    the module as called."""
+
+    title = "torch.export, branches on exporting as when called + torch.onnx"
+    rank = 15
+    tried_after = ("export/other-path",)
+
+    def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        forward = program.module.forward
+
+        def called(*args: object, **kwargs: object) -> object:
+            with exporting(False):
+                return forward(*args, **kwargs)
+
+        with replaced(program.module, "forward", called):
+            return self.traced(program, example, opset)
 
 
 class TorchRecorded(TorchExport):
@@ -46,23 +66,21 @@ class TorchRecorded(TorchExport):
                 why=f"{type(error).__name__}: {' '.join(str(error).split())[:300]}",
                 fix="rewrite the derivative with tensor operations",
             ) from error
-        return super().capture(recorded, example, opset)
+        return self.traced(recorded, example, opset)
 
 
 def _recorded(program: TorchProgram, example: Example) -> TorchProgram:
     """Returns the program with a module of the recorded operators, and with the weights under their own names."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
     flat = Flat(program)
-    tensors = [to_tensor(example[port.name]) for port in program.signature.inputs]
+    names = [port.name for port in program.signature.inputs]
+    tensors = [to_tensor(example[name]) for name in names]
     record = make_fx(flat.forward, tracing_mode="symbolic", _allow_non_fake_inputs=True)
     with one_symbol_a_dimension(), torch.no_grad():
         module: Any = record(*tensors)
     _own_weights(module, flat)
-    names = [port.name for port in program.signature.inputs]
-    return replace(program, module=module, leaves=tensors, names=names, rebuild=_positional)
-
-
-def _positional(leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return tuple(leaves), {}
+    return replace(program, module=module, leaves=tensors, names=names, rebuild=lambda leaves: (tuple(leaves), {}))
 
 
 def _own_weights(module: Any, flat: Flat) -> None:
