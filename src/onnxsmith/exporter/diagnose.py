@@ -45,8 +45,9 @@ def diagnose(
         OnnxsmithError: `export/target-…` and `input/…` if there is no module or no example to diagnose.
     """
     runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
-    from onnxsmith.exporter.export_run import Job, evaluating
+    from onnxsmith.exporter.export_run import Job
     from onnxsmith.exporter.inputs.examples import with_inputs
+    from onnxsmith.exporter.module.evaluation import evaluating
     from onnxsmith.exporter.tracing.on_cpu import on_cpu
     from onnxsmith.runtimes.torch_eager import Memory
 

@@ -108,8 +108,9 @@ def export(
         verifying(verify), save, wanted, custom_translation_table, _names(state),
     )  # fmt: skip
     runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
-    from onnxsmith.exporter.export_run import Job, evaluating
+    from onnxsmith.exporter.export_run import Job
     from onnxsmith.exporter.inputs.examples import with_inputs
+    from onnxsmith.exporter.module.evaluation import evaluating
     from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
     from onnxsmith.exporter.tracing.on_cpu import on_cpu
     from onnxsmith.exporter.translating.register import also

@@ -1,98 +1,37 @@
-"""One export: chooses the strategies to try and the dynamic axes, and writes the report."""
+"""One export: captures the module with the dynamic axes that were asked for, or with those that a graph can have, and
+writes the report."""
 
 from __future__ import annotations
 
-import re
-import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
+
+import onnx_ir as ir
 
 from onnxsmith.base.clock import Clock, stage
-from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.capture import Capture, PortMap
 from onnxsmith.base.report.parts.timing import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
-from onnxsmith.base.seams.base import alone
 from onnxsmith.exporter import factory
 from onnxsmith.exporter.export_settings import Settings
-from onnxsmith.exporter.foreseen_errors import foreseen
 from onnxsmith.exporter.graph import baked_inputs
-from onnxsmith.exporter.graph import program_capture as capturing
-from onnxsmith.exporter.graph.random_nodes import random_nodes
 from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.inputs.dynamic_axes_syntax import Asked, is_auto
 from onnxsmith.exporter.module import dynamic_axes, packed_formats
 from onnxsmith.exporter.module.dynamic_axes import Probed
-from onnxsmith.exporter.module.evaluation import is_program, set_evaluating
-from onnxsmith.exporter.state import dropped_state, state_handover
-from onnxsmith.exporter.strategies.base import Strategy
-from onnxsmith.exporter.strategy_run import Made, Maker, option
+from onnxsmith.exporter.strategy_choice import first_that_agrees
+from onnxsmith.exporter.strategy_run import Made, Maker
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
-from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.translating import custom_operators
-from onnxsmith.exporter.translating.register import registered
+from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.signature import Port, signature
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.verification.verification_verdict import ending, problems, verdict
-
-
-@contextmanager
-def evaluating(module: Any) -> Iterator[bool]:
-    """Puts every submodule in evaluation mode, and restores the modes at the end. Yields whether a submodule was in
-    training mode. Only one thread enters at a time: a module that is being traced holds tensors without values, so no
-    other thread can run it."""
-    with alone():
-        modes = [(part, part.training) for part in module.modules()]
-        training = any(mode for _, mode in modes if not is_program(module))
-        set_evaluating(module)
-        try:
-            yield training
-        finally:
-            for part, mode in modes:
-                part.training = mode
-
-
-@dataclass(frozen=True)
-class Try:
-    """A strategy with its result `made`, or with the error that stopped it. `agrees` says whether the result agrees
-    with the module."""
-
-    strategy: Strategy
-    made: Made | None = None
-    error: OnnxsmithError | None = None
-    agrees: bool = False
-
-    @property
-    def failure(self) -> str:
-        """Says in one line why the strategy made no graph that agrees with the module."""
-        if self.made is not None and self.made.other_path is not None:
-            return self.made.other_path.what
-        if self.error is None:
-            return "its graph gives other results than the module"
-        return f"{self.error.problem.what}: {self.error.problem.why}".removesuffix(": ")
-
-    @property
-    def brief(self) -> str:
-        """Says the failure in a few words: what happened, or the first clause of the cause if that says more."""
-        said = self.failure
-        if self.error is not None:
-            found = self.error.problem
-            said = found.why if found.why and found.id in _GENERAL else found.what
-        clause = _CLAUSE.split(_KIND.sub("", said), 1)[0]
-        return textwrap.shorten(clause, _BRIEF, placeholder=" …")
-
-
-_GENERAL = {"export/capture-failed", "export/translation-failed"}
-"""Problems whose `why` says more than their `what`."""
-_BRIEF = 100
-"""Characters of a failure in a list of failures. A choice: about a line of a terminal."""
-_KIND = re.compile(r"^\w+(Error|Exception): ")
-_CLAUSE = re.compile(r"\. |: File |; |\n")
 
 
 @dataclass
@@ -104,6 +43,11 @@ class Job:
     settings: Settings
     was_training: bool
 
+    @property
+    def maker(self) -> Maker:
+        """Runs the strategies of this export."""
+        return Maker(self.target, self.settings)
+
     def run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
         """Runs the export. `clock` is the running clock; the report shows its stages."""
         with packed_formats.explained(self.torch_model.module):
@@ -112,8 +56,10 @@ class Job:
     def _run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
         with stage("run eagerly"):
             built = self._built({})
-            if not self.settings.state:
-                said = dropped_state.clause(self.torch_model, built.writes)
+            if built.writes and not self.settings.state:
+                from onnxsmith.exporter.state import state_handover
+
+                said = state_handover.dropped(self.torch_model)
                 self.torch_model = replace(
                     self.torch_model, limits=(*self.torch_model.limits, *([said] if said else []))
                 )
@@ -128,13 +74,13 @@ class Job:
             built, made, failures = self._with_optional_axes(asked, output)
         else:
             try:
-                made, failures = self._first_that_agrees(built, output)
+                made, failures = first_that_agrees(self.maker, built, output)
             except FrozenAxisError as error:
                 from onnxsmith.exporter.tracing.frozen_code import located  # only a failure needs it
 
                 raise located(error, self.torch_model, built) from error
         part = self._captured(made, built, failures)
-        state = state_handover.part(made.model, self.settings.carried, steps=made.verification.verified)
+        state = self._state(made)
         parts = (part, state, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
         return self._result(tuple(p for p in parts if p is not None), made)
 
@@ -151,7 +97,7 @@ class Job:
         while True:
             built = self._built(asked.axes, asked.limits)
             try:
-                made, failures = self._first_that_agrees(built, output)
+                made, failures = first_that_agrees(self.maker, built, output)
             except OnnxsmithError as error:
                 if not asked.optional or error.problem.id != "export/frozen-axis":
                     raise
@@ -174,7 +120,7 @@ class Job:
         while True:
             built = self._built(probed.axes)
             try:
-                made, failures = self._first_that_agrees(built, output)
+                made, failures = first_that_agrees(self.maker, built, output)
             except OnnxsmithError as error:
                 if not probed.groups or error.problem.id.startswith("save/"):
                     raise
@@ -191,66 +137,13 @@ class Job:
                 continue
             return built, replace(made, graph=replace(made.graph, notes=(*notes, *made.graph.notes))), failures
 
-    def _first_that_agrees(
-        self, built: programs.Built, output: str | Path | BinaryIO | None
-    ) -> tuple[Made, tuple[str, ...]]:
-        """Returns the result of the first strategy whose graph agrees with the module, and why earlier strategies
-        failed. If no graph agrees, returns the first strategy's graph, which differs. If it has none, raises its
-        problem with a few words on each other failure; the exception's notes hold these in full."""
-        tries = list(self.tries(built, output))
-        failures = tuple(f"{one.strategy.title}: {one.failure}" for one in tries)
-        last, first = tries[-1], tries[0]
-        if last.agrees:
-            assert last.made is not None
-            return last.made, failures[:-1]
-        if first.made is not None:
-            return first.made, failures[1:]
-        assert first.error is not None
-        said = first.error.problem
-        if isinstance(first.error, FrozenAxisError) or len(tries) == 1:
-            raise first.error
-        others = [at for at, one in enumerate(tries) if one.error is None or one.error.problem != said]
-        brief = "; ".join(f"{tries[at].strategy.title}: {tries[at].brief}" for at in others)
-        why = said.why + (f" (tried as well: {brief})" if others else "")
-        raised = OnnxsmithError(replace(said, why=why, fix=_or_accepted(said, tries)))
-        for at in others:
-            raised.add_note(failures[at])
-        raise raised
+    def _state(self, made: Made) -> Part | None:
+        """Returns the report's part on the state of the graph; None if the graph has none."""
+        if not self.settings.carried.initial:
+            return None
+        from onnxsmith.exporter.state import state_handover
 
-    def tries(
-        self, built: programs.Built, output: str | Path | BinaryIO | None, *, as_it_is: bool = False
-    ) -> Iterator[Try]:
-        """Tries the strategies in order, up to the first whose graph agrees with the module. With `as_it_is`, skips the
-        strategies that replace lines of the module."""
-        before: list[Problem] = []
-        for strategy in capturing.strategies(self.settings.strategy):
-            if self.settings.strategy is None and not strategy.is_worth_it(before):
-                continue
-            if as_it_is and not strategy.as_it_is:
-                continue
-            try:
-                # A strategy that fixes values silently is only tried if the verification can find such values.
-                if self.settings.translations and not strategy.takes_translations:
-                    raise _ignores_translations(strategy)
-                if self.settings.strategy is None and not (strategy.follows_sizes or self.settings.verify):
-                    raise _needs_verification(strategy)
-                with foreseen():
-                    made = Maker(self.target, self.settings).make(strategy, built, output)
-            except OnnxsmithError as error:
-                error = _with_plugin(error)
-                if error.problem.id.startswith("save/"):  # a problem of the disk: another strategy would meet it too
-                    raise
-                before.append(error.problem)
-                before += _of_branches(error.branches if isinstance(error, FrozenAxisError) else ())
-                yield Try(strategy, error=error)
-                continue
-            if made.other_path is not None:
-                before.append(made.other_path)
-            agrees = not (made.verification.differs and self.settings.verify)
-            before += [] if agrees else [*_of_branches(made.graph.branches), *_of_counts(made.graph.counted)]
-            yield Try(strategy, made, agrees=agrees)
-            if agrees:
-                return
+        return state_handover.part(made.model, self.settings.carried, steps=made.verification.verified)
 
     def _captured(self, made: Made, built: programs.Built, failures: tuple[str, ...]) -> Capture:
         graph, model = made.graph, made.model
@@ -260,7 +153,7 @@ class Job:
         if self.was_training:
             notes.insert(0, "the module was in training mode; it was exported in evaluation mode, then reset")
         notes += [
-            *random_nodes(model),
+            *_random_nodes(model),
             *custom_operators.notes(model, made.written.files, verified=made.verification.equal),
         ]
         packed = packed_formats.note(self.torch_model.module, {node.op_type for node in model.graph})
@@ -306,58 +199,6 @@ class Job:
         return Result(report, model if report.verdict is Verdict.DONE or path is not None else None, path)
 
 
-def _needs_verification(strategy: Strategy) -> OnnxsmithError:
-    return problem(
-        "export/unverified-trace",
-        f"{strategy.title} is not tried without verification",
-        why="it turns values of the example into constants, and only the verification at other values and sizes finds "
-        "them",
-        fix="remove --no-verify, or choose this strategy with --strategy",
-    )
-
-
-def _or_accepted(said: Problem, tries: Sequence[Try]) -> str:
-    """Returns the fix of a problem. If a branch asks whether a selection is empty, adds the strategy that takes one
-    side: the line may lie in a library."""
-    refused = (one for one in tries if one.error and one.error.problem.id == "export/fixed-by-the-example")
-    asked = next((option(one.strategy) for one in refused), "")
-    if said.id != "forward/branch-on-data" or not asked.endswith("torch-selected"):
-        return said.fix
-    return f"{said.fix}; or, if every input selects two elements or more there, {asked}"
-
-
-def _of_branches(branches: Sequence[SizeBranch]) -> Iterator[Problem]:
-    """Yields a problem for the first of `branches`, the branches on sizes of which the graph has one side."""
-    for branch in branches[:1]:
-        yield Problem("forward/size-compared", "a branch depends on a dynamic size", where=branch.line)
-
-
-def _of_counts(lines: Sequence[str]) -> Iterator[Problem]:
-    """Yields a problem for the first line at which a number that follows from sizes became a constant."""
-    for line in lines[:1]:
-        yield Problem("forward/loop-over-blocks", "a number that follows from a size became a constant", where=line)
-
-
-def _with_plugin(error: OnnxsmithError) -> OnnxsmithError:
-    """Returns the error. If no runtime knows a node that a user's translation wrote, adds how to verify that node."""
-    if error.problem.id != "runtime/unknown-operator" or not any(one.writers for one in registered()):
-        return error
-    return error.at(
-        "",
-        'register a translation in PyTorch\'s operators with deliver="plugin": the file has the node, and the '
-        "translation is compared with the module",
-    )
-
-
-def _ignores_translations(strategy: Strategy) -> OnnxsmithError:
-    return problem(
-        "export/unknown-strategy",
-        f"{strategy.title} takes no translations of operators",
-        where="custom_translation_table",
-        fix="leave out strategy, or the table",
-    )
-
-
 def _left_fixed(probed: Probed, left: Probed, found: Problem) -> str:
     """Returns the note about the axes that are no longer dynamic, with the reason."""
     lost = ", ".join(symbol for symbol in probed.symbols if symbol not in left.symbols)
@@ -375,3 +216,25 @@ def _port_map(port: Port, argument: str, used: bool) -> PortMap:
         fixed=tuple(f"{axis}={dim}" for axis, dim in dims if isinstance(dim, int)),
         used=used,
     )
+
+
+_DRAW = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+
+
+def _random_nodes(model: ir.Model) -> Iterator[str]:
+    """Yields a note for each line that draws random numbers."""
+    found: dict[str, str] = {}
+    for node in walk.all_nodes(model):
+        if _draws(node):
+            origin = provenance.of(node)
+            found.setdefault(origin.source or node.name or node.op_type, origin.op or node.op_type)
+    for where, op in found.items():
+        yield f"{where}: {op} draws random numbers; the graph draws others than PyTorch, anew in every run"
+
+
+def _draws(node: ir.Node) -> bool:
+    """Whether the node draws random numbers. A Dropout draws if its third input, `training_mode`, is true."""
+    if node.domain or node.op_type != "Dropout":
+        return node.op_type in _DRAW and not node.domain
+    training = ir.convenience.get_const_tensor(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
+    return training is not None and bool(training.numpy())

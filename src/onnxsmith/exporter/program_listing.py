@@ -83,8 +83,8 @@ def _scripted(path: Path) -> Any:
 
 def _traced(model: factory.TorchModel, source: str) -> Any:
     """Traces a module as `export` does, so that the operations have the names that the model's metadata record."""
-    from onnxsmith.exporter.export_run import evaluating
     from onnxsmith.exporter.inputs import module_program as programs
+    from onnxsmith.exporter.module.evaluation import evaluating
     from onnxsmith.exporter.tracing.on_cpu import on_cpu
     from onnxsmith.exporter.tracing.trace import tracing
 

@@ -27,7 +27,6 @@ from onnxsmith.exporter.graph import program_capture as capturing
 from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.module import called_paths
 from onnxsmith.exporter.module_verification import ModuleAndGraph
-from onnxsmith.exporter.state import state_handover
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import below, dynamic_axes, turning
@@ -108,6 +107,8 @@ class Maker:
         sides = turning(graph.branches, graph.sizes, dynamic_axes(built.program))
         built = replace(built, numbers=graph.numbers, turned=(*below(graph.bounds, graph.sizes), *sides))
         if self.settings.carried.initial:
+            from onnxsmith.exporter.state import state_handover
+
             state_handover.check_fits(model, self.settings.carried)
             state_handover.record(model, self.settings.carried)
         verification, written = self._deliver(strategy, built, model, output)

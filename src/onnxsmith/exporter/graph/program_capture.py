@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.exporter.graph import stored_integers, zero_reshapes
 from onnxsmith.exporter.graph.padded_pools import keep_apart
@@ -43,20 +42,6 @@ class Graph:
     branches: Sequence[SizeBranch] = ()
     counted: Sequence[str] = ()
     bounds: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
-
-
-def strategies(asked: str | None) -> list[Strategy]:
-    """Returns all strategies in the order in which they are tried, or only the requested one.
-
-    Raises:
-        OnnxsmithError: `export/unknown-strategy`.
-    """
-    known = rooms.members("onnxsmith.exporter.strategies", Strategy)
-    if asked is None:
-        return sorted(known.values(), key=lambda one: one.rank)
-    if asked not in known:
-        raise problem("export/unknown-strategy", f"there is no strategy {asked!r}", fix=f"one of: {', '.join(known)}")
-    return [known[asked]]
 
 
 def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_opset: int | None) -> Graph:

@@ -11,12 +11,13 @@ from typing import ClassVar
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.diagnosis import Finding
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.exporter.export_run import Job, Try
+from onnxsmith.exporter.export_run import Job
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.graph import program_capture
 from onnxsmith.exporter.inputs.module_program import Built
 from onnxsmith.exporter.module.run_observation import Seen
 from onnxsmith.exporter.module.source_linting import Suspicion
+from onnxsmith.exporter.strategy_choice import Try, tried
 from onnxsmith.exporter.tracing import trace_diagnosis
 
 
@@ -63,7 +64,7 @@ class Case:
     def ways(self) -> list[Try]:
         """The results of the strategies that do not replace lines of forward, up to the first that agrees with the
         module."""
-        return list(self.job.tries(self.built, None, as_it_is=True)) if self.built is not None else []
+        return list(tried(self.job.maker, self.built, None, as_it_is=True)) if self.built is not None else []
 
     @property
     def good(self) -> bool:

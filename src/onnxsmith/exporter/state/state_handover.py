@@ -1,4 +1,4 @@
-"""Writes into a file and a report how the state of a graph is handed from call to call."""
+"""Writes into a file and a report how the state of a graph is handed from call to call, or that it is dropped."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.state import State, StatePair
+from onnxsmith.base.words import first_few
+from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs.state_pairs import METADATA, Carried
 from onnxsmith.graph.structure.signature import Port, signature
+
+_MOST_NAMES = 3
+"""Limits the names in a clause of the headline. A choice."""
 
 
 def check_fits(model: ir.Model, carried: Carried) -> None:
@@ -44,10 +49,8 @@ def record(model: ir.Model, carried: Carried) -> None:
     model.metadata_props[METADATA] = json.dumps(list(kept.described(inputs, outputs)))
 
 
-def part(model: ir.Model, carried: Carried, *, steps: bool) -> State | None:
-    """Returns the report's part on the state; None if the graph has none."""
-    if not carried.initial:
-        return None
+def part(model: ir.Model, carried: Carried, *, steps: bool) -> State:
+    """Returns the report's part on the state."""
     pairs = tuple(
         StatePair(port.name, output.name, carried.places[port.name], _said(carried.initial[port.name], port))
         for port, output in _ports(model, carried)
@@ -74,3 +77,25 @@ def _said(value: np.ndarray[Any, Any], port: Port) -> str:
     if value.dtype.kind in "fiub" and bool((flat == flat[0]).all()):
         return f"{f'{flat[0]:g}' if flat[0] else 'zeros'} {kind}" if flat.size > 1 else f"{flat[0].item():g} {kind}"
     return f"{kind}, in the file's metadata"
+
+
+def dropped(model: TorchModel) -> str:
+    """Returns a clause for the headline if the first call changes the results of later calls; empty otherwise. Runs the
+    module."""
+    from onnxsmith.exporter.state import module_steps
+
+    try:
+        steps = module_steps.stepped(model)
+    except Exception:  # noqa: BLE001 — the module takes one call only; then no later call reads anything
+        return ""
+    first = steps.results[0]
+    if all(module_steps.alike(first, later) for later in steps.results[1:]):
+        return ""
+    tensors = [place.name for place in steps.changed]
+    names = tensors or [*steps.counted]
+    if not names:
+        return "the state that the module keeps is dropped, every call starts as the first one"
+    shown = first_few(names, _MOST_NAMES)
+    if tensors:
+        return f"the state {shown} is dropped, every call starts as the first one (--state auto keeps it)"
+    return f"the state {shown} is dropped, every call starts as the first one (in a buffer, --state auto would keep it)"

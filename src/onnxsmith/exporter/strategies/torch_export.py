@@ -4,28 +4,24 @@ TorchDynamo."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import onnx_ir as ir
 import torch
 from torch.export import ExportedProgram
 
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.words import several
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
-from onnxsmith.exporter.tracing.data_branches import Decisions
 from onnxsmith.exporter.tracing.flat_module import own_name, restore_names
 from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import tracing
-from onnxsmith.exporter.translating import required_opset
+from onnxsmith.exporter.translating import written_opset
 from onnxsmith.exporter.translating.export_folding import fold
 from onnxsmith.exporter.translations.base import asked_for
-from onnxsmith.graph.structure import allowed_dtypes
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
-_OLDEST, _NEWEST = 18, 23
-"""Opsets that torch 2.13's exporter emits directly; for any other opset the model is converted."""
-
+if TYPE_CHECKING:
+    from onnxsmith.exporter.tracing.data_branches import Decisions
 
 STOPPED: tuple[str, ...] = ("forward/", "export/frozen-axis", "export/capture-failed")
 """Beginnings of the ids of problems of a trace that stopped at a line."""
@@ -66,11 +62,11 @@ class TorchExport(Strategy):
 
                 raise _failures.of_trace(error, program, trace) from error
             numbers = compared_with(exported)
-            emitted = _emitted(opset, required_opset.needed(exported) if self.own else 0)
+            emitted = written_opset.chosen(exported, opset, own=self.own)
             try:
                 with asked_for(opset):
                     translated = _translated(exported, emitted, folds=program.folds)
-                    newer = _for_dtypes(translated.model) if opset is None else 0
+                    newer = written_opset.for_dtypes(translated.model) if opset is None else 0
                     if newer:
                         emitted = newer
                         translated = _translated(exported, emitted, folds=program.folds)
@@ -131,21 +127,6 @@ def _translated(exported: ExportedProgram, emitted: int | None, *, folds: bool) 
         except Exception:  # noqa: BLE001 — it evaluates operators of the model, and leaves a graph that is half folded
             found = translated()
     return found
-
-
-def _emitted(opset: int | None, needed: int) -> int | None:
-    """Returns the opset in which torch's exporter writes; None leaves it to the exporter."""
-    if opset is None:
-        return needed or None
-    return min(max(opset, needed, _OLDEST), _NEWEST)
-
-
-def _for_dtypes(model: ir.Model) -> int:
-    """Returns the first opset in which all operators take their bfloat16 operands; 0 if they do already, or if no opset
-    that can be written has them."""
-    lacking = [one.since for one in allowed_dtypes.refused(model, ir.DataType.BFLOAT16)]
-    known = [since for since in lacking if since is not None and since <= _NEWEST]
-    return max(known) if known else 0
 
 
 def _bounds(value: Any) -> tuple[int, int | None]:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 import torch
 
 from onnxsmith.exporter.module.evaluation import set_evaluating
-from onnxsmith.exporter.tracing.data_branches import Decisions
 from onnxsmith.graph.structure import walk
 from onnxsmith.runtimes.torch_eager import TorchProgram
+
+if TYPE_CHECKING:
+    from onnxsmith.exporter.tracing.data_branches import Decisions
 
 _OWN = "module."
 _HERE = re.escape(str(Path(__file__)))

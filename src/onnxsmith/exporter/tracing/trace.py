@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.export import Dim, ExportedProgram
@@ -17,7 +17,6 @@ from onnxsmith.base.seams.torch.flags import exporting_to_onnx, without_contract
 from onnxsmith.base.seams.torch.memo import memoised
 from onnxsmith.base.seams.torch.tensors import FakeTensor, forgetting, known_constants
 from onnxsmith.base.seams.torch.views import cheap_views
-from onnxsmith.exporter.tracing.data_branches import Decisions
 from onnxsmith.exporter.tracing.flat_module import Flat
 from onnxsmith.exporter.tracing.frozen_axes import Watch, watching
 from onnxsmith.exporter.tracing.rewriting import rewriting
@@ -28,6 +27,9 @@ from onnxsmith.exporter.translating.exporter_hooks import functions, translating
 from onnxsmith.exporter.translating.function_substitution import InPlaceOf
 from onnxsmith.exporter.translating.quantized_tensors import QuantizedTensors
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
+
+if TYPE_CHECKING:
+    from onnxsmith.exporter.tracing.data_branches import Decisions
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,184 @@
+"""Decides which export strategy is tried next, and which graph an export takes."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from onnxsmith.base import rooms
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.exporter.foreseen_errors import foreseen
+from onnxsmith.exporter.inputs.module_program import Built
+from onnxsmith.exporter.strategies.base import Strategy
+from onnxsmith.exporter.strategy_run import Made, Maker, option
+from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
+from onnxsmith.exporter.tracing.size_branches import SizeBranch
+from onnxsmith.exporter.translating.register import registered
+
+
+def strategies(asked: str | None) -> list[Strategy]:
+    """Returns all strategies in the order in which they are tried, or only the requested one.
+
+    Raises:
+        OnnxsmithError: `export/unknown-strategy`.
+    """
+    known = rooms.members("onnxsmith.exporter.strategies", Strategy)
+    if asked is None:
+        return sorted(known.values(), key=lambda one: one.rank)
+    if asked not in known:
+        raise problem("export/unknown-strategy", f"there is no strategy {asked!r}", fix=f"one of: {', '.join(known)}")
+    return [known[asked]]
+
+
+def tried(maker: Maker, built: Built, output: str | Path | BinaryIO | None, *, as_it_is: bool = False) -> Iterator[Try]:
+    """Tries the strategies in order, up to the first whose graph agrees with the module. With `as_it_is`, skips the
+    strategies that replace lines of the module."""
+    settings = maker.settings
+    before: list[Problem] = []
+    for strategy in strategies(settings.strategy):
+        if settings.strategy is None and not strategy.is_worth_it(before):
+            continue
+        if as_it_is and not strategy.as_it_is:
+            continue
+        try:
+            # A strategy that fixes values silently is only tried if the verification can find such values.
+            if settings.translations and not strategy.takes_translations:
+                raise _ignores_translations(strategy)
+            if settings.strategy is None and not (strategy.follows_sizes or settings.verify):
+                raise _needs_verification(strategy)
+            with foreseen():
+                made = maker.make(strategy, built, output)
+        except OnnxsmithError as error:
+            error = _with_plugin(error)
+            if error.problem.id.startswith("save/"):  # a problem of the disk: another strategy would meet it too
+                raise
+            before.append(error.problem)
+            before += _of_branches(error.branches if isinstance(error, FrozenAxisError) else ())
+            yield Try(strategy, error=error)
+            continue
+        if made.other_path is not None:
+            before.append(made.other_path)
+        agrees = not (made.verification.differs and settings.verify)
+        before += [] if agrees else [*_of_branches(made.graph.branches), *_of_counts(made.graph.counted)]
+        yield Try(strategy, made, agrees=agrees)
+        if agrees:
+            return
+
+
+def first_that_agrees(maker: Maker, built: Built, output: str | Path | BinaryIO | None) -> tuple[Made, tuple[str, ...]]:
+    """Returns the result of the first strategy whose graph agrees with the module, and why earlier strategies failed.
+    If no graph agrees, returns the first strategy's graph, which differs. If it has none, raises its problem with a few
+    words on each other failure; the exception's notes hold these in full."""
+    tries = list(tried(maker, built, output))
+    failures = tuple(f"{one.strategy.title}: {one.failure}" for one in tries)
+    last, first = tries[-1], tries[0]
+    if last.agrees:
+        assert last.made is not None
+        return last.made, failures[:-1]
+    if first.made is not None:
+        return first.made, failures[1:]
+    assert first.error is not None
+    said = first.error.problem
+    if isinstance(first.error, FrozenAxisError) or len(tries) == 1:
+        raise first.error
+    others = [at for at, one in enumerate(tries) if one.error is None or one.error.problem != said]
+    brief = "; ".join(f"{tries[at].strategy.title}: {tries[at].brief}" for at in others)
+    why = said.why + (f" (tried as well: {brief})" if others else "")
+    raised = OnnxsmithError(replace(said, why=why, fix=_or_accepted(said, tries)))
+    for at in others:
+        raised.add_note(failures[at])
+    raise raised
+
+
+@dataclass(frozen=True)
+class Try:
+    """A strategy with its result `made`, or with the error that stopped it. `agrees` says whether the result agrees
+    with the module."""
+
+    strategy: Strategy
+    made: Made | None = None
+    error: OnnxsmithError | None = None
+    agrees: bool = False
+
+    @property
+    def failure(self) -> str:
+        """Says in one line why the strategy made no graph that agrees with the module."""
+        if self.made is not None and self.made.other_path is not None:
+            return self.made.other_path.what
+        if self.error is None:
+            return "its graph gives other results than the module"
+        return f"{self.error.problem.what}: {self.error.problem.why}".removesuffix(": ")
+
+    @property
+    def brief(self) -> str:
+        """Says the failure in a few words: what happened, or the first clause of the cause if that says more."""
+        said = self.failure
+        if self.error is not None:
+            found = self.error.problem
+            said = found.why if found.why and found.id in _GENERAL else found.what
+        clause = _CLAUSE.split(_KIND.sub("", said), 1)[0]
+        return textwrap.shorten(clause, _BRIEF, placeholder=" …")
+
+
+_GENERAL = {"export/capture-failed", "export/translation-failed"}
+"""Problems whose `why` says more than their `what`."""
+_BRIEF = 100
+"""Characters of a failure in a list of failures. A choice: about a line of a terminal."""
+_KIND = re.compile(r"^\w+(Error|Exception): ")
+_CLAUSE = re.compile(r"\. |: File |; |\n")
+
+
+def _needs_verification(strategy: Strategy) -> OnnxsmithError:
+    return problem(
+        "export/unverified-trace",
+        f"{strategy.title} is not tried without verification",
+        why="it turns values of the example into constants, and only the verification at other values and sizes finds "
+        "them",
+        fix="remove --no-verify, or choose this strategy with --strategy",
+    )
+
+
+def _or_accepted(said: Problem, tries: Sequence[Try]) -> str:
+    """Returns the fix of a problem. If a branch asks whether a selection is empty, adds the strategy that takes one
+    side: the line may lie in a library."""
+    refused = (one for one in tries if one.error and one.error.problem.id == "export/fixed-by-the-example")
+    asked = next((option(one.strategy) for one in refused), "")
+    if said.id != "forward/branch-on-data" or not asked.endswith("torch-selected"):
+        return said.fix
+    return f"{said.fix}; or, if every input selects two elements or more there, {asked}"
+
+
+def _of_branches(branches: Sequence[SizeBranch]) -> Iterator[Problem]:
+    """Yields a problem for the first of `branches`, the branches on sizes of which the graph has one side."""
+    for branch in branches[:1]:
+        yield Problem("forward/size-compared", "a branch depends on a dynamic size", where=branch.line)
+
+
+def _of_counts(lines: Sequence[str]) -> Iterator[Problem]:
+    """Yields a problem for the first line at which a number that follows from sizes became a constant."""
+    for line in lines[:1]:
+        yield Problem("forward/loop-over-blocks", "a number that follows from a size became a constant", where=line)
+
+
+def _with_plugin(error: OnnxsmithError) -> OnnxsmithError:
+    """Returns the error. If no runtime knows a node that a user's translation wrote, adds how to verify that node."""
+    if error.problem.id != "runtime/unknown-operator" or not any(one.writers for one in registered()):
+        return error
+    return error.at(
+        "",
+        'register a translation in PyTorch\'s operators with deliver="plugin": the file has the node, and the '
+        "translation is compared with the module",
+    )
+
+
+def _ignores_translations(strategy: Strategy) -> OnnxsmithError:
+    return problem(
+        "export/unknown-strategy",
+        f"{strategy.title} takes no translations of operators",
+        where="custom_translation_table",
+        fix="leave out strategy, or the table",
+    )
