@@ -22,7 +22,7 @@ from onnxsmith.base.report.base import SCHEMA_VERSION, Part, Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
 from onnxsmith.cli.commands.base import Command
-from onnxsmith.runtimes import _bounds, _web_package
+from onnxsmith.runtimes import _call_limits, _web_package
 from onnxsmith.runtimes.base import Runtime
 from onnxsmith.verification.by_layer import value_bundle
 
@@ -79,13 +79,17 @@ def test_exit_statuses() -> None:
 
 
 def test_environment_variables() -> None:
-    assert set(re.findall(r"`(ONNXSMITH_\w+)`", PAGE)) == {_bounds.MEMORY, _bounds.TIME, _web_package.VARIABLE}
+    assert set(re.findall(r"`(ONNXSMITH_\w+)`", PAGE)) == {
+        _call_limits.MEMORY,
+        _call_limits.TIME,
+        _web_package.VARIABLE,
+    }
     spelled = {
         name
         for path in SOURCE.rglob("*.py")
         for name in re.findall(r'"(ONNXSMITH_\w+)"', path.read_text(encoding="utf-8"))
     }
-    assert spelled == {_bounds.MEMORY, _bounds.TIME, _web_package.VARIABLE}
+    assert spelled == {_call_limits.MEMORY, _call_limits.TIME, _web_package.VARIABLE}
 
 
 def test_extras() -> None:

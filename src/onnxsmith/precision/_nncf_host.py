@@ -20,7 +20,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files.save import save_for_now
 from onnxsmith.precision.unsharing import unshare
-from onnxsmith.runtimes import _bounds, _wire
+from onnxsmith.runtimes import _call_limits, _wire
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes.base import Outputs, Value
 
@@ -125,7 +125,9 @@ def _read(path: str) -> dict[str, Value]:
 def _translate(error: Exception) -> OnnxsmithError:
     said = f"{type(error).__name__}: {error}"
     return problem(
-        "runtime/failed" if _bounds.is_shortage(said) else "quantize/refused",  # the caller makes it runtime/memory
+        "runtime/failed"
+        if _call_limits.is_shortage(said)
+        else "quantize/refused",  # the caller makes it runtime/memory
         "NNCF refuses the model",
         why=said[:600],
         fix="keep the nodes in question in float32: --keep keep.txt; or try --to int8 or --to int4",

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.graph.files.save import INLINE_LIMIT
-from onnxsmith.runtimes import _bounds
+from onnxsmith.runtimes import _call_limits
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Engine:
 
     def seconds(self, weight: int) -> float:
         """Returns the most seconds the library may take for a model with `weight` bytes of weights; 0 is no limit."""
-        return _bounds.patient() if self.runs_the_model else _bounds.seconds(None, model=COPIES * weight)
+        return _call_limits.patient() if self.runs_the_model else _call_limits.seconds(None, model=COPIES * weight)
 
     def memory(self, weight: int, sample: int) -> int:
         """Returns the most bytes of memory the library may take; 0 is no limit. `sample` is the size of the largest
         sample in bytes."""
-        return _bounds.memory(None, model=COPIES * weight, feeds=sample)
+        return _call_limits.memory(None, model=COPIES * weight, feeds=sample)
 
 
 COPIES = 6

@@ -17,7 +17,7 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.engines import COPIES, ONNXRUNTIME, Engine
 from onnxsmith.precision.scaled_blocks import Array, Blocks, joined
-from onnxsmith.runtimes import _bounds, _idle, _wire
+from onnxsmith.runtimes import _call_limits, _idle, _wire
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import on_disk
 
@@ -111,9 +111,9 @@ class Arithmetic:
     def _part(self, matrix: Array, moments: Array | None, options: dict[str, Any]) -> Blocks:
         given = {"matrix": np.ascontiguousarray(matrix)} | ({} if moments is None else {"moments": moments})
         nbytes = COPIES * sum(array.nbytes for array in given.values())
-        request = {"do": "blocks", "options": options, "memory": _bounds.memory(None, model=nbytes)}
+        request = {"do": "blocks", "options": options, "memory": _call_limits.memory(None, model=nbytes)}
         try:
-            limit = _bounds.seconds(None, model=_SLOWNESS * nbytes)
+            limit = _call_limits.seconds(None, model=_SLOWNESS * nbytes)
             found = self._started().ask(request, dict(given), time_limit=limit)[1]
         except OnnxsmithError:
             self._stop()

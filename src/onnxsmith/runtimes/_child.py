@@ -21,7 +21,7 @@ from typing import IO, Any, Protocol
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.system import children, memory_limit, usage
-from onnxsmith.runtimes import _bounds, _wire
+from onnxsmith.runtimes import _call_limits, _wire
 from onnxsmith.runtimes.base import Outputs, Value
 
 _BOOT = (
@@ -93,7 +93,7 @@ class Child:
         except BaseException as error:
             self._process.kill()  # an unread answer would be read as the answer to the next question
             if isinstance(error, _wire.TooLargeError):
-                raise _bounds.shortage(self.what, request["memory"], _request(request), str(error)) from error
+                raise _call_limits.shortage(self.what, request["memory"], _request(request), str(error)) from error
             raise
         finally:
             stop.cancel()
@@ -117,7 +117,8 @@ class Child:
             "runtime/timeout",
             f"{self.what} took longer than {time_limit:g} s and was stopped",
             where=_request(request),
-            fix=f"allow more time: {_bounds.TIME}={10 * (time_limit or 60):g} (0 for no limit); or give smaller inputs",
+            fix=f"allow more time: {_call_limits.TIME}={10 * (time_limit or 60):g} (0 for no limit); or give smaller "
+            "inputs",
         )
 
     def _death(self, request: dict[str, Any]) -> OnnxsmithError:
@@ -129,15 +130,15 @@ class Child:
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, self._stderr.tell() - _READ))
         said = _last_words(self._stderr.read().decode(errors="replace"))
-        if _bounds.is_shortage(said):
-            return _bounds.shortage(self.what, request.get("memory", 0), _request(request), said)
+        if _call_limits.is_shortage(said):
+            return _call_limits.shortage(self.what, request.get("memory", 0), _request(request), said)
         return problem(
             "runtime/died",
             f"{self.what} crashed ({children.cause_of_end(code)})",
             where=_request(request),
             why=f"its output: {said}" if said else "a native crash, without a message",
             fix="try another runtime (--runtime reference), or lower the optimisation level; report it to that runtime"
-            + _bounds.perhaps_short(request.get("memory", 0)),
+            + _call_limits.perhaps_short(request.get("memory", 0)),
         )
 
     @property
@@ -242,6 +243,8 @@ def _known(
     """Turns a library's error into a problem. A shortage of memory becomes the same problem for every library."""
     known = error if isinstance(error, OnnxsmithError) else translate(error)
     said = f"{type(error).__name__}: {error}"
-    if known.problem.id == "runtime/failed" and (_bounds.is_shortage(said) or _bounds.is_shortage(known.problem.why)):
-        return _bounds.shortage(request.get("of", "it"), limit, _request(request), known.problem.why)
+    if known.problem.id == "runtime/failed" and (
+        _call_limits.is_shortage(said) or _call_limits.is_shortage(known.problem.why)
+    ):
+        return _call_limits.shortage(request.get("of", "it"), limit, _request(request), known.problem.why)
     return known

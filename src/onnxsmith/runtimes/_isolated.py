@@ -15,7 +15,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import Signature, signature
-from onnxsmith.runtimes import _bounds, _feeds, _idle
+from onnxsmith.runtimes import _call_limits, _feeds, _idle
 from onnxsmith.runtimes import _timing as timing
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session, Source, on_disk, onnx_source
@@ -289,11 +289,11 @@ class Turn(Session):
 
     def _memory(self, fed: int = 0) -> int:
         asked = self.options.memory_limit if self.options.provider == "cpu" else 0
-        return _bounds.memory(asked, model=self.weight, feeds=fed)
+        return _call_limits.memory(asked, model=self.weight, feeds=fed)
 
     def _seconds(self, fed: int = 0) -> float:
         slowness = self.isolated.slowness
-        return _bounds.seconds(self.time_limit, model=self.weight, feeds=fed, slowness=slowness)
+        return _call_limits.seconds(self.time_limit, model=self.weight, feeds=fed, slowness=slowness)
 
     def at(self, level: str) -> Session:
         if level == self.options.optimization or level not in self.isolated.levels:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.runtimes import _bounds
+from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes._timing import Timer, local
 
 if TYPE_CHECKING:  # the child processes of runtimes import this module and never touch a graph
@@ -80,7 +80,7 @@ def patient(options: Options | None = None) -> Options:
     """Returns options for a call that the user asked for, on the user's own inputs. Such a call may take ten minutes,
     unless `options` or the environment say otherwise."""
     options = options or Options()
-    return options if options.time_limit is not None else replace(options, time_limit=_bounds.patient())
+    return options if options.time_limit is not None else replace(options, time_limit=_call_limits.patient())
 
 
 class Session(ABC):

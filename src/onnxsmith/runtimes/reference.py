@@ -16,7 +16,7 @@ from onnxsmith.graph.files import external
 from onnxsmith.graph.files.external import in_memory
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure.signature import signature
-from onnxsmith.runtimes import _bounds, _feeds
+from onnxsmith.runtimes import _call_limits, _feeds
 from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes._maps import of_map, to_map
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value
@@ -59,7 +59,11 @@ class Tracer(Isolated):
     def trace(self, path: Path, feeds: Feeds, *, time_limit: float | None = None) -> Outputs:
         """Returns every value of the main graph that can be computed, by name; see `traced`."""
         self.start()
-        asked = {"do": "trace", "path": str(path.absolute()), "memory": _bounds.memory(None, model=path.stat().st_size)}
+        asked = {
+            "do": "trace",
+            "path": str(path.absolute()),
+            "memory": _call_limits.memory(None, model=path.stat().st_size),
+        }
         return self.ask(asked, feeds, time_limit=time_limit)[1]
 
 

@@ -20,7 +20,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.bundle import BundleCheck
 from onnxsmith.base.system import children, memory_limit
 from onnxsmith.base.words import several
-from onnxsmith.runtimes import _bounds
+from onnxsmith.runtimes import _call_limits
 
 _SHOWN = 2000
 """Limits the characters of a failed client's output that an error shows, counted from the end."""
@@ -45,7 +45,7 @@ def run(
     memory: int = 0,
 ) -> Finished:
     """Runs a program in a folder. `memory` limits its private memory, in bytes; 0 is no limit."""
-    seconds = _bounds.patient() or None
+    seconds = _call_limits.patient() or None
     how = {"preexec_fn": functools.partial(memory_limit.HERE.hold, memory)} if memory and os.name == "posix" else {}
     process = children.HERE.start(
         [str(word) for word in words],
@@ -111,8 +111,8 @@ def failed(name: str, client: str, finished: Finished) -> Exception:
 
 def _remedy(said: str, *, late: bool) -> str:
     """Returns advice for a failure, as far as its message allows."""
-    if late or _bounds.is_shortage(said):
-        limit = _bounds.TIME if late else _bounds.MEMORY
+    if late or _call_limits.is_shortage(said):
+        limit = _call_limits.TIME if late else _call_limits.MEMORY
         return (
             "record smaller inputs: --dim-range NAME=MIN:OPT:MAX with smaller sizes, or --input; or allow more: "
             f"{limit}={'1200' if late else '16GB'}"
@@ -191,4 +191,4 @@ def version(package: str) -> str | None:
 def memory_for(model_bytes: int) -> int:
     """Returns the memory that a client may take for a model of this size. The client gets as much as onnxsmith's own
     runtimes."""
-    return _bounds.memory(None, model=model_bytes)
+    return _call_limits.memory(None, model=model_bytes)

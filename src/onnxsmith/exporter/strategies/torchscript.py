@@ -22,7 +22,7 @@ from onnxsmith.base.seams.torch.flags import without_kernels
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.flat_module import Flat, restore_names
 from onnxsmith.graph.files.load import load
-from onnxsmith.runtimes import _bounds as bounds
+from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 
 _OLDEST, _NEWEST = 7, 20
@@ -89,14 +89,14 @@ class _Job:
 def _in_child(job: _Job) -> tuple[str, ...]:
     """Writes the file in a child process; returns the lines whose values became constants. Raises the child's error as
     a problem."""
-    limit = bounds.seconds(None, model=0) if bounds.TIME in os.environ else _TIME_LIMIT
+    limit = _call_limits.seconds(None, model=0) if _call_limits.TIME in os.environ else _TIME_LIMIT
     try:
         from onnxsmith.exporter.strategies import _separate_process
 
         return tuple(_separate_process.run(_trace, job, limit=limit))
     except RuntimeError as error:
         text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split())[:500]
-        late = f"; {bounds.TIME} sets another limit" if "took longer" in text else ""
+        late = f"; {_call_limits.TIME} sets another limit" if "took longer" in text else ""
         raise problem(
             "export/capture-failed",
             "TorchScript's exporter failed",

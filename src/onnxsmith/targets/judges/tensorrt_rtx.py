@@ -14,7 +14,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.target_checks import Stage
 from onnxsmith.graph.structure import walk
-from onnxsmith.runtimes import _bounds
+from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import Feeds, Value, on_disk
 from onnxsmith.targets.judges.base import LIMITS, Answer, Judge, Refusal, Target
@@ -64,8 +64,8 @@ class TensorRtRtx(Target):
 
 
 def _memory(weight: int) -> int:
-    usual = _bounds.memory(None, model=weight)
-    return max(usual, _MEMORY) if usual and _bounds.MEMORY not in os.environ else usual
+    usual = _call_limits.memory(None, model=weight)
+    return max(usual, _MEMORY) if usual and _call_limits.MEMORY not in os.environ else usual
 
 
 class _Judge(Judge):
@@ -82,7 +82,7 @@ class _Judge(Judge):
             request["path"] = str(path.absolute())
             try:
                 head, _ = self._started().ask(
-                    request, values, time_limit=_bounds.seconds(None, model=weight, slowness=_SLOWNESS)
+                    request, values, time_limit=_call_limits.seconds(None, model=weight, slowness=_SLOWNESS)
                 )
             except OnnxsmithError as error:
                 self.close()

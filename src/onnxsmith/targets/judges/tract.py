@@ -13,7 +13,7 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.target_checks import Stage
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure import walk
-from onnxsmith.runtimes import _bounds
+from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import Feeds, Preparer, Value
 from onnxsmith.targets.judges._by_runtime import RuntimeJudge, RuntimeTarget
@@ -64,9 +64,9 @@ class _Judge(RuntimeJudge):
     def _refusal(self, file: Path, values: dict[str, Value], *, sized: bool) -> Refusal | None:
         weight = sum(tensor.nbytes for tensor in walk.initializer_tensors(load(file)))
         request = {"do": "unchanged", "path": str(file.absolute()), "sized": sized}
-        request["memory"] = _bounds.memory(None, model=weight)
+        request["memory"] = _call_limits.memory(None, model=weight)
         try:
-            self._started().ask(request, values, time_limit=_bounds.seconds(None, model=weight))
+            self._started().ask(request, values, time_limit=_call_limits.seconds(None, model=weight))
         except OnnxsmithError as error:
             if error.problem.id in ("runtime/died", "runtime/timeout", "runtime/memory"):
                 self.close()

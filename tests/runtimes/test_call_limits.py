@@ -9,7 +9,7 @@ import pytest
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.runtimes import _bounds
+from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options
 from tests.conftest import Refused
@@ -76,7 +76,7 @@ def test_what_asks_for_gigabytes_is_refused(name: str, kind: str) -> None:
     else:
         assert said.id == "runtime/memory"
         assert "0.5 GB" in said.what
-        assert f"{_bounds.MEMORY}=8GB" in said.fix
+        assert f"{_call_limits.MEMORY}=8GB" in said.fix
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**18, "KB: the caller stays small"
 
 
@@ -110,22 +110,22 @@ def test_an_answer_that_is_too_large_is_not_read(refused: Refused) -> None:
 
 
 def test_a_loop_without_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
-    monkeypatch.setenv(_bounds.TIME, "1")
+    monkeypatch.setenv(_call_limits.TIME, "1")
     with runtimes.get("onnxruntime").prepare(ENDLESS) as session, refused("runtime/timeout") as refusal:
         session.run({"x": np.ones(2, np.float32)})
-    assert refusal.problem.fix.startswith(f"allow more time: {_bounds.TIME}=10 ")
+    assert refusal.problem.fix.startswith(f"allow more time: {_call_limits.TIME}=10 ")
 
 
 def test_the_limits_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (_bounds.MEMORY, _bounds.TIME):
+    for name in (_call_limits.MEMORY, _call_limits.TIME):
         monkeypatch.delenv(name, raising=False)
-    assert _bounds.memory(None, model=10) == 2**32
-    assert _bounds.memory(None, model=2**30) == 2**33
-    assert _bounds.memory(None, model=0, feeds=2**27) == 2**33
-    assert _bounds.memory(5, model=2**30) == 5
-    assert _bounds.seconds(None, model=0) == 60
-    assert _bounds.seconds(None, model=10**9) == 160
-    assert _bounds.seconds(0, model=10**9) == 0
+    assert _call_limits.memory(None, model=10) == 2**32
+    assert _call_limits.memory(None, model=2**30) == 2**33
+    assert _call_limits.memory(None, model=0, feeds=2**27) == 2**33
+    assert _call_limits.memory(5, model=2**30) == 5
+    assert _call_limits.seconds(None, model=0) == 60
+    assert _call_limits.seconds(None, model=10**9) == 160
+    assert _call_limits.seconds(0, model=10**9) == 0
 
 
 @pytest.mark.parametrize(
@@ -133,17 +133,17 @@ def test_the_limits_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
     [("0", 0), ("500MB", 500 * 2**20), ("16GB", 2**34), ("1.5g", 3 * 2**29), ("2 GiB", 2**31), ("7", 7)],
 )
 def test_a_size_in_the_environment(monkeypatch: pytest.MonkeyPatch, text: str, size: int) -> None:
-    monkeypatch.setenv(_bounds.MEMORY, text)
-    assert _bounds.memory(None, model=2**40) == size
+    monkeypatch.setenv(_call_limits.MEMORY, text)
+    assert _call_limits.memory(None, model=2**40) == size
 
 
-@pytest.mark.parametrize("name", [_bounds.MEMORY, _bounds.TIME])
+@pytest.mark.parametrize("name", [_call_limits.MEMORY, _call_limits.TIME])
 @pytest.mark.parametrize("text", ["much", "-1", "nan", "1e999"])
 def test_a_limit_that_is_none(monkeypatch: pytest.MonkeyPatch, refused: Refused, name: str, text: str) -> None:
     monkeypatch.setenv(name, text)
     with refused("runtime/bad-limit"):
-        _bounds.memory(None, model=0)
-        _bounds.seconds(None, model=0)
+        _call_limits.memory(None, model=0)
+        _call_limits.seconds(None, model=0)
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_a_limit_that_is_none(monkeypatch: pytest.MonkeyPatch, refused: Refused,
     ["std::bad_alloc", "DecodeError: Error parsing message with type 'onnx.ModelProto': Arena alloc failed"],
 )
 def test_a_message_of_a_shortage(said: str) -> None:
-    assert _bounds.is_shortage(said)
+    assert _call_limits.is_shortage(said)
