@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onnxsmith.optimizer.target_form import ForTarget
 
 _USUAL_OPSET = 20
-"""The opset that torch 2.13's exporter writes by default."""
+"""torch 2.13's exporter writes this opset by default."""
 
 
 @identifies()

@@ -28,11 +28,11 @@ class Settings:
     strategy: str | None = None
     as_traced: bool = False
     verify: Verify | None = Verify()
-    """The options of the verification; None for an export that is not verified."""
+    """Holds the options of the verification; None means that the export is not verified."""
     save: Save = Save()
     target: ForTarget | None = None
     translations: Mapping[Any, Any] | None = None
-    """Translations of operators for this export only."""
+    """Holds translations of operators for this export only."""
     state: Sequence[str] = ()
     carried: Carried = field(default_factory=Carried)
-    """The state that the graph takes and returns."""
+    """Holds the state that the graph takes and returns."""

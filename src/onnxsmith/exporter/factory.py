@@ -243,7 +243,7 @@ def place(where: str) -> tuple[str, int]:
 
 
 _TOOLS = re.compile(r"(site|dist)-packages/(torch|functorch|torchgen|onnx\w*|numpy|sympy|networkx|mpmath)/")
-"""Packages that compute and trace models; no model's own code is in them."""
+"""Matches files of packages that compute and trace models; no model's own code is in them."""
 
 
 def is_models(filename: str) -> bool:

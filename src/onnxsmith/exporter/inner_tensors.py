@@ -31,9 +31,9 @@ from onnxsmith.verification.explore import Run
 from onnxsmith.verification.input_trials import has_finite_output
 
 _SURE = ("origin", "name", "structure")
-"""Ways of pairing that use the origin of tensors, not their values."""
+"""Names the ways of pairing that use the origin of tensors, not their values."""
 _KEPT = 3
-"""Sessions that one process keeps: a part of the model, a probe of it, and one to spare."""
+"""Limits the sessions that one process keeps: a part of the model, a probe of it, and one to spare."""
 
 
 def inside(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from onnxsmith.exporter.state.state_feeding import Feeding
 
 _KEPT = 4
-"""Sessions that one process keeps: the exported model at two levels, a probe of it, and one to spare."""
+"""Limits the sessions that one process keeps: the exported model at two levels, a probe of it, and one to spare."""
 _INSIDE = (
     "within the steps of 8-bit integers: its fused product with a quantised weight (MatMulNBits) also quantises the "
     "other operand"

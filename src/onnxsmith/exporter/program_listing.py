@@ -19,7 +19,7 @@ from onnxsmith.graph.reading.program_lines import beside
 from onnxsmith.runtimes import base as runtimes
 
 _HIDDEN = {"prim::Constant", "prim::GetAttr", "prim::ListConstruct", "prim::TupleConstruct"}
-"""Operations of TorchScript that compute nothing."""
+"""Names operations of TorchScript that compute nothing."""
 
 
 def is_torch(source: str) -> bool:

@@ -125,9 +125,9 @@ class Try:
 
 
 _GENERAL = {"export/capture-failed", "export/translation-failed"}
-"""Problems whose `why` says more than their `what`."""
+"""Names problems whose `why` says more than their `what`."""
 _BRIEF = 100
-"""Characters of a failure in a list of failures. A choice: about a line of a terminal."""
+"""Limits the characters of a failure in a list of failures. A choice: about a line of a terminal."""
 _KIND = re.compile(r"^\w+(Error|Exception): ")
 _CLAUSE = re.compile(r"\. |: File |; |\n")
 

@@ -9,10 +9,10 @@ import onnxsmith
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|(?<=\s)\[\d{1,2}m|(?<=\S)\[0m")
 _CAUSED = re.compile(r"^Caused by: \((\S+\.py:\d+) in ", re.MULTILINE)
-"""The line of forward that torch.export names in its message."""
+"""Matches the line of forward that torch.export names in its message."""
 _OWN = ("onnxsmith/exporter/", "onnxsmith/base/seams/")
-"""Files through which each traced call passes. Only parts of their paths can be compared, because torch cuts the start
-of a path."""
+"""Names the files through which each traced call passes. Only parts of their paths can be compared, because torch cuts
+the start of a path."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _CODE = re.compile(r'File "[^"]+", line \d+, in [^\n]+\n\s*([^\n]+)')
 _NOT_THE_USERS = ("site-packages", "dist-packages", "<", str(Path(onnxsmith.__file__).parent))

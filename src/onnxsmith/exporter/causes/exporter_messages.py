@@ -42,7 +42,7 @@ _REASONS = {
     "aten.linalg_ldl_solve": "the pivots decide which rows are exchanged, in blocks of one or two; "
     "torch.linalg.solve has a translation",
 }
-"""Why some operators have no translation, and which similar operators have one."""
+"""Says why some operators have no translation, and which similar operators have one."""
 
 
 class NoTranslation(Cause):

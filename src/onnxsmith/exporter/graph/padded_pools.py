@@ -10,7 +10,7 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
 
 _SINCE = 18
-"""The first opset in which Pad has the input `axes` (ONNX operator schema)."""
+"""Pad has the input `axes` from this opset on (ONNX operator schema)."""
 
 
 def keep_apart(model: ir.Model) -> None:

@@ -22,7 +22,7 @@ from onnxsmith.graph.surgery.node_insertion import Inserter, release
 
 Array = npt.NDArray[Any]
 _BLOCKS = 21
-"""The first opset with integers of 4 bits (ONNX operator schema)."""
+"""ONNX has integers of 4 bits from this opset on (ONNX operator schema)."""
 _NARROW: dict[ir.DataType, Any] = {ir.DataType.INT8: ml_dtypes.int4, ir.DataType.UINT8: ml_dtypes.uint4}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 Dynamic = str | Mapping[str, Any] | Sequence[Any] | None
-"""The axes as text, or as `torch.export` and `torch.onnx.export` take them: see `parse` and
+"""Names the axes as text, or as `torch.export` and `torch.onnx.export` take them: see `parse` and
 `nested_dynamic_axes.py`."""
 
 AUTO = "auto"

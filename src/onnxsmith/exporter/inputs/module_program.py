@@ -27,9 +27,9 @@ from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_array
 from onnxsmith.verification.inputs.size_proposals import of_feed
 
 Axes = Mapping[str, Mapping[int, str]]
-"""Input name → axis → symbolic dimension."""
+"""Maps an input's name and an axis to the symbolic dimension."""
 Limits = Mapping[str, tuple[int, int | None]]
-"""Symbolic dimension → its smallest and its largest size; None is no limit."""
+"""Maps a symbolic dimension to its smallest and its largest size; None is no limit."""
 
 
 @dataclass(frozen=True)

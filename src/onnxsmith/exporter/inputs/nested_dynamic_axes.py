@@ -20,7 +20,7 @@ from onnxsmith.exporter.inputs.forward_parameters import signature
 from onnxsmith.graph.structure.tensor_paths import near
 
 _CACHE = {"key_cache": "key", "keys": "key", "value_cache": "value", "values": "value"}
-"""The parts of a cache: their names in transformers' own flattened form → their names as inputs."""
+"""Maps the names that the parts of a cache have in transformers' own flattened form to their names as inputs."""
 
 
 def by_input(dynamic: Any, model: TorchModel, arguments: Mapping[str, str]) -> dict[str, Any]:

@@ -19,12 +19,12 @@ from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.exporter.inputs.object_rebuilding import Unpacked, items_of, state_of
 
 _DEEPEST = 6
-"""Levels of nested objects that are searched for tensors; a choice: deeper than any cache, and it ends the search in
-cycles."""
+"""Limits the levels of nested objects that are searched for tensors. A choice: deeper than any cache, and it ends the
+search in cycles."""
 
 
 _SYMBOLIC = torch.SymInt | torch.SymFloat | torch.SymBool
-"""Symbolic numbers of a trace, which hold tensors of the trace."""
+"""Matches the symbolic numbers of a trace, which hold tensors of the trace."""
 
 
 def flatten(tree: Any) -> tuple[list[tuple[tuple[Any, ...], Any]], Any]:

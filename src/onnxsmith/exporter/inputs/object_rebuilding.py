@@ -21,7 +21,7 @@ _SINGULAR = {"keys": "key", "values": "value"}
 _CONTAINERS = (dict, list, tuple)
 _COUNTS = re.compile("length|seen|count")
 _BASES = (OrderedDict, dict, list, tuple)
-"""Python's containers, the most derived first. A subclass keeps its items in the container, not in attributes."""
+"""Lists Python's containers, the most derived first. A subclass keeps its items in the container, not in attributes."""
 
 
 class Unpacked:

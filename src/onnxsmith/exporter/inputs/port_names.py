@@ -63,10 +63,10 @@ def of_output(path: tuple[Any, ...], given: set[str], result: Any) -> str:
 
 
 _RESULTS = {"past_key_values": "present"}
-"""Results with another name in ONNX graphs: transformers' exports call the new cache `present`."""
+"""Names results that are called otherwise in ONNX graphs: transformers' exports call the new cache `present`."""
 
 _TRANSFORMERS = dict.fromkeys(("cache", "cache_params", "state", "mems"), "present")
-"""The same for results of transformers' own classes: `past_key_values` is called `cache` since version 5.24, and
+"""Does the same for results of transformers' own classes: `past_key_values` is called `cache` since version 5.24, and
 recurrent models use the other names."""
 
 

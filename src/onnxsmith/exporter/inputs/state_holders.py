@@ -15,7 +15,7 @@ from onnxsmith.base.seams.torch.held import Step, held
 from onnxsmith.base.seams.torch.tensors import buffers_of, version_of
 
 Mark = tuple[int, int]
-"""Identity and version of a tensor: both stay the same while nothing writes to it."""
+"""Holds the identity and the version of a tensor: both stay the same while nothing writes to it."""
 
 
 @dataclass(frozen=True)

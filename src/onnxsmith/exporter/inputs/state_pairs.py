@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onnxsmith.graph.structure.signature import Port
 
 METADATA = "onnxsmith.state"
-"""Key of the file's metadata with the pairs as JSON."""
+"""The file's metadata holds the pairs under this key, as JSON."""
 
 Array = np.ndarray[Any, Any]
 

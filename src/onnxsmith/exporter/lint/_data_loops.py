@@ -10,7 +10,7 @@ from onnxsmith.exporter.lint._syntax import function, method_call, torch_call
 from onnxsmith.exporter.lint._values import Kind, Value
 
 Env = Mapping[str, Value]
-"""The values of the names before a loop."""
+"""Maps names to their values before a loop."""
 
 
 def while_loop(loop: ast.While, torch: str, env: Env) -> list[ast.stmt] | None:

@@ -18,11 +18,11 @@ from onnxsmith.exporter.lint import _calls
 from onnxsmith.exporter.lint._values import OTHER, Kind, Value, element, join, of_live
 
 Call = Callable[[Any, list[Value], dict[str, Value]], Value | None]
-"""Called with each function or module that the code calls. Returns the value of the result, or None if it is
+"""Is called with each function or module that the code calls. Returns the value of the result, or None if it is
 unknown."""
 
 UNDECIDED = object()
-"""The result of `decide` for a test whose outcome the source does not determine."""
+"""`decide` returns this for a test whose outcome the source does not determine."""
 
 
 @dataclass

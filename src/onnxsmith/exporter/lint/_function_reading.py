@@ -22,7 +22,8 @@ from onnxsmith.exporter.lint.base import Code
 
 IsUsers = Callable[[str], bool]
 _DEPTH = 12
-"""Depth of nested calls that are followed. A choice: deeper than the models that we saw; it bounds the time."""
+"""Limits the depth of nested calls that are followed. A choice: deeper than the models that we saw; it bounds the
+time."""
 
 
 @cache

@@ -16,17 +16,17 @@ class Kind(Enum):
     """The kind of a value. If several kinds are possible, the last of them in this order counts."""
 
     OTHER = auto()
-    """A Python value that depends on no tensor, or an unknown value."""
+    """Marks a Python value that depends on no tensor, or an unknown value."""
     SIZE = auto()
-    """The size of an axis, or a number computed from a size."""
+    """Marks the size of an axis, or a number computed from a size."""
     SHAPE = auto()
-    """Several sizes."""
+    """Marks several sizes."""
     VALUE = auto()
-    """A Python value that depends on a tensor's values."""
+    """Marks a Python value that depends on a tensor's values."""
     ARRAY = auto()
-    """A numpy array made from a tensor."""
+    """Marks a numpy array made from a tensor."""
     MANY = auto()
-    """A Python container that holds tensors."""
+    """Marks a Python container that holds tensors."""
     TENSOR = auto()
 
 

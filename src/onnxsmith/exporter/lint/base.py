@@ -124,7 +124,7 @@ class Check(ABC):
     """Finds one kind of problem. Stateless."""
 
     nodes: ClassVar[tuple[type[ast.AST], ...]]
-    """The node types that the check examines."""
+    """Names the node types that the check examines."""
 
     @abstractmethod
     def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:

@@ -18,7 +18,7 @@ _OTHER_NAME = {
 }  # fmt: skip
 
 _LIMITS = {"maximum": "min", "minimum": "max"}
-"""Functions that torch has for two tensors only. For a number, clamp with this keyword replaces them."""
+"""Maps functions that torch has for two tensors only to the keyword of clamp that replaces them for a number."""
 
 
 class Numpy(Check):

@@ -11,7 +11,7 @@ from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 
 _CAST = {"float": "float", "int": "long"}
-"""Tensor methods with the same effect as the Python types."""
+"""Maps Python types to tensor methods with the same effect."""
 
 
 class PythonValue(Check):

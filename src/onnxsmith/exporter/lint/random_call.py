@@ -37,7 +37,7 @@ HELD = (
     "a graph draws other numbers than torch, new ones in every run: the verification compares results that depend on "
     "them by dtype and shape, and checks that they change, but compares no values"
 )
-"""The effect of random numbers on an export."""
+"""Says the effect of random numbers on an export."""
 
 
 class RandomCall(Check):

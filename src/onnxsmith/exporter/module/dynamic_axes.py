@@ -18,8 +18,8 @@ from onnxsmith.runtimes.torch_eager import TorchEager
 
 Axis = tuple[str, int]
 _STEPS = (1, 2, 4, 8, 16, 32)
-"""Lengths by which an axis is extended, until the module accepts one. A choice: modules with windows and strides accept
-multiples only, mostly powers of 2 up to 32."""
+"""Lists the lengths by which an axis is extended, until the module accepts one. A choice: modules with windows and
+strides accept multiples only, mostly powers of 2 up to 32."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from onnxsmith.runtimes.base import Feeds
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram
 
 _NOTICED = 1e-3
-"""Relative difference of a sum over a tensor; a choice: far above the rounding of float32 (6e-8)."""
+"""Two sums over a tensor differ if their relative difference is above this. A choice: far above the rounding of float32
+(6e-8)."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ _LIBRARIES = {
     "aqlm": "AQLM",
     "eetq": "EETQ",
 }
-"""Packages whose linear layers hold packed weights, with the names of their formats."""
+"""Maps packages whose linear layers hold packed weights to the names of their formats."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def shrink(network: nn.Module, kept: str | Path | Mapping[str, Mapping[str, list
 
 
 _MOST = 4
-"""The most names in a message. A choice."""
+"""Limits the names in a message. A choice."""
 
 
 def _read(kept: str | Path | Mapping[str, Mapping[str, list[int]]]) -> dict[str, Axes]:

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 _BATCH, _LENGTH, _NEW, _PIXELS, _SAMPLES = 2, 8, 3, 224, 16000
-"""Sizes of the examples; a choice: small and different from each other. 224 pixels and 16000 samples (1 s at 16 kHz)
-are the usual sizes of image and speech models."""
+"""The examples have these sizes. A choice: small and different from each other. 224 pixels and 16000 samples (1 s at 16
+kHz) are the usual sizes of image and speech models."""
 _SECONDS = 10
-"""Seconds of a sound if CLAP's processor is not saved: the processor's default, with 48000 samples a second and a frame
-for each 480."""
+"""A sound has these seconds if CLAP's processor is not saved. It is the processor's default, with 48000 samples a
+second and a frame for each 480."""
 _TEXT = {0: "batch_size", 1: "sequence_length"}
 
 Axes = dict[int, str]

@@ -22,16 +22,17 @@ from onnxsmith.exporter.inputs.object_rebuilding import Unpacked
 from onnxsmith.exporter.pretrained.static_cache import Fixed
 
 MOST = 3
-"""The largest batch of a call."""
+"""Limits the batch of a call."""
 LONGEST = 16
-"""Tokens of the text; a choice: two more than the longest call needs."""
+"""The text has this many tokens. A choice: two more than the longest call needs."""
 _CLOSE, ALIKE = 1e-3, 2e-2
-"""Largest difference of two computations of the same numbers, relative to the largest number: by one formula
+"""Limits the difference of two computations of the same numbers, relative to the largest number: by one formula
 (`_CLOSE`), and by the formulas for one token and for a whole text (`ALIKE`). Choices: the formulas of Bamba differ by
 0.3%, a wrong state by 30% and more."""
 
 _NUMBERS = (torch.Tensor, int, float)
-"""Types of values that a module may keep between calls, and that a graph lacks unless they are in the state."""
+"""Lists the types of values that a module may keep between calls, and that a graph lacks unless they are in the
+state."""
 
 
 def _tuple(hidden: torch.Tensor) -> Any:

@@ -21,12 +21,12 @@ from onnxsmith.exporter.pretrained.image_continuation import LIMIT, goes_on_afte
 from onnxsmith.exporter.pretrained.static_cache import UNFIX, Fixed
 
 _PAST, _NEW = 8, 3
-"""Past tokens and new tokens of the example's call. A choice: small and different from each other."""
+"""The example's call has this many past tokens and new tokens. A choice: small and different from each other."""
 BATCH, SEQUENCE, SEEN, WINDOW, ENCODER = (
     "batch_size", "sequence_length", "past_sequence_length", "past_window_length", "encoder_sequence_length",
 )  # fmt: skip
 _LARGEST = 1 << 24
-"""Elements of a state that is filled up to its window; a choice: 64 MB in float32."""
+"""Limits the elements of a state that is filled up to its window. A choice: 64 MB in float32."""
 
 Axes = dict[int, str]
 

@@ -15,15 +15,15 @@ from onnxsmith.base.problem import problem
 from onnxsmith.exporter.pretrained.generation_calls import ALIKE, Asking, close, copied, main, untouched
 
 LIMIT = "reads no image: goes on from the state of a first call with it"
-"""The clause of a headline on the limit of such a file."""
+"""Says the limit of such a file in a headline."""
 TEXTS = ("input_ids", "attention_mask")
-"""The arguments that are not about images."""
+"""Names the arguments that are not about images."""
 _SAME = 1e-6
-"""Largest difference between two calls of one formula with the same tensors, relative to the largest number: a few
-times the rounding of float32. A position that is wrong by one moves the logits of tiny random models by 1e-4 and
+"""Limits the difference between two calls of one formula with the same tensors, relative to the largest number. It is a
+few times the rounding of float32. A position that is wrong by one moves the logits of tiny random models by 1e-4 and
 more."""
 _NEW = (3, 4)
-"""The new token; if the first number stands for an image, the second."""
+"""The new token is the first number; the second if the first one stands for an image."""
 
 
 def goes_on_after(asked: Asking, first: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,13 +20,13 @@ from onnxsmith.exporter.pretrained.static_cache import fixed
 from onnxsmith.exporter.pretrained.tasks import PAST
 
 CACHE, PAST_INPUT = "cache", "past_key_values"
-"""The argument and result of forward that hold keys and values, in transformers 5.24 and before it. Graphs use the
-earlier name: the programs that run them look for it."""
+"""The argument and result of forward that hold keys and values have these names, in transformers 5.24 and before it.
+Graphs use the earlier name: the programs that run them look for it."""
 
 _DISTRIBUTIONS = "gives the parameters of distributions, draws no values"
-"""The limit of models whose forward takes the future values and whose `generate` draws them one by one."""
+"""Says the limit of models whose forward takes the future values and whose `generate` draws them one by one."""
 _COMPARED = {"pixel_values": "image", "input_features": "audio"}
-"""The inputs with which a model compares texts, and the name of their batch dimension."""
+"""Maps the inputs with which a model compares texts to the name of their batch dimension."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _with_past(module: Any, config: Any, folder: Path, found: Examples) -> Examp
 # Puts image tokens into texts: as many as the model computes features of one image.
 
 _OTHER = 3
-"""The token that replaces an image token drawn by chance; no special token of the usual tokenizers."""
+"""This token replaces an image token drawn by chance. It is no special token of the usual tokenizers."""
 
 
 def placed(module: Any, config: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:

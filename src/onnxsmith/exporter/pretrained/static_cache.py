@@ -12,9 +12,9 @@ from onnxsmith.base.problem import problem
 from onnxsmith.exporter.pretrained.example_makers import part, read
 
 _STATIC = ("static", "offloaded_static")
-"""Values of `cache_implementation` in transformers 5.24 that mean `StaticCache`."""
+"""Lists the values of `cache_implementation` in transformers 5.24 that mean `StaticCache`."""
 LEAST = 17
-"""Tokens that the calls for measuring a state need; one more than the longest text of `generation_calls.py`."""
+"""The calls for measuring a state need this many tokens: one more than the longest text of `generation_calls.py`."""
 UNFIX = "remove cache_implementation from generation_config.json: the file then has a state that grows"
 
 

@@ -9,7 +9,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.transformers import classes
 
 PAST = "-with-past"
-"""Suffix of tasks whose model takes and returns a cache of keys and values."""
+"""Ends the names of tasks whose model takes and returns a cache of keys and values."""
 
 _CLASSES = {
     "audio-classification": ("AudioClassification",),
@@ -56,17 +56,17 @@ _CLASSES = {
 
 
 _ENDINGS = {"time-series-forecasting": "ForPrediction"}
-"""Suffixes of model classes without an auto class for the task: `InformerForPrediction` for `InformerConfig`. The
-pipelines of transformers have no such models, and its auto class has two of the seven families."""
+"""Maps a task without an auto class to the suffix of its model classes: `InformerForPrediction` for `InformerConfig`.
+The pipelines of transformers have no such models, and its auto class has two of the seven families."""
 
 _PARTS = {"zero-shot-audio-classification": ("audio_config", "text_config")}
-"""Parts that a configuration has to have, for tasks whose auto class also makes other models."""
+"""Names the parts that a configuration has to have, for tasks whose auto class also makes other models."""
 
 UNSUPPORTED = {
     "any-to-any": "such a model takes and gives texts, images and sounds in one call, and no example of all is known",
     "decision": "its inputs are made from the candidates by the pipeline, not by a tokenizer",
 }
-"""Tasks of `transformers.pipeline` for which no example inputs are made, and why."""
+"""Says for which tasks of `transformers.pipeline` no example inputs are made, and why."""
 
 
 def supported() -> dict[str, tuple[str, ...]]:

@@ -121,7 +121,7 @@ class Translations(Probe):
 
 
 _LEAVE = ("forward/numpy", "forward/data-attribute", "forward/copied-tensor", "forward/python-value")
-"""Problems of lines at which the values of a tensor leave the trace."""
+"""Names the problems of lines at which the values of a tensor leave the trace."""
 
 
 class Constants(Probe):

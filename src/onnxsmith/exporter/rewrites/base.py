@@ -21,7 +21,7 @@ class Rewrite(ABC):
     """Makes one change. Stateless."""
 
     title: ClassVar[str]
-    """The note in the report: the change and its reason."""
+    """Says in the report what is changed, and why."""
 
     @abstractmethod
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:

@@ -11,7 +11,7 @@ import torch
 from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
 
 _SAID = ("has_gate", "has_bias", "is_transposed", "has_post_expert_norm")
-"""Attributes of transformers' expert modules that keep the weights of all experts in one parameter."""
+"""Names attributes of transformers' expert modules that keep the weights of all experts in one parameter."""
 
 
 class Experts(Rewrite):
@@ -57,7 +57,8 @@ def _linear(self: Any, name: str, x: torch.Tensor) -> torch.Tensor:
 
 
 _TAKES = (["hidden_states", "selected_experts", "routing_weights"], ["hidden_states", "router_mask", "router_probs"])
-"""The parameters of forward of transformers' expert dictionaries: experts chosen by index, or by a mask."""
+"""Lists the parameters of forward of transformers' expert dictionaries, whose experts are chosen by index or by a
+mask."""
 
 
 class ExpertModules(Rewrite):

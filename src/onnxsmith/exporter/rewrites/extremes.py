@@ -90,7 +90,7 @@ def _of_two(a: Any, b: Any, is_least: bool, symbolic: Callable[..., Any]) -> Any
 
 
 _SMALL = (1, 2, 3)
-"""Small sizes for which the knowledge of a trace is tested."""
+"""Lists small sizes for which the knowledge of a trace is tested."""
 
 
 def _always(condition: Any) -> bool:

@@ -14,7 +14,8 @@ from onnxsmith.base.seams.torch.tensors import check
 from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
 
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
-"""The indices of PyTorch's gates in ONNX's order: input, output, forget, cell (LSTM); update, reset, hidden (GRU)."""
+"""Lists the indices of PyTorch's gates in ONNX's order: input, output, forget, cell (LSTM); update, reset, hidden
+(GRU)."""
 
 
 class Recurrent(Rewrite):

@@ -122,7 +122,7 @@ _SHIFTS: Mapping[str, Callable[..., Any]] = {
     "__rshift__": lambda a, b: a // 2**b,
     "__rrshift__": lambda a, b: b // 2**a,
 }
-"""Shifts as products, because PyTorch's exporter has no shifts of sizes."""
+"""Computes shifts as products, because PyTorch's exporter has no shifts of sizes."""
 _BUILTIN = type(math.sqrt)
 
 

@@ -17,8 +17,8 @@ from onnxsmith.exporter.inputs.stateful import leaves
 from onnxsmith.runtimes.torch_eager import Memory
 
 STEPS = 3
-"""Calls in a row. A choice: the second call reads the state that the first wrote, the third shows a state that
-grows."""
+"""The module is called this many times in a row. A choice: the second call reads the state that the first wrote, the
+third shows a state that grows."""
 
 
 @dataclass(frozen=True)

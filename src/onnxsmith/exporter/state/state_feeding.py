@@ -20,7 +20,8 @@ from onnxsmith.verification.nearness import as_near
 from onnxsmith.verification.value_comparison import difference
 
 CALLS = 6
-"""Calls in a row. A choice: more than a short ring buffer has places, and few enough for a large model."""
+"""The module is called this many times in a row. A choice: more than a short ring buffer has places, and few enough for
+a large model."""
 Arrays = Mapping[str, Any]
 
 

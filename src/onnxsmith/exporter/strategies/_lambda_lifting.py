@@ -23,7 +23,7 @@ import torch
 from onnxsmith.exporter.factory import is_installed
 
 Types = dict[tuple[str, int], dict[str, str]]
-"""File and first line of a function → the type of each of its parameters and outer variables."""
+"""Maps the file and first line of a function to the type of each of its parameters and outer variables."""
 
 _PLAIN = {bool: "bool", int: "int", float: "float", str: "str"}
 

@@ -32,7 +32,7 @@ from onnxsmith.base.system import children
 
 _BOOT = "import sys; sys.path[:] = {paths!r}; from {module} import main; main({folder!r})"
 _TAIL = 500
-"""Characters of a dead process's output that are reported; a choice: about the last five lines."""
+"""Limits the characters of a dead process's output that are reported. A choice: about the last five lines."""
 
 
 def run(function: Callable[[Any], Any], given: Any, *, limit: float) -> Any:

@@ -14,7 +14,7 @@ from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 Example = Mapping[str, Any]
-"""Example inputs by name, as arrays; each dynamic axis is at least 2 long."""
+"""Holds example inputs by name, as arrays; each dynamic axis is at least 2 long."""
 
 
 @dataclass(frozen=True)

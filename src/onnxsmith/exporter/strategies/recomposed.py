@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from onnxsmith.exporter.tracing.trace_patches import Lines
 
 _UNROLLED = "forward/loop-over-blocks"
-"""The linter's problem for loops that a trace unrolls: the trace stops at a later line, or not at all."""
+"""The linter has this problem for loops that a trace unrolls: the trace stops at a later line, or not at all."""
 _MOST_SIZES = 8
 """Limits the sizes at which the module is run, to see whether it accepts them. A choice: more is slow for a large
 module."""
@@ -69,7 +69,7 @@ class TorchResized(TorchExport):
     tried_after = ("forward/size-compared",)
     as_it_is = False
     patches: ClassVar[tuple[str, ...]] = ("forward/size-as-number", "forward/size-compared")
-    """The linter's problems whose lines are replaced; their patches compute with sizes."""
+    """Names the linter's problems whose lines are replaced; their patches compute with sizes."""
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         from onnxsmith.exporter.tracing.trace_patches import recomposing

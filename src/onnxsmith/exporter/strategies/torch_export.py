@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onnxsmith.exporter.tracing.data_branches import Decisions
 
 STOPPED: tuple[str, ...] = ("forward/", "export/frozen-axis", "export/capture-failed")
-"""Beginnings of the ids of problems of a trace that stopped at a line."""
+"""Begins the ids of problems of a trace that stopped at a line."""
 
 
 class TorchExport(Strategy):
@@ -99,7 +99,7 @@ class TorchPlain(TorchExport):
 
 
 _TRACED = ("export/no-translation", "export/translation-failed", "forward/size-compared")
-"""Problems of modules that could be traced."""
+"""Names problems of modules that could be traced."""
 
 
 class TorchStrict(TorchExport):

@@ -26,14 +26,14 @@ from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 
 _OLDEST, _NEWEST = 7, 20
-"""The oldest and newest opset that this exporter emits (torch 2.13); for any other opset the model is converted."""
+"""This exporter emits opsets from the first to the second (torch 2.13). For any other opset the model is converted."""
 _TIME_LIMIT = 300.0
 """Limits the seconds of one capture, unless `ONNXSMITH_TIME_LIMIT` is set. A choice: a capture usually takes under a
 minute."""
 _TORCH = Path(torch.__file__).parent
 _INPUT = "onnxsmith_input_"
 _CONVERTED = ("Converting a tensor to a Python", "Iterating over a tensor", "Using len to get tensor shape")
-"""Prefixes of torch's warnings about a value that a trace turns into a constant."""
+"""Begins torch's warnings about a value that a trace turns into a constant."""
 
 
 class Torchscript(Strategy):

@@ -21,12 +21,12 @@ from onnxsmith.runtimes.base import Feeds, Value
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 _NEAR = 1e-4
-"""Largest difference of two projections, relative to the tensor's scale. A choice: far more than rounding in float32,
-far less than 1%."""
+"""Limits the difference of two projections, relative to the tensor's scale. A choice: far more than rounding in
+float32, far less than 1%."""
 _COARSE = 2.0
-"""The largest difference for float16 and bfloat16, in units of the dtype's roundoff. A choice."""
+"""Limits the difference for float16 and bfloat16, in units of the dtype's roundoff. A choice."""
 Print = tuple[float, float]
-"""The projection of the values on a fixed vector, divided by their scale; and the scale."""
+"""Holds the projection of the values on a fixed vector, divided by their scale, and the scale."""
 Key = tuple[tuple[int, ...], str]
 
 

@@ -25,7 +25,7 @@ from onnxsmith.base.seams.torch.operators import schema
 from onnxsmith.base.seams.torch.tensors import TorchDispatchMode, memory_of
 
 _SEED = 0
-"""Seed for random operations, so that they draw equal numbers whenever the tape is played."""
+"""Seeds random operations, so that they draw equal numbers whenever the tape is played."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class Tape:
     moves: list[Move] = field(default_factory=list)
     outputs: list[str | None] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
-    """Leaves that are not weights: Python or NumPy made them while the module ran, from unknown inputs."""
+    """Names leaves that are not weights: Python or NumPy made them while the module ran, from unknown inputs."""
     shapes: dict[str, tuple[tuple[int, ...], torch.dtype, bool]] = field(default_factory=dict)
-    """Shape and dtype by slot, and whether it is an ordinary tensor (strided, not quantized)."""
+    """Holds shape and dtype by slot, and whether it is an ordinary tensor (strided, not quantized)."""
 
     def play(self, inputs: Mapping[str, torch.Tensor], change: Any, wanted: Collection[str]) -> Iterator[Any]:
         """Computes everything again; yields `(slot, tensor)` for each `wanted` slot as soon as it is computed.

@@ -16,7 +16,8 @@ from onnxsmith.exporter.factory import is_models
 from onnxsmith.exporter.translating.function_substitution import InPlaceOf
 
 _TRIED = 8
-"""Counts at which two conditions on one count are compared. A choice: code compares counts with 0, 1 and 2."""
+"""Limits the counts at which two conditions on one count are compared. A choice: code compares counts with 0, 1 and
+2."""
 
 
 @dataclass
@@ -30,7 +31,7 @@ class Decisions:
 
     answers: Sequence[bool] = ()
     most: int = 0
-    """The largest number of questions; the trace stops at the next one."""
+    """Limits the number of questions; the trace stops at the next one."""
     lines: list[str] = field(default_factory=list)
     given: list[bool] = field(default_factory=list)
     results: list[torch.Tensor] = field(default_factory=list)

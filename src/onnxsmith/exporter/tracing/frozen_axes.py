@@ -29,7 +29,7 @@ _COUNTED = re.compile(r"^eval Eq\(.*[a-zA-Z].*, \d+\) \[guard added\]")
 _REPLACED = re.compile(r"set_replacement (\w+) = (\d+) ")
 
 _INNER = "_hop_compile_and_call"
-"""The function of torch that traces the bodies of while_loop, scan and cond (torch 2.13)."""
+"""Names the function of torch that traces the bodies of while_loop, scan and cond (torch 2.13)."""
 
 
 class FrozenAxisError(OnnxsmithError):
@@ -68,7 +68,8 @@ class Watch:
     ports: Sequence[str]
     frozen: list[Frozen] = field(default_factory=list)
     counted: list[str] = field(default_factory=list)
-    """Lines (`file:line`) at which a number that follows from sizes became a constant, such as a number of blocks."""
+    """Holds the lines (`file:line`) at which a number that follows from sizes became a constant, such as a number of
+    blocks."""
     _axes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def axis(self, symbol: str) -> tuple[str, int] | None:

@@ -20,12 +20,13 @@ import torch
 from onnxsmith.base.seams.base import replaced
 
 MOST_LINES = 8
-"""A choice: each line costs up to three more traces. If there are more lines, all of them count."""
+"""Limits the lines that are examined. A choice: each line costs up to three more traces. If there are more lines, all
+of them count."""
 _MOST_CONVERSIONS = 1000
-"""A choice: it ends a loop whose end condition is changed."""
+"""Limits the conversions in one trace. A choice: it ends a loop whose end condition is changed."""
 _CONVERSIONS = ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")
 _CHANGES: tuple[Callable[[Any], Any], ...] = (lambda n: n + 1, lambda n: n * 0, lambda n: n * 1000 + 7)
-"""Changes of a number: to its neighbour, to 0, to a distant number. A truth value becomes its opposite."""
+"""Changes a number to its neighbour, to 0, to a distant number. A truth value becomes its opposite."""
 
 
 class _Effect(Enum):

@@ -16,14 +16,14 @@ from torch.fx import Node
 from onnxsmith.base.seams.torch import trees as pytree
 
 MADE = "onnxsmith.made"
-"""Metadata key that marks operations added here, which no exported file has."""
+"""Marks, as a key of the metadata, operations added here, which no exported file has."""
 _KINDS = {
     torch.ops.aten.lstm.input: 2,
     torch.ops.aten.gru.input: 1,
     torch.ops.aten.rnn_tanh.input: 1,
     torch.ops.aten.rnn_relu.input: 1,
 }
-"""Operator → its number of state tensors."""
+"""Maps an operator to its number of state tensors."""
 
 
 def unstacked(module: torch.fx.GraphModule) -> None:

@@ -22,9 +22,9 @@ from onnxsmith.exporter.tracing.frozen_axes import Watch
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 _OF_REMAINDERS = {"Mod", "PythonMod", "FloorDiv", "CeilDiv", "CleanDiv", "CeilToInt", "FloorToInt"}
-"""Functions of torch's symbolic sizes that are constant over a block of sizes, or repeat from block to block."""
+"""Names functions of torch's symbolic sizes that are constant over a block of sizes, or repeat from block to block."""
 Axis = tuple[str, int]
-"""An input and one of its axes."""
+"""Names an input and one of its axes."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ def within(sizes: Mapping[str, int], limits: Mapping[str, tuple[int, int | None]
 
 
 _STEPS = (1, 2, 3, 5)
-"""Steps from a size to the next candidates. A choice: their remainders differ from those of powers of two."""
+"""Lists the steps from a size to the next candidates. A choice: their remainders differ from those of powers of two."""
 _LARGEST = 4096
-"""The largest size at which the module is run. A choice."""
+"""Limits the sizes at which the module is run. A choice."""
 
 
 def other_sizes(
@@ -163,13 +163,13 @@ def below(
 
 
 _TRACED = 2
-"""The smallest size that a trace assumes."""
+"""A trace assumes sizes of this number or more."""
 _SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Candidate sizes, of which the first that the module accepts is tried. A choice."""
+"""Lists sizes, of which the first that the module accepts is tried. A choice."""
 _FEW = 12
-"""Sizes for one branch. A choice: the nearest may be too small for a kernel."""
+"""Limits the sizes for one branch. A choice: the nearest may be too small for a kernel."""
 _MOST_TURNED = 12
-"""Branches whose other side is searched for. A choice: each is one more run of the module."""
+"""Limits the branches whose other side is searched for. A choice: each is one more run of the module."""
 
 
 def _candidates(

@@ -20,12 +20,13 @@ _COMPARED = {
     "StrictGreaterThan": "Greater",
     "GreaterThan": "GreaterOrEqual",
 }
-"""Classes of sympy's relations, and the operators that compute them."""
+"""Maps the classes of sympy's relations to the operators that compute them."""
 _FOLDED = {"Add": "Add", "Mul": "Mul"}
 _REAL = {"IntTrueDiv", "FloatTrueDiv", "ToFloat"}
-"""Functions of torch's symbolic sizes whose result is a float; Python computes them in float64."""
+"""Names functions of torch's symbolic sizes whose result is a float; Python computes them in float64."""
 _ROUNDED = {"CeilToInt": "Ceil", "FloorToInt": "Floor", "TruncToInt": ""}
-"""Functions that round a float to a whole number; "" for those that a Cast to int64 computes alone."""
+"""Maps functions that round a float to a whole number to their operators; "" stands for those that a Cast to int64
+computes alone."""
 
 
 def holds(branches: Sequence[SizeBranch]) -> Callable[[ir.tape.Tape, Mapping[Axis, ir.Value]], ir.Value]:

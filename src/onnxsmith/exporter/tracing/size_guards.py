@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 from onnxsmith.base.seams.torch.tensors import mode_of
 
 _LEAST, _MOST = 2, 1 << 20
-"""Range of the numbers that count. Outside of it are torch's own comparisons: with 0 and 1, and with the limits of
+"""Numbers in this range count. Outside of it are torch's own comparisons: with 0 and 1, and with the limits of
 integers."""
 
 

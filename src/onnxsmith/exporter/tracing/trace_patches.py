@@ -30,7 +30,7 @@ class Lines:
     """The lines of a model that have a patch. `notes` names the patches that were applied."""
 
     patches: list[tuple[Code, str, Patch]]
-    """Each patch with its function and the id of the linter's problem."""
+    """Holds each patch with its function and the id of the linter's problem."""
     notes: list[str] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
     _done: dict[FunctionType, dict[ast.AST, New]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Lines:
 
 
 _LONGEST = 400
-"""Characters of a note; a choice: about four lines of a report."""
+"""Limits the characters of a note. A choice: about four lines of a report."""
 
 
 @contextmanager

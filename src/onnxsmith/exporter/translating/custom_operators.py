@@ -27,8 +27,8 @@ from onnxsmith.graph.structure.model_copy import cloned
 _USE = "onnxsmith.use"
 _REFERENCE = ".reference.onnx"
 PLUGIN = "onnxsmith.plugin"
-"""Metadata key of a node that is delivered without its function. The value holds the operator's name, inputs and
-attributes."""
+"""Marks, as a key of the metadata, a node that is delivered without its function. The value holds the operator's name,
+inputs and attributes."""
 
 
 @dataclass(frozen=True)

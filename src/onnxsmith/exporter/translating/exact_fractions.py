@@ -50,7 +50,7 @@ _COMPARED: Mapping[Any, Any] = {
     operator.ne: _ATEN.ne.Tensor,
 }
 _OF_NUMBERS = (_ATEN.scalar_tensor.default, _ATEN.full.default)
-"""Operators that cast a number to the dtype among their arguments."""
+"""Names operators that cast a number to the dtype among their arguments."""
 _SPACED = (_ATEN.arange.default, _ATEN.arange.start, _ATEN.arange.start_step)
 
 

@@ -17,7 +17,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.torch import translator
 
 _GRAPHS = ("g", "graph", "graph_context", "graphcontext")
-"""Names of a symbolic's first parameter, in torch's documentation and in its own symbolics."""
+"""Lists the names of a symbolic's first parameter, in torch's documentation and in its own symbolics."""
 
 
 def is_onnxscript(translation: Any) -> bool:

@@ -14,9 +14,9 @@ from onnxsmith.exporter.translating.unpacked_weights import Packed, decomposed, 
 _SCALES = ("output_scale", "Y_scale_i", "scale")
 _ZEROS = ("output_zero_point", "Y_zero_point_i", "zero_point")
 _SMALLEST = 6.1e-5
-"""The smallest scale that PyTorch chooses at run time (ATen/native/quantized/cpu/QuantUtils.h)."""
+"""PyTorch chooses no smaller scale than this at run time (ATen/native/quantized/cpu/QuantUtils.h)."""
 _MOST = 255
-"""The largest integer of quint8."""
+"""quint8 has no larger integer than this."""
 
 
 def arguments(func: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _table() -> dict[str, Callable[..., Any]]:
 
 
 COMPUTED = _table()
-"""Operators whose result is quantised with the scale and zero point among their arguments."""
+"""Holds the operators whose result is quantised with the scale and zero point among their arguments."""
 CONTINUED: dict[str, Callable[..., Any]] = {
     "linear_dynamic": _dynamic_linear,
     "linear_relu_dynamic": _then(_dynamic_linear, torch.relu),
@@ -165,4 +165,4 @@ CONTINUED: dict[str, Callable[..., Any]] = {
     "relu6": lambda qx, inplace=False: functional.relu6(qx),
     "threshold": lambda qx, threshold, value: functional.threshold(qx, threshold, value),
 }
-"""Operators whose result is float, or is quantised with the parameters of their input."""
+"""Holds the operators whose result is float, or is quantised with the parameters of their input."""

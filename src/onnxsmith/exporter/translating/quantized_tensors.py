@@ -26,16 +26,17 @@ _SAME = {
     "reshape", "reshape_as", "roll", "select", "split", "squeeze", "swapaxes", "t", "transpose", "unbind", "unflatten",
     "unfold", "unsqueeze", "view", "view_as",
 }  # fmt: skip
-"""Functions whose results are elements of their input, or zero, and need no new rounding."""
+"""Names functions whose results are elements of their input, or zero, and need no new rounding."""
 _AGAIN = {
     "_adaptive_avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d",
     "avg_pool2d", "avg_pool3d", "cat", "clamp", "clamp_", "concat", "elu", "hardtanh", "hardtanh_", "interpolate",
     "leaky_relu", "leaky_relu_", "mean", "pad", "relu6", "relu6_", "stack", "threshold", "upsample",
     "upsample_bilinear", "upsample_nearest",
 }  # fmt: skip
-"""Functions whose results PyTorch quantises again with the parameters of their (first) input."""
+"""Names functions whose results PyTorch quantises again with the parameters of their (first) input."""
 _FIXED = {"sigmoid": (1 / 256, 0), "hardsigmoid": (1 / 256, 0), "tanh": (2 / 256, 128)}
-"""Functions whose results have a scale and a zero point of their own, for quint8 (ATen/native/quantized/cpu)."""
+"""Maps functions whose results have a scale and a zero point of their own to these, for quint8
+(ATen/native/quantized/cpu)."""
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,14 @@ class Registration:
     """A registered operator, its translation to PyTorch's operators, and its form in the file (`deliver`)."""
 
     target: Any
-    """The name of the operator, the class of a function, or a Python function that a trace calls."""
+    """Is the name of an operator, the class of a function, or a Python function that a trace calls."""
     decompose: Callable[..., Any]
     deliver: str
     domain: str
     name: str
     signature: inspect.Signature
     writers: tuple[Callable[..., Any], ...] = ()
-    """Functions that write the operator's nodes; empty if `decompose` computes it."""
+    """Holds functions that write the operator's nodes; empty if `decompose` computes it."""
 
 
 _known: dict[Any, Registration] = {}

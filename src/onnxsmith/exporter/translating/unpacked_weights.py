@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 DTYPES = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch.int32}
-"""The dtype of the integers of a quantised tensor, by its own dtype."""
+"""Maps the dtype of a quantised tensor to the dtype of its integers."""
 _CONVOLUTION = ("stride", "padding", "output_padding", "dilation", "groups", "transpose")
 
 

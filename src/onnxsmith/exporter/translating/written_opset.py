@@ -15,11 +15,11 @@ from onnxsmith.exporter.translations._quantizing import bits
 from onnxsmith.graph.structure import allowed_dtypes
 
 _OLDEST, _NEWEST = 18, 23
-"""The oldest and newest opset that torch 2.13's exporter emits directly; for any other opset the model is converted."""
+"""torch 2.13's exporter emits opsets from the first to the second. For any other opset the model is converted."""
 _BLOCKS = 21
-"""The first opset whose QuantizeLinear and DequantizeLinear have `block_size`, 4-bit and 16-bit integers."""
+"""QuantizeLinear and DequantizeLinear have, from this opset on, `block_size`, 4-bit and 16-bit integers."""
 _NARROW = 4
-"""Bits of the integers that opset 21 added."""
+"""Opset 21 added integers of this many bits."""
 _WIDE = (torch.int16, torch.uint16)
 
 
