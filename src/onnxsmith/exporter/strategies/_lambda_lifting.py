@@ -104,7 +104,7 @@ def _rewrite(kind: type, name: str, method: Any, types: Types) -> None:
         return
     ast.increment_lineno(tree, first - 1)
     own = function.args.args[0].arg
-    inner = [one for one in _inner(function, own, file, types) if one is not None]
+    inner = list(_inner(function, own, file, types))
     if not _annotate(function, types.get((file, first), {})) and not inner:
         return
     named = _with_callees({one.name: one for one in inner})
@@ -132,9 +132,8 @@ def _annotate(function: ast.FunctionDef, known: Mapping[str, str]) -> bool:
     return bool(others)
 
 
-def _inner(function: ast.FunctionDef, own: str, file: str, types: Types) -> Iterator[_Inner | None]:
-    """Yields the inner functions that are bound once, take plain parameters, and are only called; None for any other
-    inner function."""
+def _inner(function: ast.FunctionDef, own: str, file: str, types: Types) -> Iterator[_Inner]:
+    """Yields the inner functions that are bound once, take plain parameters of known types, and are only called."""
     bound: dict[str, list[ast.Lambda | ast.FunctionDef]] = {}
     for node in ast.walk(function):
         match node:
@@ -151,15 +150,14 @@ def _inner(function: ast.FunctionDef, own: str, file: str, types: Types) -> Iter
         changes = any(isinstance(one, ast.Nonlocal | ast.Global | ast.Yield) for one in ast.walk(node))
         known = types.get((file, node.lineno), {})
         if len(held_nodes) > 1 or not called or not plain or arguments.defaults or changes:
-            yield None
             continue
         own_names = {one.arg for one in arguments.args} | {
             one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
         }
         used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} - own_names - {own}
         outer = tuple(sorted(one for one in used if one in known and one not in bound))
-        typed = all(known.get(one) for one in (*(arg.arg for arg in arguments.args), *outer))
-        yield _Inner(name, node, outer, known) if typed else None
+        if all(known.get(one) for one in (*(arg.arg for arg in arguments.args), *outer)):
+            yield _Inner(name, node, outer, known)
 
 
 def _with_callees(named: Mapping[str, _Inner]) -> dict[str, _Inner]:
