@@ -1,4 +1,5 @@
-"""Raising the opset: functions stay where their operators mean the same, maps pass, and a skipped node is an error."""
+"""Raising the opset: functions stay where their operators mean the same, maps pass, and an impossible change is an
+error."""
 
 from __future__ import annotations
 
@@ -96,17 +97,35 @@ def test_functions_that_cannot_stay_are_named_downwards_too(target: int, tmp_pat
     assert m.result.report.part(Edits).notes == wanted
 
 
-def test_a_node_that_the_converter_skips_is_an_error() -> None:
-    """onnxscript only logs a GroupNormalization of unknown shape, and its old form means something else."""
+@pytest.mark.parametrize("channels", ["4", "c"])
+def test_a_scale_of_each_group_becomes_one_of_each_channel(channels: str) -> None:
+    """The number of channels may be known only when the model runs. The attribute epsilon stays."""
     text = (
         '<ir_version: 10, opset_import: ["": 18, "my": 1]> '
-        "g (float[n,4,6] x, float[2] s, float[2] b) => (float[n,4,6] y) "
-        "{ a = my.Same(x) y = GroupNormalization<num_groups = 2>(a, s, b) }\n"
+        f"g (float[n,{channels},6] x, float[2] s) => (float[n,{channels},6] y) <float[2] b = {{1, -1}}>"
+        "{ a = my.Same(x) y = GroupNormalization<num_groups = 2, epsilon = 0.5>(a, s, b) }\n"
         '<opset_import: ["": 18], domain: "my"> Same (u) => (v) { v = Relu(u) }'
+    )
+    model = from_text(text)
+    made = opset_conversion.convert(model, 21)
+    x, s = np.arange(48, dtype=np.float32).reshape(2, 4, 6), np.array([0.5, 2], np.float32)
+    one, two = (onnxsmith.run(graph, {"x": x, "s": s}).outputs["y"] for graph in (model, made))
+    np.testing.assert_allclose(one, two, rtol=1e-6)
+    assert names(made) == {"my::Same"}
+
+
+def test_a_change_that_cannot_be_made_is_an_error_with_the_node() -> None:
+    """Opset 8 had a batch in front of the sequence."""
+    text = (
+        '<ir_version: 8, opset_import: ["": 8]> g (float[1,2] i, float[1,3,2] x) => (float[1,2] y, float[1,3,2] z) '
+        "{ y, z = Scan<num_scan_inputs=1, body = b (float[2] s, float[2] e) => (float[2] t, float[2] o) "
+        "{ t = Add(s, e) o = Identity(t) }>( , i, x) }"
     )
     with pytest.raises(onnxsmith.OnnxsmithError) as caught:
         opset_conversion.convert(from_text(text), 21)
-    assert "GroupNormalization" in caught.value.problem.why
+    assert (
+        caught.value.problem.why == "Scan -> y: it runs over a batch of sequences, and since opset 9 over one sequence"
+    )
 
 
 def zip_map(opset_version: int) -> ir.Model:

@@ -34,6 +34,7 @@ _GROUPS = {
     "editor.steps": "editing.steps",
     "exporter.causes": "causes",
     "graph.surgery.lowerings": "model.surgery.lowerings",
+    "graph.surgery.raisings": "model.surgery.raisings",
     "optimizer.rules": "rules",
     "targets.judges": "targets",
     "targets.profiles.rules": "profiles.rules",

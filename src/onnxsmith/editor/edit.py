@@ -42,6 +42,7 @@ from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.structure import captures, carried_fields, versions, walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
+from onnxsmith.graph.surgery.opset_conversion import with_rewritten
 from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.verification.inputs import user_inputs as given
 from onnxsmith.verification.inputs.user_inputs import Inputs
@@ -265,7 +266,10 @@ class Edit:
             problems=(
                 *self._doubts,
                 *repeated_names.doubts(self._work.model, str(self._output or self._where)),
-                *(meant(one, self._applied) for one in problems(part, asked=asked)),
+                *(
+                    with_rewritten(meant(one, self._applied), self._work.rewritten)
+                    for one in problems(part, asked=asked)
+                ),
             ),
         )
 

@@ -59,7 +59,8 @@ class Work:
     changed values are not compared. `original` maps the values of the main graph to their names in the original model.
     `outputs` and `inputs` map the names of graph outputs and inputs to their names in the original, None for new
     outputs and inputs. `adapt_reference` and `adapt_candidate` change copies of the two models before they are
-    compared, where their interfaces differ. `also` are further comparisons, for models that were found equal.
+    compared, where their interfaces differ. `also` are further comparisons, for models that were found equal. `rewritten`
+    names the nodes that changed with the opset.
     """
 
     model: ir.Model
@@ -71,6 +72,7 @@ class Work:
     adapt_candidate: list[Callable[[ir.Model], ir.Model]] = field(default_factory=list)
     also: list[Also] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    rewritten: list[str] = field(default_factory=list)
     step: str = ""
     _declared: dict[ir.Value, _Declared] = field(default_factory=dict)
     _known: dict[ir.Value, tuple[ir.TypeProtocol | None, ir.Shape | None]] = field(default_factory=dict)

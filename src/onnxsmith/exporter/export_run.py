@@ -183,7 +183,10 @@ class Job:
 
     def _result(self, parts: tuple[Part, ...], made: Made) -> Result:
         verification, written = made.verification, made.written
-        differs = problems(verification, asked=self.settings.verify is not None)
+        differs = [
+            opset_conversion.with_rewritten(one, made.graph.rewritten)
+            for one in problems(verification, asked=self.settings.verify is not None)
+        ]
         limits = "".join(f"; {limit}" for limit in self.torch_model.limits)
         said = ending(verification) + limits + (f"; {made.weightless}" if made.weightless else "")
         report = Report(

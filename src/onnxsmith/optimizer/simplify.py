@@ -119,7 +119,7 @@ def simplify(
             "max_growth": max_growth,
             "kernels": kernels.of_check(settings) if target is None else None,
         }
-        run, conversion = _started(read, newer_opset.asked(opset), wanted, options)
+        run, conversion, rewritten = _started(read, newer_opset.asked(opset), wanted, options)
         if target is not None:
             run = wanted.fitting(run, tuple(skip))
 
@@ -160,7 +160,10 @@ def simplify(
         headline=f"{where}: {change}, {ending(verification)}{read.sorted}{_lost_note(read.lost)}"
         f"{_question(found.model)}{contrib_domain.told(found.model, part)}",
         parts=(part, *extra, verification, found.written, Timing(dict(clock.seconds))),
-        problems=(*read.doubts, *problems(verification, asked=settings is not None)),
+        problems=(
+            *read.doubts,
+            *(opsets.with_rewritten(one, rewritten) for one in problems(verification, asked=settings is not None)),
+        ),
     )
     agrees = verification.equal or settings is None or (save.write_unsure and bool(verification.unsure))
     path = Path(next(iter(found.written.files))) if found.written.files else None
@@ -215,18 +218,19 @@ def _feeds(inputs: Inputs, model: ir.Model) -> tuple[Feed, ...]:
 
 def _started(
     read: _Read, opset: int | str | None, wanted: ForTarget, options: dict[str, Any]
-) -> tuple[Simplify, tuple[str, ...]]:
+) -> tuple[Simplify, tuple[str, ...], list[str]]:
     """Returns the simplification that starts from the model at its opset: the requested opset, the target's, or with
-    `auto` the opset at which most rules fire. Also returns notes on the conversion. They are made now, because a model
-    from a file is changed in place later."""
+    `auto` the opset at which most rules fire. Also returns notes on the conversion, and the nodes that it wrote in
+    another form. They are made now, because a model from a file is changed in place later."""
     start = opsets.convert(read.model, opset) if isinstance(opset, int) else wanted.at_opset(read.model)
-    conversion = _conversion_note(read.model, start)
+    conversion, rewritten = _conversion_note(read.model, start), opsets.rewritten(read.model, start)
     run: Simplify = partial(_Start.of(read, start), **options)
     if opset != newer_opset.AUTO or wanted.name:  # the target's newest opset is the best already
-        return run, conversion
-    before = opsets.of(read.model)
-    newer, refusals = newer_opset.better(load(read.original), run()[1])
-    return partial(_Start(newer, None), **options), (*_converted(before, opsets.of(newer)), *refusals)
+        return run, conversion, rewritten
+    before, original = opsets.of(read.model), load(read.original)
+    newer, refusals = newer_opset.better(original, run()[1])
+    notes = (*_converted(before, opsets.of(newer)), *refusals)
+    return partial(_Start(newer, None), **options), notes, opsets.rewritten(original, newer)
 
 
 def _conversion_note(model: ir.Model, start: ir.Model) -> tuple[str, ...]:

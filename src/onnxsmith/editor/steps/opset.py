@@ -37,6 +37,7 @@ class Opset(Step):
                 fix=f"choose an IR version from {least} to {newest}, or leave it out",
             )
         if made is not work.model:
+            work.rewritten += opset_conversion.rewritten(work.model, made)
             work.become(made)
         work.model.ir_version = wanted
         said = f", IR version {ir_before} → {wanted}" if wanted != ir_before else ""

@@ -29,7 +29,8 @@ class Graph:
     """A captured graph with the user's names.
 
     `sizes` are the sizes of the example for the capture; `fixed`, `numbers`, `branches`, `counted` and `bounds` are as
-    in `strategies/base.py`.
+    in `strategies/base.py`. `rewritten` names the nodes that the conversion to the requested opset wrote in another
+    form.
     """
 
     model: ir.Model
@@ -42,6 +43,7 @@ class Graph:
     branches: Sequence[SizeBranch] = ()
     counted: Sequence[str] = ()
     bounds: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    rewritten: Sequence[str] = ()
 
 
 def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_opset: int | None) -> Graph:
@@ -64,10 +66,12 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
     names.rename_symbols(model, symbols)
     provenance.shorten(model)
     emitted = opset_conversion.of(model)
+    rewritten: list[str] = []
     emptied: tuple[str, ...] = ()
     if asked_opset is not None:
         emptied = zero_reshapes.without_allowzero(model) if asked_opset < zero_reshapes.SINCE <= emitted else ()
-        model = opset_conversion.convert(model, asked_opset)
+        converted = opset_conversion.convert(model, asked_opset)
+        rewritten, model = opset_conversion.rewritten(model, converted), converted
     _check_dtypes(model)
     keep_apart(model)
     stored_integers.store(model)
@@ -86,6 +90,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
         branches=captured.branches,
         counted=captured.counted,
         bounds=bounds,
+        rewritten=tuple(rewritten),
     )
 
 

@@ -12,11 +12,16 @@ import onnx_ir as ir
 from onnx_ir.passes.common import CheckerPass
 
 from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.words import first_few
 from onnxsmith.graph.files.external import in_memory
-from onnxsmith.graph.structure import carried_fields, walk
+from onnxsmith.graph.structure import carried_fields, schema, walk
 from onnxsmith.graph.structure.file_paths import is_text
 from onnxsmith.graph.structure.model_copy import cloned
 
+_SHOWN = 3
+"""The most operators that a reason names. A choice."""
+_DEPRECATED = "is deprecated in domain_version"
+"""onnx's message about an operator that a later opset replaces."""
 _UNNAMED = re.compile(r"\(op_type:\w+\)")
 _NODE = re.compile(r"\(op_type:(\w+), node name: ([^)]*)\)")
 _BOTH = r"\((?P<ours>\d+)\) vs \((?P<theirs>\d+)\)"
@@ -61,18 +66,46 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
     try:
         checked(full_check=False)
     except onnx.checker.ValidationError as error:
+        why, fix = _opset_too_old(model) or ("", "export it again, or undo the edit that did this")
         raise problem(
             "model/invalid",
             "the model breaks the ONNX specification",
             where=where,
-            why=_first_lines(str(error)),
-            fix="export it again, or undo the edit that did this",
+            why=f"{_first_lines(str(error))}{why}",
+            fix=fix,
         ) from error
     except Exception as error:
         raise problem(
             "model/invalid", "the model cannot be checked", where=where, why=_first_lines(str(error))
         ) from error
     return (_conflict(model, said, where),)  # the check without shape inference passed, so the inference raised it
+
+
+def _opset_too_old(model: ir.Model) -> tuple[str, str] | None:
+    """Returns the reason and the fix if the model has operators of ONNX that are newer than the opset that it declares;
+    None if it has none, or only in functions, which declare an opset of their own."""
+    declared = model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
+    nodes = [node for graph in walk.main_graphs(model) for node in graph if node.domain in ("", "ai.onnx")]
+    since = {node.op_type: min(schema.versions(node.op_type, ""), default=0) for node in nodes}
+    newer = {op_type: version for op_type, version in since.items() if version > declared}
+    if not newer:
+        return None
+    opset = max(newer.values())
+    exist = first_few([f"{op_type} exists since opset {version}" for op_type, version in newer.items()], _SHOWN)
+    why = f". The file declares opset {declared}, and {exist}"
+    copy = cloned(in_memory(model))
+    copy.opset_imports.pop("ai.onnx", None)
+    copy.opset_imports[""] = opset
+    try:
+        _checker(copy, None)(full_check=False)
+    except Exception as error:  # noqa: BLE001 — the checker, or onnx-ir while it writes the message
+        if _DEPRECATED not in str(error):  # a deprecated operator still runs
+            return why, f"export it again at opset {opset} or newer"
+    return why, (
+        f'declare opset {opset}: in Python, `model = onnx.load("m.onnx")`, '
+        f'`next(one for one in model.opset_import if one.domain in ("", "ai.onnx")).version = {opset}`, '
+        '`onnx.save(model, "new.onnx")`'
+    )
 
 
 def _conflict(model: ir.Model, said: str, where: str) -> Problem:

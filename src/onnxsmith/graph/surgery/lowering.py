@@ -19,6 +19,7 @@ from onnxsmith.graph.structure import provenance, schema, type_texts, walk
 from onnxsmith.graph.structure.attribute_keys import exact
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.schema import Parameter, Schema
+from onnxsmith.graph.surgery.declared_types import DeclaredTypes
 from onnxsmith.graph.surgery.expansion import expand
 from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.graph.surgery.lowerings.base import lowerings
@@ -61,7 +62,7 @@ def lowered(model: ir.Model, target: int) -> Lowered:
 def _lowered(model: ir.Model, target: int) -> Lowered:
     copy = inferred(model)[0]
     names = Names(copy)
-    declared = _Declared(model, copy)
+    declared = DeclaredTypes(model, copy)
     stuck: list[Stuck] = []
     owners: list[ir.Graph | ir.Function] = [copy.graph, *copy.functions.values()]
     for owner in owners:
@@ -131,25 +132,6 @@ def _changed(
     return *expanded, ""
 
 
-class _Declared:
-    """The types and shapes that a model declares. The copy gets them back in the end, so that inferred types and shapes
-    do not become part of the file's interface."""
-
-    def __init__(self, model: ir.Model, copy: ir.Model) -> None:
-        pairs = list(zip(walk.graphs(model), walk.graphs(copy), strict=True))
-        before, after = (walk.values_of(graphs) for graphs in zip(*pairs, strict=True))
-        self._values = {new: (old.type, old.shape) for old, new in zip(before, after, strict=True)}
-        self._outputs = [(after, [(one.type, one.shape) for one in before.outputs]) for before, after in pairs]
-
-    def restore(self, copy: ir.Model) -> None:
-        for value in walk.values_of(walk.graphs(copy)):
-            if not value.is_initializer():
-                value.type, value.shape = self._values.get(value, (None, None))
-        for graph, outputs in self._outputs:
-            for value, (type_, shape) in zip(graph.outputs, outputs, strict=True):
-                value.type, value.shape = type_, shape
-
-
 # Writes a node in an earlier form of its operator, if the earlier form can express it.
 
 _INTRODUCED: dict[tuple[str, str], dict[str, int]] = {
@@ -185,16 +167,24 @@ def _operands(node: ir.Node, newer: Schema, older: Schema) -> str:
         for index, value in enumerate(values):
             if value is not None and find(index) is None and (kind == "input" or value.name):
                 return f"{kind} {index} exists since opset {newer.since}"
+    for index, formal in enumerate(older.inputs):
+        if not (formal.optional or formal.variadic) and (index >= len(node.inputs) or node.inputs[index] is None):
+            return f"`{formal.name}` may be left out since opset {newer.since}"
     return ""
 
 
 def _dtypes(node: ir.Node, newer: Schema, older: Schema) -> str:
+    seen: dict[str, tuple[str, str]] = {}
     for values, find in ((node.inputs, older.input), (node.outputs, older.output)):
         for index, value in enumerate(values):
             formal: Parameter | None = find(index)
             text = "" if value is None or value.type is None else type_texts.type_text(value)
             if formal is not None and formal.types and text and text not in formal.types:
                 return f"{text} is allowed for `{formal.name}` since opset {newer.since}"
+            if formal is not None and text and not (formal.variadic and formal.mixed):
+                first = seen.setdefault(formal.type, (formal.name, text))
+                if first[1] != text and "(" not in formal.type:
+                    return f"`{first[0]}` and `{formal.name}` may have different dtypes since opset {newer.since}"
     return ""
 
 

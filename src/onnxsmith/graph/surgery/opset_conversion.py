@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
-from onnxsmith.base.problem import problem
+from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.words import first_few
-from onnxsmith.graph.structure import versions
+from onnxsmith.graph.structure import versions, walk
 from onnxsmith.graph.structure.opset_range import refuse_unknown
 
 _SHOWN = 3
@@ -40,6 +43,35 @@ def inlined_functions(before: ir.Model, after: ir.Model) -> list[str]:
     """Returns a note if a change to a model inlined local functions, else an empty list."""
     gone = [f"{domain}::{name}" for domain, name, _ in before.functions if (domain, name, _) not in after.functions]
     return [f"local functions were inlined: {', '.join(gone)}"] if gone else []
+
+
+def rewritten(before: ir.Model, after: ir.Model) -> list[str]:
+    """Returns the operator and the label of each node of `before` that a conversion to `after` wrote in another form:
+    with another operator, other attributes, or another number of operands."""
+    if of(before) == of(after):
+        return []
+    made = {value.name: node for node in walk.all_nodes(after) for value in node.outputs if value.name}
+    found = []
+    for node in walk.all_nodes(before):
+        new = next((made[value.name] for value in node.outputs if value.name in made), None)
+        if new is not None and _form(node) != _form(new):
+            found.append(f"{node.op_type} {walk.node_label(node)}")
+    return found
+
+
+def _form(node: ir.Node) -> tuple[object, ...]:
+    plain = (ir.AttributeType.TENSOR, ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+    values = {name: None if one.type in plain else one.value for name, one in node.attributes.items()}
+    return node.domain, node.op_type, values, [value is not None for value in node.inputs]
+
+
+def with_rewritten(found: Problem, names: Sequence[str]) -> Problem:
+    """Returns the problem. If an output differs after a conversion to another opset, its reason names the nodes that
+    the conversion wrote in another form."""
+    if found.id != "verify/different" or not names:
+        return found
+    why = f"{found.why}. The conversion to another opset rewrote {first_few(names, _SHOWN)}"
+    return dataclasses.replace(found, why=why)
 
 
 def _lower(model: ir.Model, now: int, target: int) -> ir.Model:

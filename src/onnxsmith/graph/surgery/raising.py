@@ -1,102 +1,160 @@
-"""Raises a model to a newer opset with the converters of onnxscript and onnx, which support neither functions nor maps.
+"""Raises a model to a newer opset: writes each operator in its form of that opset.
 
-Functions whose operators mean the same in both opsets stay functions; the others are inlined. Nodes with values of
-types that onnx-ir lacks (a map) get another domain during the conversion, because the converters write such types and
-cannot read them.
+The changes of an operator up to that opset are made one by one, the first change first. A change is made by its class
+in `raisings/`. Without a class, the node stays as it is, if the later form takes its operands and attributes. Functions
+whose operators mean the same in both opsets stay functions; the others are inlined.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 
-import onnx
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import attribute_keys, carried_fields, provenance, schema, walk
+from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import attribute_keys, provenance, schema, type_texts, walk
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.surgery.declared_types import DeclaredTypes
 from onnxsmith.graph.surgery.inlining import inlined
+from onnxsmith.graph.surgery.node_insertion import Inserter, release
+from onnxsmith.graph.surgery.raisings.base import raisings
 
-_HIDDEN = "onnxsmith.hidden"
-"""Is the domain of hidden nodes. Their own domain is in their metadata while a converter runs."""
 _ONNX = ("", "ai.onnx")
-_SKIPPED = "Skipping version conversion"
-"""Begins onnxscript's log message for a node that it leaves in its old form, which would have another meaning in the
-new opset."""
 
-Functions = dict[ir.OperatorIdentifier, ir.Function]
+_find = cache(schema.find)
 
 
 def raised(model: ir.Model, target: int) -> tuple[ir.Model, list[str]]:
     """Returns a copy of the model (weights shared) in opset `target`, newer than its own, and an empty list. On
-    failure, the copy may be in another opset, and the list has the errors of the converters."""
+    failure, the list names the nodes that cannot be raised, each with the reason."""
     kept = _unchanged(model, target)
     copy, errors = _raised(model, target, kept)
-    if errors and kept:  # a converter may need a shape or a dtype that follows from a function's body
+    if errors and kept:  # a node may need a shape or a dtype that follows from a function's body
         copy, errors = _raised(model, target, set())
     return copy, errors
 
 
 def _raised(model: ir.Model, target: int, kept: set[ir.OperatorIdentifier]) -> tuple[ir.Model, list[str]]:
-    copy, trouble = inlined(model, only=[name for name in model.functions if name not in kept])
+    flat, trouble = inlined(model, only=[name for name in model.functions if name not in kept])
     if trouble:
-        return copy, [trouble]
-    functions: Functions = {name: copy.functions.pop(name) for name in list(copy.functions)}
-    values = walk.values_of(walk.main_graphs(copy))
-    types = {value.name: odd for value in values if (odd := carried_fields.odd_type(value)) is not None}
-    hidden = _hide(copy)
-    errors = _converted(copy, target)
-    _show(copy, hidden)
-    _restore_types(copy, types)
+        return flat, [trouble]
+    version = _version(flat.opset_imports, 0)
+    rewrites = any(_is_rewritten(node, version, target) for node in walk.nodes(flat.graph))
+    copy = inferred(flat)[0] if rewrites else flat
+    declared = DeclaredTypes(flat, copy)
+    names = Names(copy)
+    errors: list[str] = []
+    for node in list(walk.nodes(copy.graph)):
+        if node.domain in _ONNX:
+            errors += _raise(node, version, target, names)
+    declared.restore(copy)
+    facts.forget(copy)
     if errors:
         return copy, errors
-    _restore_functions(copy, functions, model, target)
-    _restore_origin(copy, model)
+    _import(copy, model, target)
     return copy, []
 
 
-def _converted(copy: ir.Model, target: int) -> list[str]:
-    """Converts the model in place; returns the errors."""
-    from onnxscript import version_converter
-
-    with _converter_errors() as errors:
-        try:
-            version_converter.convert_version(copy, target, fallback=True)
-        except Exception as error:  # noqa: BLE001 — the converters raise errors of any kind
-            errors.append(_innermost(error))
-    if _version(copy.opset_imports, 0) == target and not errors:
-        return []
-    return errors or ["the converters of onnxscript and onnx did not change it"]
+def _is_rewritten(node: ir.Node, version: int, target: int) -> bool:
+    """Whether a change between the two opsets has a class, which may need shapes and dtypes."""
+    return node.domain in _ONNX and any(
+        op_type == node.op_type and version < since <= target for op_type, since in raisings()
+    )
 
 
-def _innermost(error: BaseException) -> str:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return " ".join(str(error).split()) or type(error).__name__
+def _raise(node: ir.Node, version: int, target: int, names: Names) -> list[str]:
+    """Raises a node from opset `version` to `target`, and then the nodes that replace it. Returns the reason if that is
+    impossible."""
+    label = f"{node.op_type} {walk.node_label(node)}"
+    for since in schema.versions(node.op_type, ""):
+        if not version < since <= target:
+            continue
+        write = Inserter(node, f"opset{target}_", since, names.free)
+        operands = [value for value in node.inputs if value is not None]
+        reason = _changed(node, since, write)
+        if reason:
+            return [f"{label}: {reason}"]
+        provenance.inherit(write.made, [node])
+        for new in write.made:
+            new.name = names.free(f"{node.name}_{new.op_type}") if node.name else None
+        gone = node.graph is None
+        for value in operands if gone else ():
+            release(value)
+        errors = [error for new in write.made for error in _raise(new, since, target, names)]
+        if errors:
+            return [f"{label}: in what replaces it, {errors[0]}"]
+        if gone:
+            return []
+    node.version = None
+    return []
 
 
-@contextmanager
-def _converter_errors() -> Iterator[list[str]]:
-    """Collects the errors that the converter only logs. The reason is the exception of a log record, or the message
-    about a skipped node."""
-    errors: list[str] = []
+def _changed(node: ir.Node, since: int, write: Inserter) -> str:
+    """Makes one change. Returns the reason if that is impossible."""
+    change = raisings().get((node.op_type, since))
+    older, newer = _find(node.op_type, "", since - 1), _find(node.op_type, "", since)
+    if older is None:
+        return ""  # an operator that is newer than the model's opset is read in its first form
+    reason = "" if change is None else change.rewrite(node, write)
+    if reason or node.graph is None or newer is None:
+        return reason
+    return _refused(node, newer) or _write_defaults(node, older, newer)
 
-    class Handler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if record.exc_info and record.exc_info[1] is not None:
-                errors.append(" ".join(str(record.exc_info[1]).split()))
-            elif str(record.msg).startswith(_SKIPPED):
-                errors.append(" ".join(record.getMessage().split()))
 
-    log, handler = logging.getLogger("onnxscript"), Handler(logging.WARNING)
-    propagate, log.propagate = log.propagate, False
-    log.addHandler(handler)
-    try:
-        yield errors
-    finally:
-        log.removeHandler(handler)
-        log.propagate = propagate
+def _refused(node: ir.Node, newer: schema.Schema) -> str:
+    """Returns the reason for which the newer form cannot express the node."""
+    if newer.deprecated:
+        return f"opset {newer.since} has no such operator any more"
+    for name in node.attributes:
+        if name not in newer.attributes:
+            return f"the attribute `{name}` is gone since opset {newer.since}"
+    for values, formals, find in (
+        (node.inputs, newer.inputs, newer.input),
+        (node.outputs, newer.outputs, newer.output),
+    ):
+        for index, value in enumerate(values):
+            formal = find(index)
+            if value is None or not (value.name or value.uses()):
+                continue
+            if formal is None:
+                return f"the operand {index} is gone since opset {newer.since}"
+            text = "" if value.type is None else type_texts.type_text(value)
+            if formal.types and text and text not in formal.types:
+                return f"{text} is not allowed for `{formal.name}` since opset {newer.since}"
+        for index, formal in enumerate(formals):
+            if not (formal.optional or formal.variadic) and (index >= len(values) or values[index] is None):
+                return f"`{formal.name}` is required since opset {newer.since}"
+    return ""
+
+
+def _write_defaults(node: ir.Node, older: schema.Schema, newer: schema.Schema) -> str:
+    """Writes defaults of the older form that the newer form changed."""
+    for name, default in older.defaults.items():
+        after = newer.defaults.get(name)
+        if name in node.attributes or name not in newer.attributes or default is None:
+            continue
+        if after is None or after.value != default.value:
+            node.attributes[name] = default
+    return ""
+
+
+def _import(copy: ir.Model, model: ir.Model, target: int) -> None:
+    """Sets the opset of the model, its graphs and its functions. Removes the imports that only inlined functions
+    used."""
+    owners: list[ir.Model | ir.Graph | ir.Function] = [copy, *copy.functions.values(), *walk.graphs(copy)]
+    for owner in owners:
+        if owner is copy or any(domain in owner.opset_imports for domain in _ONNX):
+            owner.opset_imports.pop("ai.onnx", None)
+            owner.opset_imports[""] = target
+    for function in copy.functions.values():
+        for node in walk.nodes(function):
+            node.version = None
+    used = {node.domain for node in walk.all_nodes(copy)} | {domain for domain, _, _ in copy.functions}
+    for domain, _, _ in model.functions:
+        if domain not in used:
+            copy.opset_imports.pop(domain, None)
 
 
 def _version(imports: Mapping[str, int], default: int) -> int:
@@ -154,62 +212,3 @@ def _takes(old: tuple[schema.Parameter, ...], new: tuple[schema.Parameter, ...])
         and a.types <= b.types
         for a, b in zip(old, new, strict=True)
     )
-
-
-def _hide(copy: ir.Model) -> dict[str, str]:
-    """Gives nodes with values of types that onnx-ir lacks another domain. Returns their domains by the name of a
-    result."""
-    hidden: dict[str, str] = {}
-    for node in walk.nodes(copy.graph):
-        values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-        if node.domain not in _ONNX and any(carried_fields.odd_type(one) is not None for one in values):
-            hidden[_result(node)] = node.domain
-            node.domain = _HIDDEN
-    if hidden:
-        copy.opset_imports[_HIDDEN] = 1
-    return hidden
-
-
-def _show(copy: ir.Model, hidden: dict[str, str]) -> None:
-    for node in walk.nodes(copy.graph):
-        if node.domain == _HIDDEN:
-            node.domain = hidden[_result(node)]
-    copy.opset_imports.pop(_HIDDEN, None)
-
-
-def _result(node: ir.Node) -> str:
-    return next(value.name for value in node.outputs if value.name)
-
-
-def _restore_types(copy: ir.Model, types: dict[str | None, onnx.TypeProto]) -> None:
-    for value in walk.values_of(walk.main_graphs(copy)):
-        if value.name in types:
-            value.type = None
-            carried_fields.declare(value, types[value.name])
-
-
-def _restore_functions(copy: ir.Model, functions: Functions, model: ir.Model, target: int) -> None:
-    """Puts the functions back, and the opset imports that the converter removed because it saw no function."""
-    used = {node.domain for node in walk.nodes(copy.graph)}
-    for name, function in functions.items():
-        for domain in _ONNX:
-            if domain in function.opset_imports:
-                del function.opset_imports[domain]
-                function.opset_imports[""] = target
-        for node in walk.nodes(function):
-            node.version = None
-            used.add(node.domain)
-        copy.functions[name] = function
-        used.add(name[0])
-    for domain, version in model.opset_imports.items():
-        if domain in used and domain not in _ONNX:
-            copy.opset_imports.setdefault(domain, version)
-
-
-def _restore_origin(converted: ir.Model, before: ir.Model) -> None:
-    """Restores node metadata, which onnx's C++ converter drops. Nodes are matched by the names of their outputs."""
-    origin = {value.name: node for node in before.graph for value in node.outputs}
-    for node in converted.graph:
-        old = next((origin[value.name] for value in node.outputs if value.name in origin), None)
-        if old is not None:
-            provenance.inherit([node], [old])

@@ -17,7 +17,7 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     **{f"Reduce{name}": ("axes",) for name in (*_REDUCTIONS, "Sum")},
     "Squeeze": ("axes",), "Unsqueeze": ("axes",), "Split": ("split",), "Clip": ("min", "max"),
     "Pad": ("pads", "value"), "Slice": ("starts", "ends", "axes", "steps"), "TopK": ("k",), "DFT": ("", "axis"),
-    "Dropout": ("ratio", "training_mode"),
+    "Dropout": ("ratio", "training_mode"), "Upsample": ("scales",),
 }  # fmt: skip
 """Lists the attributes that held the operands after the first operand."""
 _LISTS = {"axes", "split", "pads", "starts", "ends"}
@@ -34,7 +34,7 @@ class AttributesForOperands(Lowering):
     operators: ClassVar[dict[str, int]] = {
         **{f"Reduce{name}": 18 for name in _REDUCTIONS},
         "ReduceSum": 13, "Squeeze": 13, "Unsqueeze": 13, "Split": 13, "Clip": 11, "Pad": 11, "Slice": 10, "TopK": 10,
-        "DFT": 20, "Dropout": 12,
+        "DFT": 20, "Dropout": 12, "Upsample": 9,
     }  # fmt: skip
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
@@ -52,6 +52,8 @@ class AttributesForOperands(Lowering):
                     return f"`{name}` is {elements[0]}, which opset {write.opset} cannot say"
             elif name in _LISTS:
                 found[name] = [int(one) for one in elements]
+            elif name == "scales":
+                found[name] = [float(one) for one in elements]
             else:
                 found[name] = elements[0]
         reason = self._empty(node, found) or self._transform_axis(node, found)
@@ -147,6 +149,68 @@ class GemmBias(Lowering):
         zero = write.constant([0], dtype.numpy())
         node.replace_input_with(2, zero)
         return ""
+
+
+class DropoutMask(Lowering):
+    """Lowers a Dropout whose mask is not used. Before opset 10 the mask had the dtype of the input.
+
+    Leaves the mask out.
+    """
+
+    operators: ClassVar[dict[str, int]] = {"Dropout": 10}
+
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        if any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
+            return "its mask is used, and is boolean since opset 10"
+        node.resize_outputs(1)
+        return ""
+
+
+class BroadcastOperands(Lowering):
+    """Lowers a Max, Min, Sum or Mean of tensors that are broadcast, which opset 8 introduced.
+
+    Writes a Sum or a Mean as additions. Keeps operands of one shape.
+    """
+
+    operators: ClassVar[dict[str, int]] = {"Max": 8, "Min": 8, "Sum": 8, "Mean": 8}
+
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        shapes = {facts.dims(value) for value in node.inputs}
+        shape = next(iter(shapes), None)
+        if len(node.inputs) == 1 or (len(shapes) == 1 and shape is not None and None not in shape):
+            return ""
+        if node.op_type in ("Max", "Min"):
+            return "its operands may have different shapes, which opset 8 introduced"
+        first = node.inputs[0]
+        if node.op_type == "Mean" and (first is None or first.dtype is None):
+            return "its operands may have different shapes, and their dtype is unknown"
+        total = first
+        for value in node.inputs[1:]:
+            total = write.op("Add", total, value)
+        if node.op_type == "Mean" and first is not None and first.dtype is not None:
+            total = write.op("Div", total, write.constant(len(node.inputs), first.dtype.numpy()))
+        assert total is not None
+        write.replace([total])
+        return ""
+
+
+class ScatterName(Lowering):
+    """Lowers a ScatterElements, which was called Scatter before opset 11."""
+
+    operators: ClassVar[dict[str, int]] = {"ScatterElements": 11}
+
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        write.replace([write.op("Scatter", *node.inputs, axis=node.attributes.get_int("axis", 0))])
+        return ""
+
+
+class ScanBatch(Lowering):
+    """Refuses a Scan at opset 8, which ran over a batch of sequences."""
+
+    operators: ClassVar[dict[str, int]] = {"Scan": 9}
+
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        return "it runs over one sequence, and before opset 9 over a batch of them"
 
 
 _NARROW = {ir.DataType.INT4: np.int8, ir.DataType.UINT4: np.uint8}

@@ -1,4 +1,4 @@
-"""Resize and GridSample, written as older opsets have them."""
+"""Resize, Upsample and GridSample, written as older opsets have them."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ _ONLY = {
 class ResizeCoordinates(Lowering):
     """Lowers a Resize to the form before it had a choice of coordinates.
 
-    Removes the attributes of the only form that opset 10 has: scales, asymmetric coordinates, and nearest values by
-    floor.
+    Removes the attributes of the only form that opset 10 has: scales, and asymmetric coordinates. Nearest coordinates
+    are rounded down, but up where a scale is below 1 (onnxruntime, `upsamplebase.h`).
     """
 
     operators: ClassVar[dict[str, int]] = {"Resize": 11}
@@ -68,8 +68,16 @@ class ResizeCoordinates(Lowering):
         sizes = operand(node, 3)
         if sizes is not None and numbers(sizes) != []:
             return "it is resized to sizes, and opset 10 has scales only"
-        nearest = node.attributes.get_string("mode", "nearest") == "nearest"
-        for name, (only, default) in _ONLY.items():
+        mode = node.attributes.get_string("mode", "nearest")
+        if mode == "cubic":
+            return "`mode` is cubic, and opset 10 has nearest and linear only"
+        nearest = mode == "nearest"
+        known = facts.constant(node.inputs[2])
+        only_down = known is not None and (known <= 1).all() and (known < 1).any()
+        if nearest and known is not None and (known < 1).any() and not only_down:
+            return "some scales are below 1, and opset 10 rounds nearest coordinates up for these alone"
+        for name, (usual, default) in _ONLY.items():
+            only = "ceil" if name == "nearest_mode" and only_down else usual
             given = node.attributes.get_string(name, default)
             if given != only and (nearest or name != "nearest_mode"):
                 return f"`{name}` is {given}, and opset 10 has {only} only"
@@ -78,6 +86,23 @@ class ResizeCoordinates(Lowering):
             node.attributes.pop(name, None)
         node.resize_inputs(2)
         node.replace_input_with(1, scales)
+        return ""
+
+
+class ResizeName(Lowering):
+    """Lowers a Resize, which was called Upsample before opset 10.
+
+    An Upsample only enlarges: its scales are at least 1.
+    """
+
+    operators: ClassVar[dict[str, int]] = {"Resize": 10}
+
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        known = facts.constant(node.inputs[1])
+        if known is not None and (known < 1).any():
+            return f"a scale is {known.min()}, and an Upsample only enlarges"
+        mode = node.attributes.get_string("mode", "nearest")
+        write.replace([write.op("Upsample", *node.inputs, mode=mode)])
         return ""
 
 
