@@ -38,6 +38,8 @@ class AttributesForOperands(Lowering):
     }  # fmt: skip
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
+        if node.op_type == "Dropout" and any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
+            return "its mask is used, and only opset 12 says what it holds outside training"
         found: dict[str, Any] = {}
         for index, name in enumerate(_ATTRIBUTES[node.op_type], start=1):
             value = operand(node, index)

@@ -38,6 +38,8 @@ class OperandsForAttributes(Raising):
     }  # fmt: skip
 
     def rewrite(self, node: ir.Node, write: Inserter) -> str:
+        if node.op_type == "Dropout" and any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
+            return "its mask is used, and only opset 12 says what it holds outside training"
         data = operand(node, 0)
         found: list[tuple[Any, Any] | None] = []
         for name in _OPERANDS[node.op_type]:
