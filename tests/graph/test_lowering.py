@@ -181,7 +181,66 @@ def test_the_numbers_stay(name: str) -> None:
     assert [value.name for value in after.graph.outputs] == [value.name for value in before.graph.outputs]
 
 
+UPSAMPLED = {
+    "scales that are constant": ('nearest_mode="floor", mode="nearest"', "", "float[4] s = {1, 1, 2, 1.5},"),
+    "scales that are computed": ('mode="linear"', ", float[4] s", ""),
+}
+
+
+@pytest.mark.parametrize("name", UPSAMPLED)
+@pytest.mark.parametrize("target", [10, 9])
+def test_a_resize_becomes_an_upsample_where_it_is_one(name: str, target: int) -> None:
+    modes, given, constant = UPSAMPLED[name]
+    text = f"""g (float[1,2,4,6] x{given}) => (float[a,b,c,d] y) <{constant} float[0] r = {{}}>
+        {{ y = Resize<coordinate_transformation_mode="asymmetric", {modes}>(x, r, s) }}"""
+    after = opset_conversion.convert(model(text, 11), target)
+    assert [node.op_type for node in after.graph] == ["Upsample" if target == 9 else "Resize"]
+    back = opset_conversion.convert(after, 11)
+    assert [node.op_type for node in back.graph if node.op_type not in ("Constant", "Min", "Max")] == ["Resize"]
+    feeds = [IMAGE] if constant else [IMAGE, np.array([1, 1, 2, 1.5], np.float32)]
+    for one, other in zip(values(model(text, 11), *feeds), values(back, *feeds), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
 REFUSED = {
+    "a Resize that shrinks": (
+        """g (float[1,2,4,6] x) => (float[1,2,2,6] y) <float[4] s = {1, 1, 0.5, 1}>
+            { y = Resize<mode="linear">(x, s) }""",
+        10,
+        9,
+        "a scale is 0.5, and an Upsample only enlarges",
+    ),
+    "a cubic Resize": (
+        """g (float[1,2,4,6] x) => (float[1,2,8,6] y) <float[4] s = {1, 1, 2, 1}, float[0] r = {}>
+            { y = Resize<mode="cubic", coordinate_transformation_mode="asymmetric">(x, r, s) }""",
+        11,
+        10,
+        "`mode` is cubic, and opset 10 has nearest and linear only",
+    ),
+    "operands of two dtypes": (
+        "g (float[3] x, double[3] e) => (float[3] y) { y = Pow(x, e) }",
+        12,
+        11,
+        "`X` and `Y` may have different dtypes since opset 12",
+    ),
+    "an operand that was required": (
+        "g () => (bool y) { y = OptionalHasElement() }",
+        18,
+        17,
+        "`input` may be left out since opset 18",
+    ),
+    "a Max that broadcasts": (
+        "g (float[3,4] x, float[4] z) => (float[3,4] y) { y = Max(x, z) }",
+        8,
+        7,
+        "its operands may have different shapes",
+    ),
+    "a mask of Dropout": (
+        "g (float[3] x) => (float[3] y, bool[3] m) { y, m = Dropout(x) }",
+        12,
+        11,
+        "its mask is used",
+    ),
     "computed axes": (
         "g (float[2,3,4] x, int64[1] a) => (float[A,B,C] y) { y = ReduceMean(x, a) }",
         18,

@@ -10,6 +10,7 @@ import onnx_ir as ir
 import pytest
 from onnx import parser
 
+import onnxsmith
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.specification_check import check
@@ -133,3 +134,38 @@ def test_a_valid_model_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(onnx.checker, "check_model", counted)
     assert check(model, file=path) == ()
     assert asked == [True]
+
+
+NEWER = """<ir_version: 8, opset_import: ["": 17]>
+g (float[1,4,3] x) => (float[1,4,3] y) <float[2] s = {0.5, 2}, float[2] b = {1, -1}> {
+    a = LayerNormalization(x, w)  c = OPERATOR  d = Softmax<axis = 1>(c)  y = If<then_branch = t () => (float[1,4,3] u)
+    { u = Mish(d) }, else_branch = e () => (float[1,4,3] v) { v = Neg(d) }>(k) }
+""".replace("float[2] s", "float[3] w = {1, 2, 3}, bool k = {1}, float[2] s")
+
+
+@pytest.mark.parametrize("operator", ["GroupNormalization<num_groups = 2>(a, s, b)", "Gelu(a)"])
+def test_a_newer_operator_than_the_opset_names_the_opset_to_declare(
+    operator: str, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    opset, name = (20, "Gelu") if "Gelu" in operator else (18, "GroupNormalization")
+    model = from_text(NEWER.replace("OPERATOR", operator))
+    onnx.save(ir.to_proto(model), "m.onnx")
+    with refused("model/invalid") as refusal:
+        check(load("m.onnx"), where="m.onnx")
+    exist = f"{name} exists since opset {opset}, Mish exists since opset 18"
+    assert refusal.problem.why.endswith(f". The file declares opset 17, and {exist}")
+    assert refusal.problem.fix.startswith(f"declare opset {opset}: ")
+    lines = refusal.problem.fix.split("`")[1::2]
+    exec("import onnx\n" + "\n".join(lines))
+    made = onnx.load("new.onnx")
+    assert made.opset_import[0].version == opset
+    onnxsmith.run("new.onnx", random=True)
+
+
+def test_a_newer_operator_beside_one_that_is_gone_has_no_opset_to_declare(refused: Refused) -> None:
+    text = '<ir_version: 8, opset_import: ["": 12]> g (float[2,3] x) => (float[2] y) '
+    with refused("model/invalid") as refusal:
+        check(from_text(text + "{ a = HardSwish(x)  y = ReduceSum<axes = [1], keepdims = 0>(a) }"))
+    assert "HardSwish exists since opset 14" in refusal.problem.why
+    assert refusal.problem.fix == "export it again at opset 14 or newer"

@@ -59,8 +59,8 @@ class Work:
     changed values are not compared. `original` maps the values of the main graph to their names in the original model.
     `outputs` and `inputs` map the names of graph outputs and inputs to their names in the original, None for new
     outputs and inputs. `adapt_reference` and `adapt_candidate` change copies of the two models before they are
-    compared, where their interfaces differ. `also` are further comparisons, for models that were found equal. `rewritten`
-    names the nodes that changed with the opset.
+    compared, where their interfaces differ. `also` are further comparisons, for models that were found equal.
+    `rewritten` names the nodes that changed with the opset.
     """
 
     model: ir.Model

@@ -29,8 +29,7 @@ class Graph:
     """A captured graph with the user's names.
 
     `sizes` are the sizes of the example for the capture; `fixed`, `numbers`, `branches`, `counted` and `bounds` are as
-    in `strategies/base.py`. `rewritten` names the nodes that the conversion to the requested opset wrote in another
-    form.
+    in `strategies/base.py`. `rewritten` names the nodes that changed with the requested opset.
     """
 
     model: ir.Model

@@ -46,31 +46,37 @@ def inlined_functions(before: ir.Model, after: ir.Model) -> list[str]:
 
 
 def rewritten(before: ir.Model, after: ir.Model) -> list[str]:
-    """Returns the operator and the label of each node of `before` that a conversion to `after` wrote in another form:
-    with another operator, other attributes, or another number of operands."""
-    if of(before) == of(after):
+    """Returns the operator and the label of each node of `before` that changed with the opset of `after`: nodes that
+    the conversion wrote in another form, and then nodes whose operator has another form in that opset."""
+    from onnxsmith.graph.surgery.raising import is_unchanged
+
+    old, new = sorted((of(before), of(after)))
+    if old == new:
         return []
     made = {value.name: node for node in walk.all_nodes(after) for value in node.outputs if value.name}
-    found = []
+    written, others = [], []
     for node in walk.all_nodes(before):
-        new = next((made[value.name] for value in node.outputs if value.name in made), None)
-        if new is not None and _form(node) != _form(new):
-            found.append(f"{node.op_type} {walk.node_label(node)}")
-    return found
+        label = f"{node.op_type} {walk.node_label(node)}"
+        found = next((made[value.name] for value in node.outputs if value.name in made), None)
+        if found is not None and _form(node) != _form(found):
+            written.append(label)
+        elif node.domain in ("", "ai.onnx") and not is_unchanged(node.op_type, old, new):
+            others.append(label)
+    return written + others
 
 
 def _form(node: ir.Node) -> tuple[object, ...]:
     plain = (ir.AttributeType.TENSOR, ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
     values = {name: None if one.type in plain else one.value for name, one in node.attributes.items()}
-    return node.domain, node.op_type, values, [value is not None for value in node.inputs]
+    return node.domain, node.op_type, values, [None if value is None else value.name for value in node.inputs]
 
 
 def with_rewritten(found: Problem, names: Sequence[str]) -> Problem:
     """Returns the problem. If an output differs after a conversion to another opset, its reason names the nodes that
-    the conversion wrote in another form."""
+    changed with the opset, as `rewritten` gives them."""
     if found.id != "verify/different" or not names:
         return found
-    why = f"{found.why}. The conversion to another opset rewrote {first_few(names, _SHOWN)}"
+    why = f"{found.why}. Changed with the opset: {first_few(names, _SHOWN)}"
     return dataclasses.replace(found, why=why)
 
 

@@ -170,7 +170,7 @@ def _unchanged(model: ir.Model, target: int) -> set[ir.OperatorIdentifier]:
             name
             for name in kept
             if not all(
-                _is_unchanged(node.op_type, _version(function.opset_imports, own), target)
+                is_unchanged(node.op_type, _version(function.opset_imports, own), target)
                 if node.domain in _ONNX
                 else node.op_identifier() not in model.functions or node.op_identifier() in kept
                 for function in (model.functions[name],)
@@ -183,7 +183,7 @@ def _unchanged(model: ir.Model, target: int) -> set[ir.OperatorIdentifier]:
 
 
 @cache
-def _is_unchanged(op_type: str, version: int, target: int) -> bool:
+def is_unchanged(op_type: str, version: int, target: int) -> bool:
     """Whether the operator is the same in both opsets, or only takes more dtypes in the newer."""
     old, new = schema.find(op_type, "", version), schema.find(op_type, "", target)
     if old is None or new is None or new.deprecated:
