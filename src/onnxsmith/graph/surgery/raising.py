@@ -53,7 +53,7 @@ def _raised(model: ir.Model, target: int, kept: set[ir.OperatorIdentifier]) -> t
     facts.forget(copy)
     if errors:
         return copy, errors
-    _import(copy, model, target)
+    _import(copy, target)
     return copy, []
 
 
@@ -140,9 +140,8 @@ def _write_defaults(node: ir.Node, older: schema.Schema, newer: schema.Schema) -
     return ""
 
 
-def _import(copy: ir.Model, model: ir.Model, target: int) -> None:
-    """Sets the opset of the model, its graphs and its functions. Removes the imports that only inlined functions
-    used."""
+def _import(copy: ir.Model, target: int) -> None:
+    """Sets the opset of the model, its graphs and its functions."""
     owners: list[ir.Model | ir.Graph | ir.Function] = [copy, *copy.functions.values(), *walk.graphs(copy)]
     for owner in owners:
         if owner is copy or any(domain in owner.opset_imports for domain in _ONNX):
@@ -151,10 +150,6 @@ def _import(copy: ir.Model, model: ir.Model, target: int) -> None:
     for function in copy.functions.values():
         for node in walk.nodes(function):
             node.version = None
-    used = {node.domain for node in walk.all_nodes(copy)} | {domain for domain, _, _ in copy.functions}
-    for domain, _, _ in model.functions:
-        if domain not in used:
-            copy.opset_imports.pop(domain, None)
 
 
 def _version(imports: Mapping[str, int], default: int) -> int:
