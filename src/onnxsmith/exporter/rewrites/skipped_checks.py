@@ -17,7 +17,8 @@ _to = torch.nn.Module.to
 class Conversions(Rewrite):
     """Skips `module.to(...)` in forward if the module already has that dtype and device.
 
-    Otherwise `to` would replace the traced parameters. Other calls run as before, and stop the trace.
+    Otherwise `to` would replace the traced parameters. Other calls run as before, and stop the trace. The routers of
+    Switch Transformers and NLLB-MoE convert their classifier in forward.
     """
 
     title = "a conversion of a module to its own dtype and device is skipped"

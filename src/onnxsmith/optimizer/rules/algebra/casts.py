@@ -113,7 +113,7 @@ class CastSame(PatternRule):
 
 class Castlike(Rule):
     """CastLike(x, y) is Cast(x) to the dtype of y, and no longer needs y. algebra/cast-same removes the Cast if it
-    changes nothing.
+    changes nothing. torch's exporter writes it to give a number the dtype of a tensor.
 
     Refused:
     1. The dtype of y is not known, for example in a function, whose callers decide it.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class ClampChain(Rule):
     """Two operators in a row that limit a value to bounds become one operator: Min(Max(x, a), b) is Clip(x, a, b), a
     Clip of a Clip has the tighter bounds, and Relu is a Clip from 0 without an upper bound. NaN stays NaN. A bound of 0
-    may turn 0.0 into -0.0 or the reverse, which is equal in value.
+    may turn 0.0 into -0.0 or the reverse, which is equal in value. tf2onnx writes `tf.clip_by_value` as Max and Min.
 
     Refused:
     1. The intermediate value has other readers, or is a graph output.

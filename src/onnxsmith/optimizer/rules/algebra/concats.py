@@ -291,7 +291,7 @@ def _same_axis(one: ir.Node, other: ir.Node) -> bool:
 
 
 class ConcatSingle(PatternRule):
-    """A Concat with one input gives that input.
+    """A Concat with one input gives that input. The first layer of a DenseNet's block joins a list of one tensor.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

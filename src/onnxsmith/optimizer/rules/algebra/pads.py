@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class PadNoop(PatternRule):
-    """A Pad whose amounts are all 0 is its data, for any padding value.
+    """A Pad whose amounts are all 0 is its data, for any padding value. Models that pad to whole windows, such as Swin
+    Transformers, write it for images that fit.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -141,7 +142,7 @@ _PADDERS = ("Conv", "MaxPool", "AveragePool")
 class PadTranspose(Rule):
     """Transpose(Pad(x)) is Pad(Transpose(x)) with the amounts at other axes. Before convolutions and pools,
     fuse/pad-conv, fuse/pad-max-pool or fuse/pad-average-pool then take the Pad. Converters write this for networks with
-    the channels last.
+    the channels last, such as Keras's ResNet50, which pads before convolutions with a stride.
 
     Refused:
     1. The Pad's result has other readers, or is a graph output.

@@ -72,7 +72,8 @@ _MOST_SCALE = 2**10
 
 class ResizeChain(Rule):
     """Two Resizes that repeat each element an integer number of times are one Resize, whose scales are the products.
-    Repeats along one axis after another are written like this.
+    Repeats along one axis after another are written like this: `x.repeat_interleave(2, -1).repeat_interleave(2, -2)` in
+    kornia's YUV 4:2:0 conversion and in the decoder of diffusers' Cosmos.
 
     Refused:
     1. The result of the first has other readers, or is a graph output.
@@ -169,7 +170,7 @@ class ResizeNoop(PatternRule):
 
 class ResizeRoi(Rule):
     """Only the mode `tf_crop_and_resize` uses the region of interest, the second input of a Resize. In other modes this
-    input is removed, with the nodes that compute it.
+    input is removed, with the nodes that compute it. tf2onnx writes an empty region into every Resize.
 
     Refused:
     1. The model's opset is below 13: in opset 11 the input is required.

@@ -102,7 +102,8 @@ def _runs(node: ir.Node) -> Iterator[tuple[int, int]]:
 
 
 class SplitChain(Rule):
-    """The parts of a part are parts of the whole: two Splits along one axis are one.
+    """The parts of a part are parts of the whole: two Splits along one axis are one. Blocks that compute attention and
+    a gated layer by one product split its result like this (FLUX.2).
 
     Refused:
     1. The part that is split has other readers, or is a graph output.

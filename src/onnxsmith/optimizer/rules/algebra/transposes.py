@@ -105,7 +105,8 @@ class TransposeGather(PatternRule):
 
 class TransposeThroughUnary(Rule):
     """Operators that treat every element alike do not depend on its position: Transpose(f(Transpose(x, p)), q) is
-    f(Transpose(x, p∘q)), or f(x) if p∘q keeps every axis in place. f may be several operators in a row.
+    f(Transpose(x, p∘q)), or f(x) if p∘q keeps every axis in place. f may be several operators in a row. Converters of
+    networks with the channels last write such pairs around the activation between two convolutions.
 
     Refused:
     1. An intermediate result has other readers, or is a graph output: both transposes would stay.

@@ -71,7 +71,7 @@ _ANY = _activations.Formula(("Clip",), None, {(0, 1): 1.0})
 
 class HardSigmoid(Rule):
     """Clip(a·x + b, 0, 1) is HardSigmoid(x) with alpha = a and beta = b, and Clip(x + 3, 0, 6) / 6 is HardSigmoid(x)
-    with 1/6 and 1/2.
+    with 1/6 and 1/2, as in MobileNetV3 (A. Howard and others, 2019).
 
     Equal up to rounding for all numbers, infinities and NaN: the Clip limits values that overflow before it.
 

@@ -45,7 +45,7 @@ class ConvBatchnorm(AfterLinear):
 
 class GemmBatchnorm(AfterLinear):
     """BatchNormalization(Gemm(x)) in inference is one Gemm, by the formulas of fuse/conv-batchnorm. A MatMul of two
-    matrices becomes a Gemm.
+    matrices becomes a Gemm. The linear layers of PointNet are normalised like this.
 
     The weights are computed in float64 and stored in their old dtype.
 

@@ -139,7 +139,7 @@ class MatmulMul(AfterLinear):
 
 class TransposeGemm(PatternRule):
     """MatMul(x, Transpose(w)) of two matrices is Gemm with `transB`, which reads w unchanged. So a large weight in a
-    data file need not be written again.
+    data file need not be written again. torch's exporter writes a linear layer without bias like this.
 
     Refused:
     1. The dtype is not known to be floating point: few runtimes have Gemm for other dtypes.

@@ -98,7 +98,8 @@ def _pool_refusal(node: ir.Node, pads: Sequence[int]) -> NoMatch | None:
 
 class PadAveragePool(_PadInto):
     """AveragePool(Pad(x)) is one AveragePool that pads and counts its padding (`count_include_pad`), if the Pad adds
-    zeros along the axes over which the window moves.
+    zeros along the axes over which the window moves. timm's pools with TensorFlow's padding SAME are exported like
+    this.
 
     Refused:
     1. The Pad does not pad with zero, or its mode is not `constant`.
@@ -183,7 +184,8 @@ class PadConv(_PadInto):
 class PadMaxPool(_PadInto):
     """MaxPool(Pad(x)) is one MaxPool that pads, if the Pad adds -∞, which is never the largest, or adds zeros to values
     that are not negative, such as a Relu's result: each window holds an element of x, which is at least 0. ONNX does
-    not define MaxPool for NaN, and runtimes differ, with and without the Pad.
+    not define MaxPool for NaN, and runtimes differ, with and without the Pad. timm's pools with TensorFlow's padding
+    SAME are exported like this.
 
     Refused:
     1. The Pad adds another number, or adds zeros to values that may be negative. The lowest number of the dtype is
