@@ -66,10 +66,10 @@ class TorchAllSides(TorchJoined):
 
 
 class TorchSelected(TorchRecomposed):
-    """Continues where the module asks whether a selection is empty (`if keep.numel() == 0`). The graph follows the
-    branch for two or more selected elements. As it lacks the other branch, it is refused unless the user named this
-    strategy; the report then names the lines. Other lines that stop the trace are replaced as in `torch-recomposed`, or
-    else TorchDynamo traces as in `torch-strict`."""
+    """Continues where the module asks whether a selection is empty (`if keep.numel() == 0`), as SuperGlue and
+    LightGlue of transformers do. The graph follows the branch for two or more selected elements. As it lacks the
+    other branch, it is refused unless the user named this strategy; the report then names the lines. Other lines
+    that stop the trace are replaced as in `torch-recomposed`, or else TorchDynamo traces as in `torch-strict`."""
 
     title = "torch.export, selections of two elements or more + torch.onnx"
     rank = 45
