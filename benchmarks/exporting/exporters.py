@@ -39,16 +39,23 @@ def torchscript(call: Call, path: Path) -> None:
 def ours(call: Call, path: Path, **options: Any) -> None:
     """`onnxsmith.export`, as a user would call it."""
     import onnxsmith
-    from onnxsmith.exporter.factory import TorchModel
-    from onnxsmith.exporter.inputs.module_program import input_names
 
-    names = input_names(TorchModel(call.module, call.args, dict(call.kwargs)))
-    dynamic = {names[index]: dict(found) for index, found in call.dynamic.items()}
     result = onnxsmith.export(
-        call.module, call.args, dict(call.kwargs), output=path, dynamic=dynamic, opset=call.opset, **options
+        call.module, call.args, dict(call.kwargs), output=path, dynamic=dynamic_axes(call), opset=call.opset, **options
     )
     if not result.path:
         raise RuntimeError(f"{result.report.verdict.name}: {result.report.headline}")
+
+
+def dynamic_axes(call: Call) -> dict[str, dict[int, str]]:
+    """The dynamic axes of each input, by the name that onnxsmith gives it."""
+    from onnxsmith.exporter.factory import TorchModel
+    from onnxsmith.exporter.inputs import object_flattening, port_names
+
+    paths, _ = object_flattening.flatten((tuple(call.args), dict(call.kwargs)))
+    found = port_names.of_inputs(paths, TorchModel(call.module, call.args, dict(call.kwargs)))
+    names = [name for name in found if name is not None]
+    return {names[index]: dict(axes) for index, axes in call.dynamic.items()}
 
 
 def capture(call: Call, path: Path) -> None:
