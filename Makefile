@@ -148,7 +148,7 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 	$(RELEASE)/python tools/release.py $(if $(PYTHONS),--pythons $(PYTHONS))
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-packages .venv-release .venv-oldest .venv-iree .venv-gpu .venv-python-* .bench-corpus .bench-export .bench-packages .bench-set-dim build dist wheels .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-packages .venv-release .venv-oldest .venv-iree .venv-gpu .venv-python-* .bench-corpus .bench-export .bench-fired .bench-packages .bench-set-dim build dist wheels .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf tests/deployment/bundles/clients/node_modules tests/deployment/bundles/clients/text/node_modules viewer/node_modules viewer/build
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
