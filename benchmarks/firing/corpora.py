@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sysconfig
 import tempfile
@@ -64,8 +65,9 @@ def _idiom(name: str, keep: Keep) -> None:
     with tempfile.TemporaryDirectory(prefix="fired-") as folder:
         for way in ("raw", "ts"):
             path = Path(folder) / f"{way}.onnx"
-            torch.onnx.export(module, (example,), path, **WAYS[way])
-            keep(forms.of_file(path))
+            with contextlib.suppress(Exception):  # torch's exporters do not know every form
+                torch.onnx.export(module, (example,), path, **WAYS[way])
+                keep(forms.of_file(path))
 
 
 def _shipped() -> list[str]:
