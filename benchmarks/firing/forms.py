@@ -52,6 +52,10 @@ def exported(
     keep(linted(module, args, kwargs))
 
 
+_FORMS = {"def block": "while_loop", ".scan(": "scan", ".vmap(": "vmap", ".where(": "where"}
+"""Parts of the lines that replace others; the report cuts long ones, so that of a loop only the beginning is there."""
+
+
 def served(report: Any) -> Iterator[Note]:
     """Yields the strategy whose graph was written, and the lines that it replaced."""
     from firing.members import ROOMS
@@ -65,9 +69,9 @@ def served(report: Any) -> Iterator[Note]:
     if fitting:
         yield room.package, max(fitting)[1], "served"
     for note in part.notes:
-        for word in ("while_loop", "scan", "vmap", "where", "cond("):
-            if " was traced as: " in note and word in note:
-                yield REPLACED, word.strip("("), "served"
+        for text, word in _FORMS.items():
+            if " was traced as: " in note and text in note:
+                yield REPLACED, word, "served"
 
 
 def linted(module: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> set[Note]:
